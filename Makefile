@@ -1,0 +1,46 @@
+# Every command sets up what it needs in .venv; nothing but Python (3.11 or newer) and make is assumed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint format bench clean
+
+help:
+	@echo "make demo    install into $(VENV) and run a short tour"
+	@echo "make test    install into $(VENV) and run all tests"
+	@echo "make lint    ruff (check and format) and mypy"
+	@echo "make format  let ruff rewrite what it can"
+	@echo "make bench   run the benchmarks"
+	@echo "make clean   remove $(VENV) and caches"
+
+demo: $(VENV)/.base
+	$(BIN)/exchangeable demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(VENV)/.base: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,11 @@
+"""The `exchangeable` command: one small module per sub-command."""
+
+import click
+
+from exchangeable import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="exchangeable")
+def main() -> None:
+    """Tractable probabilistic models made of exchangeable variables."""
