@@ -25,8 +25,8 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 format: $(VENV)/.lint
-	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py

@@ -1,0 +1,19 @@
+"""Run every benchmark of this folder, or those named: ``python benchmarks/run.py statistics``."""
+
+import runpy
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Run ``bench_NAME.py`` for each NAME given, all of them by default."""
+    wanted = sys.argv[1:] or sorted(p.stem.removeprefix("bench_") for p in HERE.glob("bench_*.py"))
+    for name in wanted:
+        print(f"\n=== {name} " + "=" * (70 - len(name)), flush=True)
+        runpy.run_path(str(HERE / f"bench_{name}.py"), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""Timing shared by the benchmarks: the best of several runs, since the machine is noisy."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def best_of(function: Callable[[], Any], repeats: int = 5) -> float:
+    """Return the least seconds one call took."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)

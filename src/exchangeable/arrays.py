@@ -1,0 +1,145 @@
+"""Array types, random generators, and the checks that public functions run their input through."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+SymbolArray: TypeAlias = npt.NDArray[np.integer[Any]]
+Evidence: TypeAlias = Mapping[Any, Any] | npt.ArrayLike | None
+RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
+
+UNASSIGNED = -1
+"""How an unassigned variable is written in checked evidence."""
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a NumPy `Generator` for any of scikit-learn's ways to give a seed."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    return np.random.default_rng(random_state)
+
+
+def check_count(value: Any, name: str, minimum: int = 1) -> int:
+    """Return `value` as an int of at least `minimum`, or say what is wrong with it."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__})")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def _domain(n_symbols: int) -> str:
+    return "0 or 1" if n_symbols == 2 else f"an integer in 0..{n_symbols - 1}"
+
+
+def _as_numbers(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return `values` as a numeric array; text and objects that are not numbers are refused."""
+    if hasattr(values, "tocsr"):
+        raise TypeError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray()")
+    array = np.asarray(values)
+    if array.dtype.kind in "biuf":
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
+
+
+def _as_symbols(array: npt.NDArray[Any], name: str, n_symbols: int, missing: bool) -> IntArray:
+    """Return the symbols of a numeric array as int64, NaN (where allowed) as `UNASSIGNED`."""
+    if array.dtype.kind == "b":
+        return array.astype(np.int64)
+    hole = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
+    good = (array >= 0) & (array < n_symbols) & (array == np.floor(array))
+    bad = ~good & ~hole if missing else ~good
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        place = f"{name}[{', '.join(map(str, where))}]"
+        expected = _domain(n_symbols) + (", or NaN where it is unknown" if missing else "")
+        raise ValueError(f"{place} is {array[where]!s}; expected {expected}")
+    return np.where(hole, UNASSIGNED, array).astype(np.int64)
+
+
+def check_matrix(
+    X: Any, n_variables: int, n_symbols: int = 2, *, missing: bool = False, name: str = "X"
+) -> IntArray:
+    """Return `X` as a matrix of symbols with `n_variables` columns.
+
+    With ``missing=True`` a NaN is allowed and comes back as `UNASSIGNED`.
+    """
+    array = _as_numbers(X, name)
+    if array.ndim != 2:
+        hint = f"; for a single row pass {name}.reshape(1, -1)" if array.ndim == 1 else ""
+        raise ValueError(f"{name} must have two dimensions, got {array.ndim}{hint}")
+    if array.shape[1] != n_variables:
+        raise ValueError(f"{name} has {array.shape[1]} columns, expected {n_variables}")
+    return _as_symbols(array, name, n_symbols, missing)
+
+
+def check_evidence(evidence: Evidence, n_variables: int, n_symbols: int = 2) -> IntArray:
+    """Return evidence in either form as one symbol a variable, `UNASSIGNED` where open."""
+    if evidence is None:
+        return np.full(n_variables, UNASSIGNED, dtype=np.int64)
+    if not isinstance(evidence, Mapping):
+        array = _as_numbers(evidence, "evidence")
+        if array.shape != (n_variables,):
+            raise ValueError(f"evidence has shape {array.shape}, expected ({n_variables},)")
+        return _as_symbols(array, "evidence", n_symbols, missing=True)
+    assigned = np.full(n_variables, UNASSIGNED, dtype=np.int64)
+    for variable, symbol in evidence.items():
+        if isinstance(variable, bool) or not isinstance(variable, int | np.integer):
+            raise ValueError(
+                f"evidence names the variable {variable!r}; expected an integer in "
+                f"0..{n_variables - 1}"
+            )
+        if not 0 <= variable < n_variables:
+            raise ValueError(
+                f"evidence names variable {variable}; variables are numbered 0..{n_variables - 1}"
+            )
+        value = _as_numbers(symbol, f"evidence[{variable}]")
+        if value.ndim or not (0 <= value < n_symbols and value == np.floor(value)):
+            raise ValueError(f"evidence[{variable}] is {symbol!r}; expected {_domain(n_symbols)}")
+        assigned[variable] = int(value)
+    return assigned
+
+
+def named_evidence(evidence: Evidence, names: Sequence[str] | None) -> Evidence:
+    """Replace feature names by column numbers in evidence given as a mapping."""
+    if names is None or not isinstance(evidence, Mapping):
+        return evidence
+    column = {name: position for position, name in enumerate(names)}
+    unknown = [key for key in evidence if isinstance(key, str) and key not in column]
+    if unknown:
+        known = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+        raise ValueError(f"evidence names unknown variables {unknown}; known are {known}")
+    return {column.get(key, key): symbol for key, symbol in evidence.items()}
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
+    """Return one non-negative finite weight a row, ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = _as_numbers(sample_weight, "sample_weight").astype(np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_rows},)")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and not negative"
+        )
+    return weights
+
+
+def check_alpha(alpha: Any) -> float:
+    """Return the Laplace constant as a float, refusing what is not a non-negative number."""
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.integer | np.floating):
+        raise TypeError(f"alpha must be a number, got {alpha!r} ({type(alpha).__name__})")
+    if not (np.isfinite(alpha) and alpha >= 0):
+        raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
+    return float(alpha)

@@ -1,0 +1,152 @@
+"""Statistics that a small automaton reads off the variables, one after the other."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
+from exchangeable.statistics.automaton import build_automaton
+from exchangeable.statistics.base import Statistic
+
+
+class FiniteState(Statistic):
+    """Any statistic that a finite automaton computes while walking along the variables.
+
+    The automaton starts in `start`. Reading the symbol x in state s it goes to the state, and adds
+    to the total the gain, given by ``step(s, x)``. In the end it adds ``final(s)``. T is the total.
+    States are whatever is hashable; those reachable from `start` are found by trying all symbols.
+    Counting, completing and sampling are dynamic programmes that cost
+    O(n_variables · n_values · states).
+
+    Parameters
+    ----------
+    n_variables : int
+        Number of variables.
+    step : callable
+        ``step(state, symbol)`` returns the next state and a gain of at least 0.
+    start : hashable
+        The state before the first variable.
+    final : callable, optional
+        ``final(state)`` is added at the end; 0 by default.
+    n_symbols : int, default=2
+        Number of values each variable can take.
+
+    Examples
+    --------
+    The number of runs of equal symbols:
+
+    >>> from exchangeable import FiniteState
+    >>> import numpy as np
+    >>> runs = FiniteState(4, lambda last, x: (x, int(x != last)), start=None)
+    >>> runs.values.tolist()
+    [1, 2, 3, 4]
+    >>> np.exp(runs.log_sizes()).round().tolist()
+    [2.0, 6.0, 6.0, 2.0]
+
+    Parity, which is known only in the end:
+
+    >>> parity = FiniteState(4, lambda odd, x: (odd ^ x, 0), start=0, final=lambda odd: odd)
+    >>> parity.index([[1, 1, 1, 0], [1, 1, 0, 0]]).tolist()
+    [1, 0]
+    """
+
+    def __init__(
+        self,
+        n_variables: int,
+        step: Callable[[Any, int], tuple[Hashable, int]],
+        start: Hashable,
+        *,
+        final: Callable[[Any], int] | None = None,
+        n_symbols: int = 2,
+    ) -> None:
+        super().__init__(n_variables, n_symbols)
+        self._automaton = build_automaton(step, start, final, self.n_symbols)
+        self._n_totals = self._automaton.max_total(self.n_variables) + 1
+        anything = np.zeros((self.n_variables, self.n_symbols))
+        sizes = self._automaton.log_totals(anything, self._n_totals)
+        self._values = np.flatnonzero(np.isfinite(sizes))
+
+    @property
+    def values(self) -> IntArray:
+        """The totals that some assignment reaches."""
+        return self._values
+
+    @property
+    def n_states(self) -> int:
+        """Number of states of the automaton."""
+        return len(self._automaton.final)
+
+    def _index(self, X: IntArray) -> IntArray:
+        state, total = np.zeros((2, len(X)), dtype=np.int64)
+        for symbols in X.T:
+            total += self._automaton.gains[state, symbols]
+            state = self._automaton.moves[state, symbols]
+        total += self._automaton.final[state]
+        position: IntArray = np.searchsorted(self._values, total)
+        return position
+
+    def _log_sizes(self, assigned: IntArray) -> FloatArray:
+        return self._weighted_log_sizes(self._indicator(assigned))
+
+    def _complete(self, position: int, assigned: IntArray) -> IntArray:
+        return self._weighted_words(self._indicator(assigned), position, 1, None)[0]
+
+    def _draw(
+        self, position: int, assigned: IntArray, size: int, rng: np.random.Generator
+    ) -> SymbolArray:
+        return self._weighted_words(self._indicator(assigned), position, size, rng)
+
+    def _log_masses(self, log_weights: FloatArray, assigned: IntArray) -> FloatArray:
+        return self._weighted_log_masses(log_weights, self._indicator(assigned))
+
+    def _indicator(self, assigned: IntArray) -> FloatArray:
+        """Return evidence as log-weights of symbols: 0 for what it allows, −inf for the rest."""
+        allowed = (assigned[:, None] == UNASSIGNED) | (
+            assigned[:, None] == np.arange(self.n_symbols)
+        )
+        return np.where(allowed, 0.0, -np.inf)
+
+    # The same three programmes with any log-weights, which is what nesting needs.
+
+    def _weighted_log_sizes(self, symbol_weights: FloatArray) -> FloatArray:
+        return self._automaton.log_totals(symbol_weights, self._n_totals)[self._values]
+
+    def _weighted_words(
+        self,
+        symbol_weights: FloatArray,
+        position: int,
+        size: int,
+        rng: np.random.Generator | None,
+    ) -> IntArray:
+        total = int(self._values[position])
+        tables = self._automaton.log_counts(symbol_weights, total + 1)
+        return self._automaton.walk(symbol_weights, tables, total, size, rng)
+
+    def _weighted_log_masses(
+        self, log_weights: FloatArray, symbol_weights: FloatArray
+    ) -> FloatArray:
+        log_totals = np.full(self._n_totals, -np.inf)
+        log_totals[self._values] = log_weights
+        return self._automaton.log_masses(symbol_weights, log_totals)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_variables} variables, {self.n_states} states)"
+
+
+class Transitions(FiniteState):
+    """The number of times 01 occurs as a substring of the variables.
+
+    Examples
+    --------
+    >>> from exchangeable import Transitions
+    >>> steps = Transitions(8)
+    >>> steps.values[steps.index([[1, 1, 0, 1, 1, 1, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]])].tolist()
+    [1, 4]
+    """
+
+    def __init__(self, n_variables: int) -> None:
+        super().__init__(n_variables, lambda last, x: (x, int((last, x) == (0, 1))), start=1)
+
+    def __repr__(self) -> str:
+        return f"Transitions({self.n_variables})"
