@@ -83,14 +83,13 @@ class FiniteState(Statistic):
             total += self._automaton.gains[state, symbols]
             state = self._automaton.moves[state, symbols]
         total += self._automaton.final[state]
-        position: IntArray = np.searchsorted(self._values, total)
-        return position
+        return np.searchsorted(self._values, total)
 
     def _log_sizes(self, assigned: IntArray) -> FloatArray:
         return self._weighted_log_sizes(self._indicator(assigned))
 
     def _complete(self, position: int, assigned: IntArray) -> IntArray:
-        return self._weighted_words(self._indicator(assigned), position, 1, None)[0]
+        return self._weighted_words(self._indicator(assigned), position, 1, None).ravel()
 
     def _draw(
         self, position: int, assigned: IntArray, size: int, rng: np.random.Generator
