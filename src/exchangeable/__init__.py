@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from exchangeable.component import EVM
+from exchangeable.models.classifier import ExchangeableClassifier
 from exchangeable.statistics import (
     BlockCounts,
     CategoricalCounts,
@@ -13,6 +14,7 @@ from exchangeable.statistics import (
     Statistic,
     Transitions,
 )
+from exchangeable.structure.exchangeability import exchangeability_report
 
 __version__ = version("exchangeable")
 
@@ -21,10 +23,12 @@ __all__ = [
     "BlockCounts",
     "CategoricalCounts",
     "Count",
+    "ExchangeableClassifier",
     "FiniteState",
     "Nested",
     "Pooled",
     "Statistic",
     "Transitions",
     "__version__",
+    "exchangeability_report",
 ]

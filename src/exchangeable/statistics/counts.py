@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
+from exchangeable.partitions import check_partition
 from exchangeable.statistics.base import Statistic
 from exchangeable.statistics.combinatorics import check_n_values, log_binomial, log_divide
 
@@ -143,27 +143,3 @@ class BlockCounts(Statistic):
 
     def __repr__(self) -> str:
         return f"BlockCounts({len(self.blocks)} blocks of {self.n_variables} variables)"
-
-
-def check_partition(
-    blocks: Iterable[Sequence[Any]], n_variables: int | None = None
-) -> list[IntArray]:
-    """Return blocks as index arrays, refusing what is not a partition of 0..n − 1."""
-    arrays = [np.asarray(block) for block in blocks]
-    if not arrays:
-        raise ValueError("a partition needs at least one block, got none")
-    for b, array in enumerate(arrays):
-        if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
-            raise ValueError(
-                f"block {b} is {array.tolist()!r}; expected a non-empty list of variable numbers"
-            )
-    members = np.concatenate(arrays)
-    n = members.size if n_variables is None else n_variables
-    outside = members[(members < 0) | (members >= n)]
-    if outside.size:
-        raise ValueError(f"variable {outside[0]} is outside 0..{n - 1}, the blocks' {n} variables")
-    times = np.bincount(members, minlength=n)
-    if (times != 1).any():
-        wrong = int(np.flatnonzero(times != 1)[0])
-        raise ValueError(f"variable {wrong} is in {times[wrong]} blocks; expected exactly one")
-    return [array.astype(np.int64) for array in arrays]

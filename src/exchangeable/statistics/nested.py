@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, check_count
+from exchangeable.partitions import check_partition
 from exchangeable.statistics.base import Statistic
 from exchangeable.statistics.combinatorics import log_divide
-from exchangeable.statistics.counts import check_partition
 from exchangeable.statistics.finite_state import FiniteState
 
 

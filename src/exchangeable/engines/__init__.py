@@ -1,0 +1,1 @@
+"""Engines: sum moments, sum histograms and score rows, knowing arrays but no estimators."""

@@ -1,0 +1,124 @@
+"""The engine on one machine's processor: moments, histograms and scores of binary rows.
+
+The rows of a class, with their weights, are a `Group`. A group with many rows is cut into parts
+that several threads work on; the parts depend on the data alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines import kernels
+from exchangeable.engines.rows import Rows
+from exchangeable.engines.threads import row_ranges, run
+from exchangeable.partitions import Partition
+
+GROUP_CHUNK = 1 << 16
+SCORE_CHUNK = 1 << 11
+NO_WEIGHTS = np.empty(0)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some rows with their weights; no weights means that every row counts 1."""
+
+    members: IntArray
+    weights: FloatArray = field(default_factory=lambda: NO_WEIGHTS)
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows together."""
+        return float(self.weights.sum() if self.weights.size else self.members.size)
+
+    def parts(self) -> list["Group"]:
+        """Cut a large group into several."""
+        return [
+            Group(self.members[start:stop], self.weights[start:stop])
+            for start, stop in row_ranges(self.members.size, GROUP_CHUNK)
+        ]
+
+
+def _per_group(
+    groups: Sequence[Group],
+    sizes: Sequence[int],
+    add: Callable[[int, Group, FloatArray], None],
+    n_jobs: int | None,
+) -> list[FloatArray]:
+    """Sum ``add(number of the group, part of the group, output)`` over the parts of each group."""
+    tasks = [(number, part) for number, group in enumerate(groups) for part in group.parts()]
+
+    def one(task: tuple[int, Group]) -> FloatArray:
+        number, part = task
+        output = np.zeros(sizes[number])
+        add(number, part, output)
+        return output
+
+    sums: list[FloatArray | None] = [None] * len(groups)
+    for (number, _), result in zip(tasks, run(one, tasks, n_jobs), strict=True):
+        known = sums[number]
+        sums[number] = result if known is None else known + result
+    return [np.zeros(size) if s is None else s for s, size in zip(sums, sizes, strict=True)]
+
+
+def moments(rows: Rows, groups: Sequence[Group], n_jobs: int | None = None) -> list[FloatArray]:
+    """Return, for each group, the weighted number of ones of every variable."""
+
+    def add(number: int, part: Group, output: FloatArray) -> None:
+        if rows.bytes_.size and not part.weights.size:
+            kernels.sum_bytes(rows.bytes_, part.members, output)
+        else:
+            kernels.sum_ones(*rows.arrays, part.members, part.weights, output)
+
+    return _per_group(groups, [rows.n_variables] * len(groups), add, n_jobs)
+
+
+def histograms(
+    rows: Rows, groups: Sequence[Group], partitions: Sequence[Partition], n_jobs: int | None = None
+) -> list[FloatArray]:
+    """Return, for each group, the weight of its rows by count in each block of its partition.
+
+    The result has the layout of `Partition`: block b's counts from ``starts[b]`` on.
+    """
+
+    def add(number: int, part: Group, output: FloatArray) -> None:
+        partition = partitions[number]
+        kernels.add_histogram(
+            *rows.arrays, part.members, part.weights, partition.labels, partition.starts, output
+        )
+
+    return _per_group(groups, [p.table_size for p in partitions], add, n_jobs)
+
+
+def block_counts(rows: Rows, group: Group, partition: Partition) -> npt.NDArray[np.int32]:
+    """Return the number of ones of each row of a group in each block, one block a row."""
+    counts = np.zeros((partition.n_blocks, group.members.size), dtype=np.int32)
+    kernels.count_blocks(*rows.arrays, group.members, partition.labels, counts)
+    return counts
+
+
+def score(
+    rows: Rows,
+    partitions: Sequence[Partition],
+    tables: Sequence[FloatArray],
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return Σ_b table[count of the row in b] for every row and every (partition, table)."""
+    scores = np.empty((len(tables), rows.n_rows))
+    tasks = [
+        (y, first, last)
+        for first, last in row_ranges(rows.n_rows, SCORE_CHUNK)
+        for y in range(len(tables))
+    ]
+
+    def one(task: tuple[int, int, int]) -> None:
+        y, first, last = task
+        partition = partitions[y]
+        kernels.score_rows(
+            *rows.arrays, first, last, partition.labels, partition.starts, tables[y], scores[y]
+        )
+
+    run(one, tasks, n_jobs)
+    return scores.T

@@ -1,0 +1,47 @@
+"""Run independent kernel calls on all cores.
+
+Kernels are compiled without the interpreter's lock, so plain Python threads are enough. Work is cut
+by the shape of the data and never by the number of threads, and partial sums are added in order:
+the result is the same, to the last bit, for any number of threads.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numba
+
+from exchangeable.arrays import check_count
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def n_threads(n_jobs: int | None = None) -> int:
+    """Return how many threads to use: all that numba may use by default, as NUMBA_NUM_THREADS says.
+
+    As in scikit-learn −1 means all, −2 all but one.
+    """
+    available = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    if n_jobs is None:
+        return available
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: give a number of threads, or -1 for all of them")
+    return max(1, available + 1 + n_jobs) if n_jobs < 0 else check_count(n_jobs, "n_jobs")
+
+
+def run(
+    function: Callable[[Task], Result], tasks: Iterable[Task], n_jobs: int | None = None
+) -> list[Result]:
+    """Return ``[function(task) for task in tasks]``, computed by several threads."""
+    listed = list(tasks)
+    workers = min(n_threads(n_jobs), len(listed))
+    if workers <= 1:
+        return [function(task) for task in listed]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, listed))
+
+
+def row_ranges(n_rows: int, chunk: int) -> list[tuple[int, int]]:
+    """Cut 0..n_rows into ranges of at most `chunk` rows."""
+    return [(start, min(start + chunk, n_rows)) for start in range(0, n_rows, chunk)]

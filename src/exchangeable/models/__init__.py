@@ -1,0 +1,1 @@
+"""Estimators, and the parameters and fits they are made of."""

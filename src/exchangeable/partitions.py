@@ -1,0 +1,97 @@
+"""A partition of the variables into blocks, as arrays the kernels read."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+
+Labels = npt.NDArray[np.int32]
+
+
+def log_factorials(n: int) -> FloatArray:
+    """Return ln l! for l = 0..n.
+
+    >>> np.exp(log_factorials(4)).round().tolist()
+    [1.0, 1.0, 2.0, 6.0, 24.0]
+    """
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, n + 1)))])
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Blocks of variables, and where each block's counts lie in a flat table.
+
+    Block b with m variables owns the m + 1 entries from ``starts[b]`` on, one for each count, so
+    that a table over all blocks has n_variables + n_blocks entries.
+
+    Examples
+    --------
+    >>> partition = Partition.from_labels([0, 1, 0])
+    >>> [block.tolist() for block in partition.blocks]
+    [[0, 2], [1]]
+    >>> partition.starts.tolist(), partition.table_size
+    ([0, 3], 5)
+    """
+
+    labels: Labels
+    sizes: IntArray
+    starts: IntArray
+
+    @classmethod
+    def from_labels(cls, labels: npt.ArrayLike) -> Self:
+        """Make a partition of the block number of each variable, 0..n_blocks − 1, none empty."""
+        block = np.asarray(labels, dtype=np.int32)
+        sizes = np.bincount(block).astype(np.int64)
+        return cls(block, sizes, np.concatenate([[0], np.cumsum(sizes + 1)[:-1]]))
+
+    @classmethod
+    def from_blocks(cls, blocks: Iterable[Sequence[Any]], n_variables: int) -> Self:
+        """Make a partition of the variables of each block, checking that it is one."""
+        labels = np.empty(n_variables, dtype=np.int32)
+        for number, block in enumerate(check_partition(blocks, n_variables)):
+            labels[block] = number
+        return cls.from_labels(labels)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.sizes)
+
+    @property
+    def table_size(self) -> int:
+        """Number of entries of a table over all blocks and counts."""
+        return self.labels.size + self.n_blocks
+
+    @property
+    def blocks(self) -> list[IntArray]:
+        """The variables of each block."""
+        order = np.argsort(self.labels, kind="stable")
+        return np.split(order, np.cumsum(self.sizes)[:-1])
+
+
+def check_partition(
+    blocks: Iterable[Sequence[Any]], n_variables: int | None = None
+) -> list[IntArray]:
+    """Return blocks as index arrays, refusing what is not a partition of 0..n − 1."""
+    arrays = [np.asarray(block) for block in blocks]
+    if not arrays:
+        raise ValueError("a partition needs at least one block, got none")
+    for b, array in enumerate(arrays):
+        if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+            raise ValueError(
+                f"block {b} is {array.tolist()!r}; expected a non-empty list of variable numbers"
+            )
+    members = np.concatenate(arrays)
+    n = members.size if n_variables is None else n_variables
+    outside = members[(members < 0) | (members >= n)]
+    if outside.size:
+        raise ValueError(f"variable {outside[0]} is outside 0..{n - 1}, the blocks' {n} variables")
+    times = np.bincount(members, minlength=n)
+    if (times != 1).any():
+        wrong = int(np.flatnonzero(times != 1)[0])
+        raise ValueError(f"variable {wrong} is in {times[wrong]} blocks; expected exactly one")
+    return [array.astype(np.int64) for array in arrays]

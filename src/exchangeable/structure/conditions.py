@@ -1,0 +1,105 @@
+"""Splitting blocks by the further necessary conditions of Proposition 3.3.
+
+The sweep over means tests condition (1). Conditions (2), equal variances, and (3), equal
+covariances, are the same sweep over other quantities of each variable: its squared deviation from
+its mean, and the product of its deviation with that of the rest of its block.
+"""
+
+import numpy as np
+from numba import njit
+
+from exchangeable.arrays import FloatArray
+from exchangeable.engines.cpu import Group
+from exchangeable.engines.kernels import load_ones
+from exchangeable.engines.rows import Rows
+from exchangeable.partitions import Partition
+from exchangeable.structure.sweep import sweep
+
+
+def split_by_variance(
+    partition: Partition, ones: FloatArray, total: float, significance: float
+) -> Partition:
+    """Split blocks where the variances of 0/1 variables differ (condition 2)."""
+    mean = ones / total
+    variance = mean * (1 - mean)
+    spread = variance * (1 - 4 * variance) * total / (total - 1)
+    return _split(partition, variance, np.maximum(spread, 0.0), total, significance)
+
+
+def split_by_covariance(
+    partition: Partition,
+    rows: Rows,
+    group: Group,
+    ones: FloatArray,
+    significance: float,
+) -> Partition:
+    """Split blocks where the variables' covariances with the rest of their block differ (3)."""
+    n = group.total
+    with_count, with_square = np.zeros((2, rows.n_variables))
+    block_sum, block_square = np.zeros((2, partition.n_blocks))
+    _sum_block_products(
+        *rows.arrays,
+        group.members,
+        group.weights,
+        partition.labels,
+        with_count,
+        with_square,
+        block_sum,
+        block_square,
+    )
+    # Per row z = (x − mean)·(rest − mean of rest), with rest = count − x; its sum and sum of
+    # squares split into the rows where x = 1 and those where x = 0.
+    mean = ones / n
+    total, square = block_sum[partition.labels], block_square[partition.labels]
+    rest = total / n - mean
+    on = with_count - ones * (1 + rest)
+    off = (total - with_count) - (n - ones) * rest
+    on_square = with_square - 2 * (1 + rest) * with_count + ones * (1 + rest) ** 2
+    off_square = (square - with_square) - 2 * rest * (total - with_count) + (n - ones) * rest**2
+    covariance = ((1 - mean) * on - mean * off) / n
+    z_square = (1 - mean) ** 2 * on_square + mean**2 * off_square
+    spread = np.maximum(z_square - n * covariance**2, 0.0) / (n - 1)
+    return _split(partition, covariance, spread, n, significance)
+
+
+def _split(
+    partition: Partition, value: FloatArray, spread: FloatArray, n: float, significance: float
+) -> Partition:
+    """Cut each block of three and more variables where a sweep over `value` separates them."""
+    labels = partition.labels.astype(np.int64) * partition.labels.size
+    for block in partition.blocks:
+        if block.size > 2:
+            labels[block] += sweep(value[block], spread[block], n, significance)
+    return Partition.from_labels(np.unique(labels, return_inverse=True)[1])
+
+
+@njit(cache=True, nogil=True)
+def _sum_block_products(  # type: ignore[no-untyped-def]
+    bits,
+    indptr,
+    indices,
+    members,
+    weights,
+    labels,
+    with_count,
+    with_square,
+    block_sum,
+    block_square,
+):
+    """Sum the count of a variable's block, and its square, over all rows and where it is on."""
+    counts = np.zeros(block_sum.size)
+    ones = np.empty(labels.size, dtype=np.int32)
+    for i in range(members.size):
+        w = weights[i] if weights.size else 1.0
+        n_on = load_ones(bits, indptr, indices, members[i], ones)
+        for at in range(n_on):
+            counts[labels[ones[at]]] += 1.0
+        for at in range(n_on):
+            count = counts[labels[ones[at]]]
+            with_count[ones[at]] += w * count
+            with_square[ones[at]] += w * count * count
+        for at in range(n_on):
+            b = labels[ones[at]]
+            block_sum[b] += w * counts[b]
+            block_square[b] += w * counts[b] * counts[b]
+            counts[b] = 0.0

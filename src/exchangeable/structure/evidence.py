@@ -1,0 +1,168 @@
+"""Merging neighbouring blocks as long as the Dirichlet-multinomial evidence grows.
+
+A block of m variables with count histogram h over rows of total weight N has the evidence
+
+    Σ_l [lnΓ(h_l + a) − lnΓ(a)] − [lnΓ(N + a(m+1)) − lnΓ(a(m+1))] − Σ_l h_l·ln C(m, l)
+
+All partitions have the same number of free parameters, so evidences compare without a penalty.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from exchangeable.arrays import FloatArray, IntArray
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_compile
+def _block_evidence(  # type: ignore[no-untyped-def]
+    first, second, m, weights, total, prior, log_factorial, log_rising, histogram
+):
+    """Return the evidence of a block whose counts are the sums of two rows of counts.
+
+    `log_rising[h]` is lnΓ(h + a) − lnΓ(a) for whole h, used when rows have no weights; `histogram`
+    is scratch space, all zero before and after.
+    """
+    highest = 0
+    if weights.size == 0:
+        for i in range(first.size):
+            count = first[i] + second[i]
+            histogram[count] += 1.0
+            highest = max(highest, count)
+    else:
+        for i in range(first.size):
+            count = first[i] + second[i]
+            histogram[count] += weights[i]
+            highest = max(highest, count)
+    evidence = 0.0
+    for count in range(highest + 1):
+        h = histogram[count]
+        if h > 0.0:
+            if weights.size == 0:
+                evidence += log_rising[int(h)]
+            else:
+                evidence += math.lgamma(h + prior) - math.lgamma(prior)
+            evidence += h * (log_factorial[count] + log_factorial[m - count])
+            histogram[count] = 0.0
+    evidence -= total * log_factorial[m]
+    return evidence - (math.lgamma(total + prior * (m + 1)) - math.lgamma(prior * (m + 1)))
+
+
+@_compile
+def _merge(counts, sizes, weights, total, prior, log_factorial, log_rising):  # type: ignore[no-untyped-def]
+    """Merge neighbours while it pays; return for each initial block the first block it is in.
+
+    Overwrites `counts` and `sizes`: row b of the counts ends as that of the block b starts.
+    """
+    n_blocks = sizes.size
+    histogram = np.zeros(log_factorial.size)
+    nothing = np.zeros_like(counts[0])
+    following = np.arange(1, n_blocks + 1)
+    previous = np.arange(-1, n_blocks - 1)
+    alone = np.empty(n_blocks)
+    for b in range(n_blocks):
+        alone[b] = _block_evidence(
+            counts[b],
+            nothing,
+            sizes[b],
+            weights,
+            total,
+            prior,
+            log_factorial,
+            log_rising,
+            histogram,
+        )
+    together = np.full(n_blocks, -np.inf)
+    gain = np.full(n_blocks, -np.inf)
+    for b in range(n_blocks - 1):
+        together[b] = _block_evidence(
+            counts[b],
+            counts[b + 1],
+            sizes[b] + sizes[b + 1],
+            weights,
+            total,
+            prior,
+            log_factorial,
+            log_rising,
+            histogram,
+        )
+        gain[b] = together[b] - alone[b] - alone[b + 1]
+    first = np.arange(n_blocks)
+    while True:
+        b = int(np.argmax(gain))
+        if not gain[b] > 0.0:
+            break
+        other = following[b]
+        first[other] = b
+        counts[b] += counts[other]
+        sizes[b] += sizes[other]
+        alone[b] = together[b]
+        following[b] = following[other]
+        gain[other] = gain[b] = -np.inf
+        if following[b] < n_blocks:
+            previous[following[b]] = b
+        for left in (previous[b], b):
+            if left >= 0 and following[left] < n_blocks:
+                right = following[left]
+                together[left] = _block_evidence(
+                    counts[left],
+                    counts[right],
+                    sizes[left] + sizes[right],
+                    weights,
+                    total,
+                    prior,
+                    log_factorial,
+                    log_rising,
+                    histogram,
+                )
+                gain[left] = together[left] - alone[left] - alone[right]
+    for b in range(n_blocks):
+        if first[b] != b:
+            first[b] = first[first[b]]
+    return first
+
+
+def merge_blocks(
+    counts: npt.NDArray[np.int32],
+    sizes: IntArray,
+    weights: FloatArray,
+    prior: float,
+    log_factorial: FloatArray,
+) -> IntArray:
+    """Return which merged block each of the given blocks, in order of mean, ends in.
+
+    Parameters
+    ----------
+    counts : array of shape (n_blocks, n_rows)
+        Number of ones of each row in each block.
+    sizes : array of shape (n_blocks,)
+        Number of variables of each block.
+    weights : array of shape (n_rows,) or (0,)
+        Weight of each row; empty if all are 1.
+    prior : float
+        The Dirichlet parameter a.
+    log_factorial : array
+        ln l! for l up to the number of variables.
+
+    Examples
+    --------
+    Two halves of an exchangeable block whose rows are all on or all off belong together; a third
+    block that goes its own way does not.
+
+    >>> import numpy as np
+    >>> from exchangeable.partitions import log_factorials
+    >>> counts = np.array([[0, 2] * 20, [0, 2] * 20, [1, 1] * 20], dtype=np.int32)
+    >>> merge_blocks(counts, np.array([2, 2, 2]), np.empty(0), 0.1, log_factorials(6)).tolist()
+    [0, 0, 1]
+    """
+    total = float(weights.sum()) if weights.size else float(counts.shape[1])
+    whole = np.arange(counts.shape[1] if weights.size == 0 else 0)
+    log_rising = np.concatenate([[0.0], np.cumsum(np.log(prior + whole))])
+    first = _merge(
+        counts.copy(), sizes.astype(np.int64), weights, total, prior, log_factorial, log_rising
+    )
+    return np.unique(first, return_inverse=True)[1].astype(np.int32)

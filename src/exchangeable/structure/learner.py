@@ -1,0 +1,137 @@
+"""Choosing the blocks of one class or component."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.engines import cpu
+from exchangeable.engines.cpu import Group
+from exchangeable.engines.rows import Rows
+from exchangeable.partitions import Partition, log_factorials
+from exchangeable.structure.conditions import split_by_covariance, split_by_variance
+from exchangeable.structure.evidence import merge_blocks
+from exchangeable.structure.sweep import sweep_counts
+
+NAMES = ("evidence", "welch", "independent", "full")
+
+
+@dataclass(frozen=True)
+class BlockSettings:
+    """The learners' settings, as users give them.
+
+    Attributes
+    ----------
+    significance : float
+        The sweep's, and that of conditions 2 and 3.
+    start : float
+        Significance of the finer sweep that evidence merging starts from.
+    prior : float
+        Dirichlet parameter of the evidence.
+    conditions : sequence of int
+        Which conditions of Proposition 3.3 must hold in a block: 1, and 2 or 3 if wanted.
+    """
+
+    significance: float
+    start: float
+    prior: float
+    conditions: Sequence[int]
+
+    def check(self) -> None:
+        """Refuse settings that make no sense."""
+        for name in ("significance", "start"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}")
+        if not self.prior > 0:
+            raise ValueError(f"prior must be positive, got {self.prior!r}")
+        if 1 not in self.conditions or not set(self.conditions) <= {1, 2, 3}:
+            raise ValueError(
+                f"conditions={self.conditions!r}: expected (1,), (1, 2), (1, 3) or (1, 2, 3), "
+                "the numbers of Proposition 3.3"
+            )
+
+
+@dataclass(frozen=True)
+class BlockLearner:
+    """How blocks are learned from the rows of a class, by one of `NAMES`."""
+
+    name: str
+    settings: BlockSettings
+
+    @property
+    def needs_moments(self) -> bool:
+        """Whether the blocks depend on the data at all."""
+        return self.name in ("evidence", "welch")
+
+    def learn(self, rows: Rows, group: Group, ones: FloatArray) -> Partition:
+        """Return the blocks for a group of rows, given how often each variable is on in it."""
+        if self.name == "independent":
+            return Partition.from_labels(np.arange(rows.n_variables))
+        if self.name == "full" or group.total <= 1:
+            return Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
+        significance = self.settings.significance
+        if self.name == "welch":
+            partition = Partition.from_labels(sweep_counts(ones, group.total, significance))
+        else:
+            partition = self._merge(rows, group, ones)
+        if 2 in self.settings.conditions:
+            partition = split_by_variance(partition, ones, group.total, significance)
+        if 3 in self.settings.conditions:
+            partition = split_by_covariance(partition, rows, group, ones, significance)
+        return partition
+
+    def _merge(self, rows: Rows, group: Group, ones: FloatArray) -> Partition:
+        """Merge the blocks of a fine sweep by their evidence."""
+        fine = Partition.from_labels(sweep_counts(ones, group.total, self.settings.start))
+        merged = merge_blocks(
+            cpu.block_counts(rows, group, fine),
+            fine.sizes,
+            group.weights,
+            self.settings.prior,
+            log_factorials(rows.n_variables),
+        )
+        return Partition.from_labels(merged[fine.labels])
+
+
+Structure = BlockLearner | list[Partition]
+"""Where blocks come from: learned from each class's rows, or given, one partition a class."""
+
+
+def check_structure(
+    structure: Any,
+    settings: BlockSettings,
+    n_variables: int,
+    classes: Sequence[Any],
+    names: Sequence[str] | None = None,
+) -> Structure:
+    """Return what the user's `structure` stands for.
+
+    It is the name of a learner, a partition for all classes, or a dict from class to partition; a
+    partition is a list of blocks, a block a list of variables' numbers or names.
+    """
+    settings.check()
+    if isinstance(structure, str):
+        if structure not in NAMES:
+            raise ValueError(
+                f"structure={structure!r} is unknown; expected one of {', '.join(NAMES)}, "
+                "or a partition given as lists of variables"
+            )
+        return BlockLearner(structure, settings)
+    if not isinstance(structure, Mapping):
+        return [_given(structure, n_variables, names)] * len(classes)
+    missing = [c for c in classes if c not in structure]
+    if missing:
+        raise ValueError(f"structure gives no partition for the classes {missing}")
+    return [_given(structure[c], n_variables, names) for c in classes]
+
+
+def _given(blocks: Any, n_variables: int, names: Sequence[str] | None) -> Partition:
+    """Return a given partition, feature names replaced by their numbers."""
+    if not isinstance(blocks, Iterable):
+        raise TypeError(f"a partition must be a list of blocks of variables, got {blocks!r}")
+    if names is not None:
+        number = {name: position for position, name in enumerate(names)}
+        blocks = [[number.get(variable, variable) for variable in block] for block in blocks]
+    return Partition.from_blocks(blocks, n_variables)
