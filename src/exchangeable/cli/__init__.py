@@ -3,9 +3,13 @@
 import click
 
 from exchangeable import __version__
+from exchangeable.cli.datasets import datasets
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="exchangeable")
 def main() -> None:
     """Tractable probabilistic models made of exchangeable variables."""
+
+
+main.add_command(datasets)
