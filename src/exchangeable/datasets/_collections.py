@@ -1,5 +1,6 @@
 """The collections of the classification experiments: what each is and how its rows are read."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def read_documents(
     elif mirror:
         obtain(packed, mirror, home, download_if_missing=download_if_missing, progress=progress)
     elif record.name == "20newsgroups":
-        with explained(record.address, path):
+        with explained(record.address, path) if download_if_missing else nullcontext():
             return newsgroups(sklearn_home, download_if_missing)
     elif download_if_missing:
         prepare(_key(record.path), path, progress)

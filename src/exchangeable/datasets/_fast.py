@@ -40,5 +40,5 @@ def fast_form(
 
 
 def _read(path: Path) -> Arrays:
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}

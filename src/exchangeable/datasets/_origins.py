@@ -8,6 +8,7 @@ only for the movie reviews; for the others the check of the prepared text is the
 import lzma
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -62,12 +63,16 @@ ORIGINS = {
     ),
     "enron1": Origin(ENRON_ARCHIVE, r"(?:^|/)(?P<id>enron1/(?P<label>ham|spam)/[^/]+\.txt)$"),
 }
+_FOLDER_LABELS = {"money": "money-fx"}  # the paper's folder of the Reuters topic money-fx
 
 
 def documents_in(archive: Path, members: str) -> list[Document]:
     """Read the documents of an archive: training before test, folders by label and file name."""
-    with tarfile.open(archive) as tar:
-        documents = list(_read_members(tar, re.compile(members)))
+    try:
+        with tarfile.open(archive) as tar:
+            documents = list(_read_members(tar, re.compile(members)))
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise OSError("what came is not a readable archive") from error
     if "(?P<stem>" in members:
         return sorted(documents, key=lambda d: d.split == "test")
     return sorted(documents, key=lambda d: (d.split == "test", d.label, d.id))
@@ -82,7 +87,8 @@ def _read_members(tar: tarfile.TarFile, pattern: re.Pattern[str]) -> Iterator[Do
         text = file.read().decode("latin-1")
         groups = match.groupdict()
         if "stem" not in groups:
-            yield Document(groups.get("split"), groups["label"], groups["id"], text)
+            label = _FOLDER_LABELS.get(groups["label"], groups["label"])
+            yield Document(groups.get("split"), label, groups["id"], text)
             continue
         for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
             label, *rest = re.split("[\t ]", line, maxsplit=1)
