@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -65,10 +65,17 @@ def loopback() -> Iterator[Loopback]:
     server.server_close()
 
 
+DATA = Path(os.environ.get("EXCHANGEABLE_DATA") or pooch.os_cache("exchangeable"))
+
+
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """Return the folder with the real data, or skip."""
-    folder = Path(os.environ.get("EXCHANGEABLE_DATA") or pooch.os_cache("exchangeable"))
-    if not (folder / "density" / "nltcs.ts.data.gz").is_file():
-        pytest.skip(f"the data sets are not in {folder} (EXCHANGEABLE_DATA names the folder)")
-    return folder
+def real_data() -> Callable[..., Path]:
+    """Return a function that gives the folder with the named real files, or skips the test."""
+
+    def folder_with(*names: str) -> Path:
+        missing = [name for name in names if not (DATA / name).is_file()]
+        if missing:
+            pytest.skip(f"{missing[0]} is not in {DATA} (EXCHANGEABLE_DATA names the folder)")
+        return DATA
+
+    return folder_with

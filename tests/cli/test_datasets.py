@@ -41,10 +41,11 @@ def test_path(run, tmp_path):
     assert run("datasets", "path").stdout.strip() == str(tmp_path / "data")
 
 
-def test_fetch_with_progress(run, shared_data, loopback, tmp_path):
-    for split in ("ts", "valid", "test"):
-        name = f"density/nltcs.{split}.data.gz"
-        loopback.files[f"/{name}"] = (shared_data / name).read_bytes()
+def test_fetch_with_progress(run, real_data, loopback, tmp_path):
+    names = [f"density/nltcs.{split}.data.gz" for split in ("ts", "valid", "test")]
+    folder = real_data(*names)
+    for name in names:
+        loopback.files[f"/{name}"] = (folder / name).read_bytes()
     result = run("datasets", "fetch", "nltcs", EXCHANGEABLE_DATA_URL=loopback.address)
     assert result.returncode == 0, result.stderr
     assert str(tmp_path / "data" / "density" / "nltcs.ts.data.gz") in result.stdout

@@ -258,11 +258,10 @@ def naive_bayes(data):
 
 
 @pytest.mark.parametrize(("name", "variant"), FIGURES)
-def test_real_collection(shared_data, name, variant):
+def test_real_collection(real_data, name, variant):
     record = COLLECTIONS[name, variant]
-    data = fetch_classification(
-        name, variant=variant, data_home=shared_data, download_if_missing=False
-    )
+    folder = real_data(record.path)
+    data = fetch_classification(name, variant=variant, data_home=folder, download_if_missing=False)
     train, test = record.n_rows
     assert data.X_train.shape == (train, record.n_variables)
     assert len(data.y_train) == train
@@ -274,27 +273,26 @@ def test_real_collection(shared_data, name, variant):
         assert naive_bayes(data) == pytest.approx(figure, abs=5e-5)
 
 
-def test_real_reviews(shared_data):
+def test_real_reviews(real_data):
+    folder = real_data(COLLECTIONS["polarity2", "standard"].path)
     runs = [
-        fetch_classification("polarity2", fold=number, data_home=shared_data)
-        for number in range(10)
+        fetch_classification("polarity2", fold=number, data_home=folder) for number in range(10)
     ]
     assert np.mean([run.X_train.shape[1] for run in runs]) == pytest.approx(38045.8)
     assert np.mean([naive_bayes(run) for run in runs]) == pytest.approx(0.7935)
 
 
-def test_real_emails(shared_data):
-    runs = [
-        fetch_classification("enron1", fold=number, data_home=shared_data) for number in range(10)
-    ]
+def test_real_emails(real_data):
+    folder = real_data(COLLECTIONS["enron1", "standard"].path)
+    runs = [fetch_classification("enron1", fold=number, data_home=folder) for number in range(10)]
     words = np.mean([run.X_train.shape[1] for run in runs])
     assert words == pytest.approx(COLLECTIONS["enron1", "standard"].n_variables, abs=0.5)
     assert np.mean([naive_bayes(run) for run in runs]) == pytest.approx(0.915, abs=0.01)
 
 
-def test_empty_pages_of_the_published_variant_give_away_their_label(shared_data):
+def test_empty_pages_of_the_published_variant_give_away_their_label(real_data):
     record = COLLECTIONS["webkb4", "as_published"]
-    documents = read_documents(record, shared_data)
+    documents = read_documents(record, real_data(record.path))
     told = [document for document in documents if document.text.strip() == document.label]
     assert len(told) == 31
     assert sum(document.split == "test" for document in told) == 13

@@ -114,25 +114,28 @@ def test_address_of_the_sets_that_are_only_downloaded(name):
 
 
 @pytest.mark.parametrize("name", DENSITY_OF_TRAINING_ROWS)
-def test_real_set(shared_data, name):
+def test_real_set(real_data, name):
     record = DENSITY_SETS[name]
-    data = fetch_density(name, data_home=shared_data, download_if_missing=False)
+    folder = real_data(*record.paths)
+    data = fetch_density(name, data_home=folder, download_if_missing=False)
     shapes = [data[split].shape for split in ("train", "valid", "test")]
     assert shapes == [(n, record.n_variables) for n in record.n_rows]
     assert data.train.max() == 1
     assert data.train.mean() == pytest.approx(DENSITY_OF_TRAINING_ROWS[name], abs=5e-5)
 
 
-def test_real_file_over_the_network(shared_data, loopback, tmp_path, monkeypatch):
+def test_real_file_over_the_network(real_data, loopback, tmp_path, monkeypatch):
+    folder = real_data(*DENSITY_SETS["nltcs"].paths)
     monkeypatch.setenv("EXCHANGEABLE_DATA_URL", loopback.address)
     for path in DENSITY_SETS["nltcs"].paths:
-        loopback.files[f"/{path}"] = (shared_data / path).read_bytes()
+        loopback.files[f"/{path}"] = (folder / path).read_bytes()
     data = fetch_density("nltcs", data_home=tmp_path)
     assert data.train.shape == (16181, 16)
     assert (tmp_path / "density" / "nltcs.ts.data.gz").is_file()
 
 
-def test_splits_of_c20ng_differ_in_density(shared_data):
-    data = fetch_density("c20ng", data_home=shared_data, download_if_missing=False)
+def test_splits_of_c20ng_differ_in_density(real_data):
+    folder = real_data(*DENSITY_SETS["c20ng"].paths)
+    data = fetch_density("c20ng", data_home=folder, download_if_missing=False)
     densities = [round(float(data[split].mean()), 3) for split in ("train", "valid", "test")]
     assert densities == [0.049, 0.041, 0.056]

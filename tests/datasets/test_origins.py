@@ -126,8 +126,9 @@ def test_prepared_from_its_archive(publish, registered, loopback, tmp_path, coll
 
 
 @pytest.mark.parametrize("collection", ORIGINS)
-def test_real_collection_put_in_order_from_its_archive(shared_data, tmp_path, collection):
-    documents = read_documents(record_of(collection), shared_data)
+def test_real_collection_put_in_order_from_its_archive(real_data, tmp_path, collection):
+    record = record_of(collection)
+    documents = read_documents(record, real_data(record.path))
     archive = tmp_path / "archive.tar"
     archive.write_bytes(archive_of(collection, documents))
     content = to_json_lines(documents_in(archive, ORIGINS[collection].members))

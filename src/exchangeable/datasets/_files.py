@@ -3,6 +3,7 @@
 A file is downloaded under a temporary name beside its final place, checked, and only then
 renamed, which the operating system does in one step. So an interrupted download never looks
 complete, and two processes that fetch the same file at once each put the same whole file there.
+A process that is killed leaves at most a hidden file whose name ends in ``.part``.
 """
 
 import os
