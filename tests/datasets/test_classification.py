@@ -2,6 +2,7 @@
 
 import lzma
 from hashlib import sha256
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -271,6 +272,16 @@ def test_real_collection(real_data, name, variant):
     assert data.X_train.max() == 1
     if figure := FIGURES[name, variant]:
         assert naive_bayes(data) == pytest.approx(figure, abs=5e-5)
+
+
+def test_real_pairs_of_newsgroups_have_as_many_words_as_in_the_paper(real_data):
+    folder = real_data(COLLECTIONS["20newsgroups", "standard"].path)
+    data = fetch_classification("20newsgroups", data_home=folder)
+    words = [np.unique(data.X_train[data.y_train == y].indices) for y in range(20)]
+    pairs = [len(np.union1d(a, b)) for a, b in combinations(words, 2)]
+    assert np.mean(pairs) == pytest.approx(19726.1, abs=0.05)
+    pair = fetch_classification("20newsgroups", classes=data.target_names[:2], data_home=folder)
+    assert pair.X_train.shape[1] == pairs[0]
 
 
 def test_real_reviews(real_data):
