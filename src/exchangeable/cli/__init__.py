@@ -3,6 +3,7 @@
 import click
 
 from exchangeable import __version__
+from exchangeable.cli.datasets import datasets
 from exchangeable.cli.demo import demo
 
 
@@ -12,4 +13,5 @@ def main() -> None:
     """Tractable probabilistic models made of exchangeable variables."""
 
 
+main.add_command(datasets)
 main.add_command(demo)
