@@ -143,3 +143,21 @@ def check_alpha(alpha: Any) -> float:
     if not (np.isfinite(alpha) and alpha >= 0):
         raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
     return float(alpha)
+
+
+def normalize_log(joint: FloatArray, fallback: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return log P(y | x) and log P(x) from log P(x, y), one row an example.
+
+    Where every class is impossible the posterior is `fallback`, and log P(x) is −inf.
+
+    >>> joint = np.log([[0.1, 0.3]])
+    >>> posterior, evidence = normalize_log(joint, joint[0])
+    >>> np.exp(posterior).round(3).tolist(), np.exp(evidence).round(3).tolist()
+    ([[0.25, 0.75]], [0.4])
+    """
+    highest = joint.max(axis=1, keepdims=True)
+    possible = highest > -np.inf
+    shifted = np.where(possible, joint - np.where(possible, highest, 0.0), fallback)
+    log_sum = np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    evidence = np.where(possible, highest + log_sum, -np.inf)
+    return shifted - log_sum, evidence[:, 0]

@@ -2,23 +2,26 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
 from exchangeable.arrays import FloatArray, IntArray
 
 Labels = npt.NDArray[np.int32]
 
 
+@lru_cache(maxsize=8)
 def log_factorials(n: int) -> FloatArray:
-    """Return ln l! for l = 0..n.
+    """Return ln l! for l = 0..n, as an array not to be written to.
 
     >>> np.exp(log_factorials(4)).round().tolist()
     [1.0, 1.0, 2.0, 6.0, 24.0]
     """
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, n + 1)))])
+    return gammaln(np.arange(1.0, n + 2))
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,16 @@ class Partition:
     def from_labels(cls, labels: npt.ArrayLike) -> Self:
         """Make a partition of the block number of each variable, 0..n_blocks − 1, none empty."""
         block = np.asarray(labels, dtype=np.int32)
-        sizes = np.bincount(block).astype(np.int64)
-        return cls(block, sizes, np.concatenate([[0], np.cumsum(sizes + 1)[:-1]]))
+        return cls._of(block, np.bincount(block).astype(np.int64))
+
+    @classmethod
+    def _of(cls, labels: Labels, sizes: IntArray) -> Self:
+        return cls(labels, sizes, np.concatenate([[0], np.cumsum(sizes + 1)[:-1]]))
+
+    def merged(self, into: Labels) -> Self:
+        """Return the partition in which block b is part of the block ``into[b]``."""
+        sizes = np.bincount(into, weights=self.sizes).astype(np.int64)
+        return self._of(into[self.labels], sizes)
 
     @classmethod
     def from_blocks(cls, blocks: Iterable[Sequence[Any]], n_variables: int) -> Self:

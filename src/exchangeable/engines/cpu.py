@@ -6,6 +6,7 @@ that several threads work on; the parts depend on the data alone.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -99,26 +100,62 @@ def block_counts(rows: Rows, group: Group, partition: Partition) -> npt.NDArray[
     return counts
 
 
-def score(
-    rows: Rows,
-    partitions: Sequence[Partition],
-    tables: Sequence[FloatArray],
-    n_jobs: int | None = None,
-) -> FloatArray:
-    """Return Σ_b table[count of the row in b] for every row and every (partition, table)."""
-    scores = np.empty((len(tables), rows.n_rows))
-    tasks = [
-        (y, first, last)
-        for first, last in row_ranges(rows.n_rows, SCORE_CHUNK)
-        for y in range(len(tables))
-    ]
+@dataclass(frozen=True)
+class Tables:
+    """What scoring reads: for every class the block of each variable and a value for each count.
 
-    def one(task: tuple[int, int, int]) -> None:
-        y, first, last = task
-        partition = partitions[y]
+    Attributes
+    ----------
+    labels : array of shape (n_variables, n_classes)
+        Number of the variable's block among the blocks of all classes.
+    first_block : array of shape (n_classes + 1,)
+        The blocks of class y are ``first_block[y]`` to ``first_block[y + 1] - 1``.
+    starts : array
+        Where each block's entries start in `values`.
+    values : array
+        The entries of all classes and blocks, one for each count.
+    """
+
+    labels: npt.NDArray[np.integer[Any]]
+    first_block: IntArray
+    starts: IntArray
+    values: FloatArray
+
+    @classmethod
+    def layout(cls, partitions: Sequence[Partition]) -> Self:
+        """Return tables for the given partitions, their values not yet set."""
+        first_block = np.cumsum([0] + [partition.n_blocks for partition in partitions])
+        offsets = np.cumsum([0] + [partition.table_size for partition in partitions])
+        starts = [p.starts + offset for p, offset in zip(partitions, offsets[:-1], strict=True)]
+        n_variables = partitions[0].labels.size
+        small = np.uint16 if first_block[-1] <= 1 << 16 else np.int32
+        labels = np.empty((n_variables, len(partitions)), dtype=small)
+        stacked = np.stack([partition.labels for partition in partitions])
+        kernels.interleave(stacked, first_block, labels)
+        return cls(labels, first_block, np.concatenate(starts), np.empty(offsets[-1]))
+
+    def of_class(self, y: int) -> FloatArray:
+        """Return the entries of one class, in the layout of its partition."""
+        begin = self.starts[self.first_block[y]]
+        last = self.first_block[y + 1]
+        end = self.starts[last] if last < self.starts.size else self.values.size
+        return self.values[begin:end]
+
+
+def score(rows: Rows, tables: Tables, n_jobs: int | None = None) -> FloatArray:
+    """Return Σ_b value[count of the row in b] for every row and class."""
+    scores = np.empty((rows.n_rows, tables.labels.shape[1]))
+
+    def one(span: tuple[int, int]) -> None:
         kernels.score_rows(
-            *rows.arrays, first, last, partition.labels, partition.starts, tables[y], scores[y]
+            *rows.arrays,
+            *span,
+            tables.labels,
+            tables.first_block,
+            tables.starts,
+            tables.values,
+            scores,
         )
 
-    run(one, tasks, n_jobs)
-    return scores.T
+    run(one, row_ranges(rows.n_rows, SCORE_CHUNK), n_jobs)
+    return scores

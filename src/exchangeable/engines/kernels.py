@@ -16,24 +16,21 @@ MASK_COST = 12
 
 
 @_compile
-def load_ones(bits, indptr, indices, row, ones):  # type: ignore[no-untyped-def]
-    """Write the variables that are on in a row to `ones` and return their number."""
+def ones_of(bits, indptr, indices, row, buffer):  # type: ignore[no-untyped-def]
+    """Return the variables that are on in a row; `buffer` is where those of packed rows go."""
     if indptr.size == 0:
-        return load_bits(bits[row], ones)
-    start, stop = indptr[row], indptr[row + 1]
-    for at in range(start, stop):
-        ones[at - start] = indices[at]
-    return stop - start
+        return buffer[: load_bits(bits[row], buffer)]
+    return indices[indptr[row] : indptr[row + 1]]
 
 
 @_compile
 def sum_ones(bits, indptr, indices, members, weights, total):  # type: ignore[no-untyped-def]
     """Add w·x_j over the rows in `members` to total[j]."""
-    ones = np.empty(total.size, dtype=np.int32)
+    buffer = np.empty(total.size, dtype=np.int32)
     for i in range(members.size):
         w = weights[i] if weights.size else 1.0
-        n_on = load_ones(bits, indptr, indices, members[i], ones)
-        for at in range(n_on):
+        ones = ones_of(bits, indptr, indices, members[i], buffer)
+        for at in range(ones.size):
             total[ones[at]] += w
 
 
@@ -66,10 +63,10 @@ def count_blocks(bits, indptr, indices, members, labels, counts):  # type: ignor
                     count += popcount(words[w] & masks[b, w])  # type: ignore[call-arg]
                 counts[b, i] = count
         return
-    ones = np.empty(labels.size, dtype=np.int32)
+    buffer = np.empty(labels.size, dtype=np.int32)
     for i in range(members.size):
-        n_on = load_ones(bits, indptr, indices, members[i], ones)
-        for at in range(n_on):
+        ones = ones_of(bits, indptr, indices, members[i], buffer)
+        for at in range(ones.size):
             counts[labels[ones[at]], i] += 1
 
 
@@ -79,16 +76,16 @@ def add_histogram(  # type: ignore[no-untyped-def]
 ):
     """Add the member rows' weights to histogram[start of block + count in block]."""
     counts = np.zeros(starts.size, dtype=np.int64)
-    ones = np.empty(labels.size, dtype=np.int32)
+    buffer = np.empty(labels.size, dtype=np.int32)
     total = 0.0
     for i in range(members.size):
         w = weights[i] if weights.size else 1.0
         total += w
-        n_on = load_ones(bits, indptr, indices, members[i], ones)
-        for at in range(n_on):
+        ones = ones_of(bits, indptr, indices, members[i], buffer)
+        for at in range(ones.size):
             counts[labels[ones[at]]] += 1
         # Only blocks with a one are visited: the rows with none are what is left of the total.
-        for at in range(n_on):
+        for at in range(ones.size):
             b = labels[ones[at]]
             if counts[b] > 0:
                 histogram[starts[b] + counts[b]] += w
@@ -101,42 +98,68 @@ def add_histogram(  # type: ignore[no-untyped-def]
 
 
 @_compile
+def interleave(labels, first_block, out):  # type: ignore[no-untyped-def]
+    """Write out[variable, class] = the variable's block, numbered through all classes."""
+    n_variables, n_classes = out.shape
+    for begin in range(0, n_variables, 64):
+        for y in range(n_classes):
+            for j in range(begin, min(begin + 64, n_variables)):
+                out[j, y] = labels[y][j] + first_block[y]
+
+
+@_compile
 def score_rows(  # type: ignore[no-untyped-def]
-    bits, indptr, indices, first, last, labels, starts, table, out
+    bits, indptr, indices, first, last, labels, first_block, starts, table, out
 ):
-    """Write Σ_b table[start of b + count in b] for the rows first..last of one class."""
+    """Write Σ_b table[start of b + count in b] for the rows first..last and all classes.
+
+    The labels of a variable stand together for all classes: one cache line serves them all, and the
+    counters of different classes do not wait for each other.
+    """
+    n_variables, n_classes = labels.shape
     n_blocks = starts.size
-    counts = np.zeros(n_blocks, dtype=np.int64)
-    ones = np.empty(labels.size, dtype=np.int32)
-    # The score of a row without ones, leaving out the blocks that cannot be without.
-    base, n_impossible = 0.0, 0
-    for b in range(n_blocks):
-        if table[starts[b]] == -np.inf:
-            n_impossible += 1
-        else:
-            base += table[starts[b]]
+    counts = np.zeros(n_blocks, dtype=np.int32)
+    buffer = np.empty(n_variables, dtype=np.int32)
+    # The scores of a row without ones, leaving out the blocks that cannot be without.
+    base = np.zeros(n_classes)
+    impossible = np.zeros(n_classes, dtype=np.int64)
+    for y in range(n_classes):
+        for b in range(first_block[y], first_block[y + 1]):
+            if table[starts[b]] == -np.inf:
+                impossible[y] += 1
+            else:
+                base[y] += table[starts[b]]
+    missing = impossible.copy()
     for row in range(first, last):
-        n_on = load_ones(bits, indptr, indices, row, ones)
-        for at in range(n_on):
-            counts[labels[ones[at]]] += 1
-        if n_blocks <= n_on:
-            total = 0.0
-            for b in range(n_blocks):
-                total += table[starts[b] + counts[b]]
-                counts[b] = 0
-            out[row] = total
+        ones = ones_of(bits, indptr, indices, row, buffer)
+        for at in range(ones.size):
+            block = labels[ones[at]]
+            for y in range(n_classes):
+                counts[block[y]] += 1
+        if n_blocks <= 2 * ones.size * n_classes:
+            for y in range(n_classes):
+                total = 0.0
+                for b in range(first_block[y], first_block[y + 1]):
+                    total += table[starts[b] + counts[b]]
+                    counts[b] = 0
+                out[row, y] = total
             continue
-        total, missing = base, n_impossible
-        for at in range(n_on):
-            b = labels[ones[at]]
-            if counts[b] > 0:
-                zero = table[starts[b]]
-                if zero == -np.inf:
-                    missing -= 1
-                    zero = 0.0
-                total += table[starts[b] + counts[b]] - zero
-                counts[b] = 0
-        out[row] = -np.inf if missing > 0 else total
+        out[row] = base
+        missing[:] = impossible
+        for at in range(ones.size):
+            block = labels[ones[at]]
+            for y in range(n_classes):
+                b = block[y]
+                if counts[b] > 0:
+                    zero = table[starts[b]]
+                    if zero == -np.inf:
+                        missing[y] -= 1
+                        zero = 0.0
+                    out[row, y] += table[starts[b] + counts[b]] - zero
+                    counts[b] = 0
+        for y in range(n_classes):
+            if missing[y] > 0:
+                out[row, y] = -np.inf
 
 
 @_compile
@@ -149,10 +172,16 @@ def fill_table(histogram, starts, sizes, alpha, weight, log_factorial, table):  
         m, start = sizes[b], starts[b]
         mass = weight + alpha * (m + 1)
         unseen = np.log(alpha / mass) if mass > 0 else -np.log(m + 1.0)
+        unseen -= log_factorial[m]
         for count in range(m + 1):
-            log_choices = log_factorial[m] - log_factorial[count] - log_factorial[m - count]
+            table[start + count] = unseen + log_factorial[count] + log_factorial[m - count]
+        left = weight
+        count = 0
+        # Few counts occur, most of them small: stop when all rows are accounted for.
+        while left > 0 and count <= m:
             h = histogram[start + count]
-            if h == 0.0:
-                table[start + count] = unseen - log_choices
-            else:
-                table[start + count] = np.log((h + alpha) / mass) - log_choices
+            if h > 0.0:
+                left -= h
+                log_ways = log_factorial[m] - log_factorial[count] - log_factorial[m - count]
+                table[start + count] = np.log((h + alpha) / mass) - log_ways
+            count += 1

@@ -1,14 +1,14 @@
 """Classes or components made of independent blocks: their parameters, fit and scores."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.engines import cpu, kernels
-from exchangeable.engines.cpu import Group
+from exchangeable.engines.cpu import Group, Tables
 from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import run
 from exchangeable.partitions import Partition, log_factorials
@@ -26,7 +26,7 @@ class BlockModel:
     partitions: list[Partition]
     histograms: list[FloatArray]
     totals: FloatArray
-    tables: list[FloatArray] = field(default_factory=list)
+    tables: Tables | None = None
 
     @classmethod
     def blank(cls, n_variables: int, n_classes: int) -> Self:
@@ -59,9 +59,10 @@ class BlockModel:
         """Compute the tables from the histograms, with Laplace smoothing (Theorem 4.2)."""
         log_factorial = log_factorials(self.partitions[0].labels.size)
 
-        def fill(y: int) -> FloatArray:
+        tables = Tables.layout(self.partitions)
+
+        def fill(y: int) -> None:
             partition = self.partitions[y]
-            table = np.empty(partition.table_size)
             kernels.fill_table(
                 self.histograms[y],
                 partition.starts,
@@ -69,21 +70,20 @@ class BlockModel:
                 alpha,
                 self.totals[y],
                 log_factorial,
-                table,
+                tables.of_class(y),
             )
-            return table
 
-        self.tables = run(fill, range(len(self.partitions)), n_jobs)
+        run(fill, range(len(self.partitions)), n_jobs)
+        self.tables = tables
 
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return q(l | y) for every class, block and count l."""
         log_factorial = log_factorials(self.partitions[0].labels.size)
         result = []
-        for partition, table in zip(self.partitions, self.tables, strict=True):
+        for y, partition in enumerate(self.partitions):
             blocks = []
-            for m, entries in zip(
-                partition.sizes, np.split(table, partition.starts[1:]), strict=True
-            ):
+            parts = np.split(self._tables().of_class(y), partition.starts[1:])
+            for m, entries in zip(partition.sizes, parts, strict=True):
                 log_ways = log_factorial[m] - log_factorial[: m + 1] - log_factorial[: m + 1][::-1]
                 blocks.append(np.exp(entries + log_ways))
             result.append(blocks)
@@ -91,7 +91,12 @@ class BlockModel:
 
     def score(self, rows: Rows, n_jobs: int | None = None) -> FloatArray:
         """Return log P(x | y) for every row and class."""
-        return cpu.score(rows, self.partitions, self.tables, n_jobs)
+        return cpu.score(rows, self._tables(), n_jobs)
+
+    def _tables(self) -> Tables:
+        if self.tables is None:
+            raise RuntimeError("set_tables has not been called")
+        return self.tables
 
 
 def learn_partitions(

@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -16,6 +15,7 @@ from exchangeable.arrays import (
     check_alpha,
     check_count,
     check_sample_weight,
+    normalize_log,
 )
 from exchangeable.engines.cpu import Group
 from exchangeable.engines.rows import Rows, as_rows
@@ -227,10 +227,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         A row that is impossible in every class (which needs ``alpha=0``) tells nothing: it has the
         classes' prior probabilities.
         """
-        joint = self.predict_joint_log_proba(X)
-        evidence = logsumexp(joint, axis=1, keepdims=True)
-        possible = evidence > -np.inf
-        return np.where(possible, joint - np.where(possible, evidence, 0.0), self.class_log_prior_)
+        return normalize_log(self.predict_joint_log_proba(X), self.class_log_prior_)[0]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class for every row."""

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray, IntArray, normalize_log
 from exchangeable.engines.cpu import Group
 from exchangeable.engines.rows import Rows
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
@@ -44,13 +43,9 @@ class PartlyLabelled:
         """Return the log-likelihood of all rows, and the posteriors of the unlabelled ones."""
         joint = model.score(self.rows, self.n_jobs) + log_prior
         unlabelled = self.label < 0
-        evidence = logsumexp(joint[unlabelled], axis=1)
+        posterior, evidence = normalize_log(joint[unlabelled], log_prior)
         known = joint[~unlabelled, self.label[~unlabelled]]
         likelihood = self.weight[~unlabelled] @ known + self.weight[unlabelled] @ evidence
-        possible = np.isfinite(evidence)[:, None]
-        posterior = np.where(
-            possible, joint[unlabelled] - np.where(possible, evidence[:, None], 0.0), log_prior
-        )
         return float(likelihood), np.exp(posterior)
 
     def fit(

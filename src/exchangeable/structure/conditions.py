@@ -10,7 +10,7 @@ from numba import njit
 
 from exchangeable.arrays import FloatArray
 from exchangeable.engines.cpu import Group
-from exchangeable.engines.kernels import load_ones
+from exchangeable.engines.kernels import ones_of
 from exchangeable.engines.rows import Rows
 from exchangeable.partitions import Partition
 from exchangeable.structure.sweep import sweep
@@ -88,17 +88,17 @@ def _sum_block_products(  # type: ignore[no-untyped-def]
 ):
     """Sum the count of a variable's block, and its square, over all rows and where it is on."""
     counts = np.zeros(block_sum.size)
-    ones = np.empty(labels.size, dtype=np.int32)
+    buffer = np.empty(labels.size, dtype=np.int32)
     for i in range(members.size):
         w = weights[i] if weights.size else 1.0
-        n_on = load_ones(bits, indptr, indices, members[i], ones)
-        for at in range(n_on):
+        ones = ones_of(bits, indptr, indices, members[i], buffer)
+        for at in range(ones.size):
             counts[labels[ones[at]]] += 1.0
-        for at in range(n_on):
+        for at in range(ones.size):
             count = counts[labels[ones[at]]]
             with_count[ones[at]] += w * count
             with_square[ones[at]] += w * count * count
-        for at in range(n_on):
+        for at in range(ones.size):
             b = labels[ones[at]]
             block_sum[b] += w * counts[b]
             block_square[b] += w * counts[b] * counts[b]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.partitions import Labels
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -132,7 +133,7 @@ def merge_blocks(
     weights: FloatArray,
     prior: float,
     log_factorial: FloatArray,
-) -> IntArray:
+) -> Labels:
     """Return which merged block each of the given blocks, in order of mean, ends in.
 
     Parameters

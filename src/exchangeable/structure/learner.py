@@ -92,7 +92,7 @@ class BlockLearner:
             self.settings.prior,
             log_factorials(rows.n_variables),
         )
-        return Partition.from_labels(merged[fine.labels])
+        return fine.merged(merged)
 
 
 Structure = BlockLearner | list[Partition]

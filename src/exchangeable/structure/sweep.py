@@ -2,7 +2,7 @@
 
 import numpy as np
 from numba import njit
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from exchangeable.arrays import FloatArray
 from exchangeable.partitions import Labels
@@ -72,8 +72,8 @@ def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance:
     """
     if n <= 1:
         return np.zeros(mean.size, dtype=np.int32)
-    surely_rejected = student_t.isf(significance / 2, n - 1)
-    surely_kept = student_t.isf(significance / 2, 2 * n - 2)
+    surely_rejected = -stdtrit(n - 1, significance / 2)
+    surely_kept = -stdtrit(2 * n - 2, significance / 2)
     # A hair of slack leaves what is on the edge to the p-value.
     blocks: Labels = _sweep(
         mean, variance, n, significance, surely_kept * (1 - 1e-9), surely_rejected * (1 + 1e-9)
@@ -97,20 +97,42 @@ def sweep(mean: FloatArray, variance: FloatArray, n: float, significance: float)
     return labels
 
 
-def sweep_counts(ones: FloatArray, n: float, significance: float) -> Labels:
-    """Return the block of each 0/1 variable from how many of n rows have it on.
+@_compile
+def _tally(ones, most):  # type: ignore[no-untyped-def]
+    """Return how many variables have each whole number of ones up to `most`, or nothing."""
+    tally = np.zeros(most + 1, dtype=np.int64)
+    for j in range(ones.size):
+        count = int(ones[j])
+        if count != ones[j] or count > most:
+            return np.zeros(0, dtype=np.int64)
+        tally[count] += 1
+    return tally
 
-    Whole numbers are sorted by counting, and variables with equal counts share one test, so the
-    cost is a pass over the variables whatever their number.
+
+@_compile
+def _assign(ones, block):  # type: ignore[no-untyped-def]
+    """Return the block of each variable, given the block of each number of ones."""
+    labels = np.empty(ones.size, dtype=np.int32)
+    for j in range(ones.size):
+        labels[j] = block[int(ones[j])]
+    return labels
+
+
+def sweep_counts(ones: FloatArray, n: float, significance: float) -> Labels:
+    """Return the block of each 0/1 variable from the weight of the rows, of n, that have it on.
+
+    Whole numbers are sorted by counting, and variables with equal numbers share one test, so that
+    the cost is a pass over the variables whatever their number.
     """
-    whole = ones.astype(np.int64)
-    if n > max(1_000_000, 10 * ones.size) or not (whole == ones).all():
+    most = int(n) if n <= max(1_000_000, 10 * ones.size) else 0
+    tally = _tally(ones, most) if most else np.zeros(0, dtype=np.int64)
+    if not tally.size:
         return sweep(ones / n, _bernoulli_variance(ones / n, n), n, significance)
-    present = np.flatnonzero(np.bincount(whole, minlength=1))
+    present = np.flatnonzero(tally)
     mean = present / n
-    block = np.zeros(int(present[-1]) + 1, dtype=np.int32)
+    block = np.zeros(tally.size, dtype=np.int32)
     block[present] = sweep_sorted(mean, _bernoulli_variance(mean, n), n, significance)
-    labels: Labels = block[whole]
+    labels: Labels = _assign(ones, block)
     return labels
 
 
