@@ -5,8 +5,12 @@ covariances, are the same sweep over other quantities of each variable: its squa
 its mean, and the product of its deviation with that of the rest of its block.
 """
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
+from scipy.special import chdtrc
 
 from exchangeable.arrays import FloatArray
 from exchangeable.engines.cpu import Group
@@ -14,6 +18,30 @@ from exchangeable.engines.kernels import ones_of
 from exchangeable.engines.rows import Rows
 from exchangeable.partitions import Partition
 from exchangeable.structure.sweep import sweep
+
+
+def equal_means_p_value(
+    ones: FloatArray, row_counts: npt.NDArray[Any], weights: FloatArray
+) -> float:
+    """Return Cochran's p-value that exchangeable variables would differ so much in their means.
+
+    Unlike tests of two variables at a time this one allows for their correlation, and for the
+    number of variables being compared.
+
+    Parameters
+    ----------
+    ones : array of shape (n_variables,)
+        Weight of the rows that have each variable on.
+    row_counts : array of shape (n_rows,)
+        Number of variables that are on in each row.
+    weights : array of shape (n_rows,) or (0,)
+        Weight of each row; empty if all are 1.
+    """
+    m = ones.size
+    spread = row_counts.astype(np.float64) * (m - row_counts)
+    unit = float(spread @ weights if weights.size else spread.sum()) / max(m * (m - 1), 1)
+    scatter = float(((ones - ones.mean()) ** 2).sum())
+    return float(chdtrc(m - 1, scatter / unit)) if unit > 0 and m > 1 else 1.0
 
 
 def split_by_variance(

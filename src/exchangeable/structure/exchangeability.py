@@ -16,7 +16,9 @@ from scipy.stats import chi2
 from sklearn.utils import check_array
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines.cpu import NO_WEIGHTS
 from exchangeable.partitions import check_partition
+from exchangeable.structure.conditions import equal_means_p_value
 
 MAX_PAIRWISE = 3000
 """In blocks larger than this, covariances are compared per variable instead of per pair."""
@@ -134,10 +136,9 @@ def _test_block(X: Any, variables: IntArray) -> BlockTest:
     bound = -variance / (m - 1) if m > 1 else 0.0
     p_means = p_variances = p_covariances = 1.0
     if m > 1:
-        unit = _exchangeable_variance(np.ones(n), counts, m)
-        p_means = _p_value(_scatter(n * means), unit, m - 1)
+        p_means = equal_means_p_value(n * means, counts, NO_WEIGHTS)
         # Variances are equal where means are equally far from a half.
-        p_variances = _p_value(_scatter(n * np.abs(means - 0.5)), unit, m - 1)
+        p_variances = equal_means_p_value(n * np.abs(means - 0.5), counts, NO_WEIGHTS)
         p_covariances = _covariance_p_value(X, counts)
     return BlockTest(
         variables,

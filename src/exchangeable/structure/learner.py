@@ -11,11 +11,17 @@ from exchangeable.engines import cpu
 from exchangeable.engines.cpu import Group
 from exchangeable.engines.rows import Rows
 from exchangeable.partitions import Partition, log_factorials
-from exchangeable.structure.conditions import split_by_covariance, split_by_variance
+from exchangeable.structure.conditions import (
+    equal_means_p_value,
+    split_by_covariance,
+    split_by_variance,
+)
 from exchangeable.structure.evidence import merge_blocks
 from exchangeable.structure.sweep import sweep_counts
 
 NAMES = ("evidence", "welch", "independent", "full")
+EQUAL_MEANS_LEVEL = 0.01
+"""Level of the test that all variables have one mean, before evidence merging looks for blocks."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +89,18 @@ class BlockLearner:
         return partition
 
     def _merge(self, rows: Rows, group: Group, ones: FloatArray) -> Partition:
-        """Merge the blocks of a fine sweep by their evidence."""
+        """Merge the blocks of a fine sweep by their evidence.
+
+        Variables sorted by their observed means look different even where they are not, and the
+        evidence does not know that they were sorted. So one test comes first, of all the means
+        together: unless it rejects, the variables are one block.
+        """
         fine = Partition.from_labels(sweep_counts(ones, group.total, self.settings.start))
+        counts = cpu.block_counts(rows, group, fine)
+        if equal_means_p_value(ones, counts.sum(axis=0), group.weights) > EQUAL_MEANS_LEVEL:
+            return Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
         merged = merge_blocks(
-            cpu.block_counts(rows, group, fine),
-            fine.sizes,
-            group.weights,
-            self.settings.prior,
-            log_factorials(rows.n_variables),
+            counts, fine.sizes, group.weights, self.settings.prior, log_factorials(rows.n_variables)
         )
         return fine.merged(merged)
 
