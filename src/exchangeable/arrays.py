@@ -133,6 +133,8 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
         raise ValueError(
             f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and not negative"
         )
+    if n_rows and not weights.any():
+        raise ValueError("sample_weight is zero for every row; at least one must count")
     return weights
 
 

@@ -111,10 +111,7 @@ class EVM(BaseEstimator):
         counts = np.bincount(
             self.statistic._index(rows), weights=row_weight, minlength=self.statistic.n_values
         )
-        total = counts.sum() + alpha * counts.size
-        if total == 0:
-            raise ValueError("all sample weights are zero; give some row weight, or alpha > 0")
-        self.weights_ = (counts + alpha) / total
+        self.weights_ = (counts + alpha) / (counts.sum() + alpha * counts.size)
         return self
 
     def log_prob(self, X: Any) -> FloatArray:

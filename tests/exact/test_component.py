@@ -199,7 +199,7 @@ def test_variables_with_more_values():
         (dict(X=[[0, 1]], sample_weight=[-1]), ValueError, r"sample_weight\[0\] is -1"),
         (dict(X=[[0, 1]], sample_weight=[np.nan]), ValueError, r"sample_weight\[0\] is nan"),
         (dict(X=[[0, 1]], sample_weight=[1, 1]), ValueError, "sample_weight has shape"),
-        (dict(X=[[0, 1]], sample_weight=[0]), ValueError, "all sample weights are zero"),
+        (dict(X=[[0, 1]], sample_weight=[0]), ValueError, "sample_weight is zero for every row"),
         (dict(X=[[0, 1]], alpha=-1), ValueError, "alpha must be finite and at least 0, got -1"),
         (dict(X=[[0, 1]], alpha=np.inf), ValueError, "alpha must be finite"),
         (dict(X=[[0, 1]], alpha="much"), TypeError, "alpha must be a number, got 'much'"),

@@ -84,7 +84,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
     log_likelihood_ : float
         Average log-likelihood of the training rows after EM (semi-supervised only).
     n_iter_ : int
-        Number of EM iterations (semi-supervised only).
+        Number of times the parameters were estimated: 1, or the number of EM iterations.
     converged_ : bool
         Whether EM stopped before `max_iter` (semi-supervised only).
 
@@ -168,6 +168,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         groups = _class_groups(np.searchsorted(self.classes_, y), self.classes_.size, sample_weight)
         partitions = learn_partitions(rows, groups, structure, self.n_jobs)
         self._set_model(fit_blocks(rows, groups, partitions, alpha, self.n_jobs))
+        self.n_iter_ = 1
         return self
 
     def partial_fit(
@@ -235,8 +236,9 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of every row."""
-        best: npt.NDArray[Any] = self.classes_[self.predict_log_proba(X).argmax(axis=1)]
-        return best
+        best = self.predict_log_proba(X).argmax(axis=1)
+        labels: npt.NDArray[Any] = self.classes_[best]
+        return labels
 
     @property
     def n_blocks_(self) -> IntArray:
@@ -309,7 +311,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         self._model = model
         self.class_count_, self.class_log_prior_ = model.totals, log_prior
         self.history_, self.log_likelihood_ = history, history[-1]
-        self.n_iter_, self.converged_ = len(history) - 1, converged
+        self.n_iter_, self.converged_ = len(history), converged
 
 
 def _class_groups(y: IntArray, n_classes: int, sample_weight: npt.ArrayLike | None) -> list[Group]:

@@ -61,7 +61,7 @@ class PartlyLabelled:
         history: list[float] = []
         best: tuple[float, BlockModel, FloatArray, FloatArray] | None = None
         total = self.weight.sum()
-        for _ in range(max_iter + 1):
+        for _ in range(max_iter):
             prior = _log_shares(groups) if log_prior is None else log_prior
             tried = []
             for candidate in candidates:

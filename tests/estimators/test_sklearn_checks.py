@@ -1,0 +1,28 @@
+"""scikit-learn's own checks, for every public estimator and every structure."""
+
+import inspect
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import exchangeable
+
+STRUCTURES = ("evidence", "welch", "independent", "full")
+
+
+def every_estimator():
+    """Find the public estimators that need no arguments, in every structure they offer."""
+    for name in exchangeable.__all__:
+        thing = getattr(exchangeable, name)
+        if not (inspect.isclass(thing) and issubclass(thing, BaseEstimator)):
+            continue
+        parameters = inspect.signature(thing).parameters.values()
+        if any(parameter.default is parameter.empty for parameter in parameters):
+            continue
+        for structure in STRUCTURES:
+            yield thing(structure=structure)
+
+
+@parametrize_with_checks(list(every_estimator()))
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
