@@ -50,18 +50,27 @@ def sum_bytes(bytes_, members, total):  # type: ignore[no-untyped-def]
 
 
 @_compile
+def _count_masked(words, mask):  # type: ignore[no-untyped-def]
+    """Return the number of ones of a packed row among those of a mask."""
+    count = np.uint64(0)
+    for w in range(words.size):
+        count += popcount(words[w] & mask[w])  # type: ignore[call-arg]
+    return np.int64(count)
+
+
+@_compile
 def count_blocks(bits, indptr, indices, members, labels, counts):  # type: ignore[no-untyped-def]
     """Write the number of ones of each member row in each block to counts[block, member]."""
     n_blocks = counts.shape[0]
     if indptr.size == 0 and n_blocks <= MASK_COST:
         masks = block_masks(labels, n_blocks)
         for i in range(members.size):
-            words = bits[members[i]]
             for b in range(n_blocks):
-                count = np.uint64(0)
-                for w in range(words.size):
-                    count += popcount(words[w] & masks[b, w])  # type: ignore[call-arg]
-                counts[b, i] = count
+                counts[b, i] = _count_masked(bits[members[i]], masks[b])
+        return
+    if n_blocks == 1:
+        for i in range(members.size):
+            counts[0, i] = indptr[members[i] + 1] - indptr[members[i]]
         return
     buffer = np.empty(labels.size, dtype=np.int32)
     for i in range(members.size):
@@ -75,7 +84,15 @@ def add_histogram(  # type: ignore[no-untyped-def]
     bits, indptr, indices, members, weights, labels, starts, histogram
 ):
     """Add the member rows' weights to histogram[start of block + count in block]."""
-    counts = np.zeros(starts.size, dtype=np.int64)
+    n_blocks = starts.size
+    if indptr.size == 0 and n_blocks <= MASK_COST:
+        masks = block_masks(labels, n_blocks)
+        for i in range(members.size):
+            w = weights[i] if weights.size else 1.0
+            for b in range(n_blocks):
+                histogram[starts[b] + _count_masked(bits[members[i]], masks[b])] += w
+        return
+    counts = np.zeros(n_blocks, dtype=np.int64)
     buffer = np.empty(labels.size, dtype=np.int32)
     total = 0.0
     for i in range(members.size):
@@ -91,7 +108,7 @@ def add_histogram(  # type: ignore[no-untyped-def]
                 histogram[starts[b] + counts[b]] += w
                 histogram[starts[b]] -= w
                 counts[b] = 0
-    for b in range(starts.size):
+    for b in range(n_blocks):
         left = histogram[starts[b]] + total
         # With weights a difference may leave dust where nothing is.
         histogram[starts[b]] = left if left > 1e-13 * total else 0.0

@@ -153,19 +153,19 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
             How much each row counts, 1 by default.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
-        unlabelled = (y == -1) if self.semi_supervised else np.zeros(len(y), dtype=bool)
-        check_classification_targets(y[~unlabelled])
-        self.classes_ = np.unique(y[~unlabelled])
-        if not self.classes_.size:
+        labelled = y[y != -1] if self.semi_supervised else y
+        if not labelled.size:
             raise ValueError("all rows are unlabelled (-1); at least one needs a class")
+        check_classification_targets(labelled)
+        self.classes_ = np.unique(labelled)
         alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize)
         structure = self._structure(rows.n_variables)
         if self.semi_supervised:
             labels = np.full(len(y), -1)
-            labels[~unlabelled] = np.searchsorted(self.classes_, y[~unlabelled])
+            labels[y != -1] = np.searchsorted(self.classes_, labelled)
             self._fit_partly_labelled(rows, labels, sample_weight, structure)
             return self
-        groups = _class_groups(np.searchsorted(self.classes_, y), self.classes_.size, sample_weight)
+        groups = _class_groups(y, self.classes_, sample_weight)
         partitions = learn_partitions(rows, groups, structure, self.n_jobs)
         self._set_model(fit_blocks(rows, groups, partitions, alpha, self.n_jobs))
         self.n_iter_ = 1
@@ -210,7 +210,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"y contains {unknown.tolist()}, which are not in {self.classes_}")
-        groups = _class_groups(np.searchsorted(self.classes_, y), self.classes_.size, sample_weight)
+        groups = _class_groups(y, self.classes_, sample_weight)
         structure = self._structure(rows.n_variables)
         self._set_model(self._model.add(rows, groups, structure, self.n_jobs), alpha)
         return self
@@ -314,10 +314,14 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_, self.converged_ = len(history), converged
 
 
-def _class_groups(y: IntArray, n_classes: int, sample_weight: npt.ArrayLike | None) -> list[Group]:
+def _class_groups(
+    y: npt.NDArray[Any], classes: npt.NDArray[Any], sample_weight: npt.ArrayLike | None
+) -> list[Group]:
     """Return the rows of each class, with their weights."""
-    order = np.argsort(y, kind="stable")
-    cuts = np.cumsum(np.bincount(y, minlength=n_classes))[:-1]
+    small = np.uint16 if classes.size < 1 << 16 else np.int64  # which sort by counting
+    number = np.searchsorted(classes, y).astype(small)
+    order = np.argsort(number, kind="stable")
+    cuts = np.cumsum(np.bincount(number, minlength=classes.size))[:-1]
     members = np.split(order, cuts)
     if sample_weight is None:
         return [Group(rows) for rows in members]

@@ -38,8 +38,10 @@ def equal_means_p_value(
         Weight of each row; empty if all are 1.
     """
     m = ones.size
-    spread = row_counts.astype(np.float64) * (m - row_counts)
-    unit = float(spread @ weights if weights.size else spread.sum()) / max(m * (m - 1), 1)
+    # Σ w·s·(m − s) over the rows' counts s.
+    count = row_counts.astype(np.float64)
+    weighted = weights * count if weights.size else count
+    unit = float(m * weighted.sum() - weighted @ count) / max(m * (m - 1), 1)
     scatter = float(((ones - ones.mean()) ** 2).sum())
     return float(chdtrc(m - 1, scatter / unit)) if unit > 0 and m > 1 else 1.0
 

@@ -139,7 +139,7 @@ def merge_blocks(
     Parameters
     ----------
     counts : array of shape (n_blocks, n_rows)
-        Number of ones of each row in each block.
+        Number of ones of each row in each block; overwritten.
     sizes : array of shape (n_blocks,)
         Number of variables of each block.
     weights : array of shape (n_rows,) or (0,)
@@ -163,7 +163,5 @@ def merge_blocks(
     total = float(weights.sum()) if weights.size else float(counts.shape[1])
     whole = np.arange(counts.shape[1] if weights.size == 0 else 0)
     log_rising = np.concatenate([[0.0], np.cumsum(np.log(prior + whole))])
-    first = _merge(
-        counts.copy(), sizes.astype(np.int64), weights, total, prior, log_factorial, log_rising
-    )
+    first = _merge(counts, sizes.astype(np.int64), weights, total, prior, log_factorial, log_rising)
     return np.unique(first, return_inverse=True)[1].astype(np.int32)

@@ -95,12 +95,17 @@ class BlockLearner:
         evidence does not know that they were sorted. So one test comes first, of all the means
         together: unless it rejects, the variables are one block.
         """
+        one_block = Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
+        row_counts = cpu.block_counts(rows, group, one_block)[0]
+        if equal_means_p_value(ones, row_counts, group.weights) > EQUAL_MEANS_LEVEL:
+            return one_block
         fine = Partition.from_labels(sweep_counts(ones, group.total, self.settings.start))
-        counts = cpu.block_counts(rows, group, fine)
-        if equal_means_p_value(ones, counts.sum(axis=0), group.weights) > EQUAL_MEANS_LEVEL:
-            return Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
         merged = merge_blocks(
-            counts, fine.sizes, group.weights, self.settings.prior, log_factorials(rows.n_variables)
+            cpu.block_counts(rows, group, fine),
+            fine.sizes,
+            group.weights,
+            self.settings.prior,
+            log_factorials(rows.n_variables),
         )
         return fine.merged(merged)
 

@@ -1,0 +1,143 @@
+"""`ExchangeableClassifier` against `BernoulliNB`, and against memory bandwidth.
+
+1. fit and predict_log_proba on 20 Newsgroups (20 classes) and MNIST, the peer in the same run;
+   both must reach their known accuracy first.
+2. The paper's 10^6 x 1,000 Boolean functions: accuracy, peak memory, share of memory bandwidth.
+3. Compile time: the first fit of a fresh process, with the cache of compiled kernels cold and warm.
+4. What `partial_fit` costs in accuracy against `fit`.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.naive_bayes import BernoulliNB
+from timing import best_of
+
+from exchangeable import ExchangeableClassifier
+from exchangeable.datasets import fetch_classification, make_boolean
+
+KNOWN = {"20newsgroups": (0.645, 0.537), "mnist": (0.8615, 0.8415)}
+
+
+def against_bernoulli_nb(name: str, dtype: type | None = None) -> None:
+    """Print the ratio of our seconds to the peer's, once both are seen to be right."""
+    data = fetch_classification(name)
+    X, X_test = data.X_train, data.X_test
+    if dtype is not None:
+        X, X_test = X.astype(dtype), X_test.astype(dtype)
+    seconds = []
+    for model, known in zip(
+        (ExchangeableClassifier(), BernoulliNB(alpha=0.1)), KNOWN[name], strict=True
+    ):
+        accuracy = model.fit(X, data.y_train).score(X_test, data.y_test)
+        assert abs(accuracy - known) < 0.002, (model, accuracy)
+        fit = best_of(lambda m=model: m.fit(X, data.y_train), 5)
+        predict = best_of(lambda m=model: m.predict_log_proba(X_test), 5)
+        seconds.append(fit + predict)
+        print(
+            f"{name:13} {X.dtype!s:8} {type(model).__name__:23} fit {fit * 1e3:7.1f} ms   "
+            f"predict {predict * 1e3:6.1f} ms   accuracy {accuracy:.4f}"
+        )
+    print(f"{name:13} {X.dtype!s:8} ratio {seconds[0] / seconds[1]:.2f}")
+
+
+def bandwidth(X: np.ndarray) -> float:
+    """Return the bytes a second that one pass over the matrix by NumPy reads."""
+    words = X.reshape(-1).view(np.uint64)
+    return X.nbytes / best_of(lambda: words.max(), 3)
+
+
+FUNCTIONS = ("parity", "counting", "threshold", "exact", "conjunction", "disjunction")
+
+
+def memory(field: str) -> int:
+    """Return the bytes of resident memory, now (VmRSS) or at its peak (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(field)).split()[1])
+
+
+def boolean_function(function: str) -> None:
+    """Fit the paper's size; memory is the peak while fitting beyond what was held before."""
+    X, y = make_boolean(function, 1_000_000, 1_000, random_state=0)
+    X_test, y_test = make_boolean(function, 10_000, 1_000, random_state=1)
+    ExchangeableClassifier().fit(X_test, y_test)
+    Path("/proc/self/clear_refs").write_text("5")  # forget earlier peaks
+    before = memory("VmRSS")
+    start = time.perf_counter()
+    model = ExchangeableClassifier().fit(X, y)
+    seconds = time.perf_counter() - start
+    extra = memory("VmHWM") - before
+    share = X.nbytes / seconds / bandwidth(X)
+    print(
+        f"{function:12} 10^6 x 1,000  accuracy {model.score(X_test, y_test):.4f}   "
+        f"blocks {model.n_blocks_.tolist()}   fit {seconds:5.2f} s   "
+        f"memory {1 + extra / X.nbytes:.2f} x input   "
+        f"{X.nbytes / seconds / 1e9:.1f} GB/s, {share:.0%} of one pass over the input by NumPy"
+    )
+
+
+def boolean_functions() -> None:
+    """Run each function in a process of its own, so that peaks of memory are its own."""
+    for function in FUNCTIONS:
+        subprocess.run([sys.executable, __file__, function], check=True)
+
+
+FIRST_FIT = """
+import time
+start = time.perf_counter()
+import numpy as np
+from exchangeable import ExchangeableClassifier
+imported = time.perf_counter()
+X = np.random.default_rng(0).integers(0, 2, (100, 20)).astype(np.uint8)
+ExchangeableClassifier().fit(X, X[:, 0]).predict(X)
+fitted = time.perf_counter()
+print(f"import {imported - start:.2f} s, first fit and predict {fitted - imported:.2f} s")
+"""
+
+
+def compile_time() -> None:
+    """Time a fresh process, first with an empty cache of compiled kernels, then with a full one."""
+    with tempfile.TemporaryDirectory() as cache:
+        for state in ("cold", "warm"):
+            done = subprocess.run(
+                [sys.executable, "-c", FIRST_FIT],
+                env=os.environ | {"NUMBA_CACHE_DIR": cache},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            print(f"fresh process, cache {state}: {done.stdout.strip()}")
+
+
+def partial_fit() -> None:
+    """Compare batches with one fit, on test rows (nothing is chosen by them)."""
+    for name in ("20newsgroups", "reuters8", "webkb4", "mnist"):
+        data = fetch_classification(name)
+        order = np.random.default_rng(0).permutation(len(data.y_train))
+        X, y = data.X_train[order], data.y_train[order]
+        whole = ExchangeableClassifier().fit(X, y).score(data.X_test, data.y_test)
+        found = []
+        for share in (0.05, 0.1, 0.25, 0.5):
+            model, classes = ExchangeableClassifier(), np.unique(y)
+            size = int(share * len(y))
+            for start in range(0, len(y), size):
+                part = slice(start, start + size)
+                model.partial_fit(X[part], y[part], classes=classes)
+            found.append(f"{share:.0%}: {model.score(data.X_test, data.y_test):.4f}")
+        print(f"{name:13} fit {whole:.4f}   partial_fit, blocks from the first {', '.join(found)}")
+
+
+if __name__ == "__main__" and sys.argv[-1] in FUNCTIONS:
+    boolean_function(sys.argv[-1])
+elif __name__ == "__main__":
+    against_bernoulli_nb("20newsgroups")
+    against_bernoulli_nb("mnist")
+    against_bernoulli_nb("mnist", float)
+    compile_time()
+    partial_fit()
+    boolean_functions()
