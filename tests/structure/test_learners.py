@@ -96,7 +96,8 @@ def literal_merge(counts, sizes, weights, prior):
     while len(blocks) > 1:
         gains = [evidence(a + b) - evidence(a) - evidence(b) for a, b in pairwise(blocks)]
         best = int(np.argmax(gains))
-        assume(np.sum(np.array(gains) > gains[best] - 1e-9) == 1)  # no ties, which rounding decides
+        # Leave out ties, between pairs or with not merging at all, which rounding decides.
+        assume(np.sum(np.array(gains) > gains[best] - 1e-9) == 1 and abs(gains[best]) > 1e-9)
         if gains[best] <= 0:
             break
         blocks[best : best + 2] = [blocks[best] + blocks[best + 1]]
