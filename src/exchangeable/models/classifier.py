@@ -20,7 +20,8 @@ from exchangeable.arrays import (
 from exchangeable.engines.cpu import Group
 from exchangeable.engines.rows import Rows, as_rows
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
-from exchangeable.models.semi_supervised import PartlyLabelled
+from exchangeable.models.em import EMSettings
+from exchangeable.models.semi_supervised import fit_partly_labelled
 from exchangeable.structure.learner import BlockSettings, Structure, check_structure
 
 
@@ -297,21 +298,25 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: npt.ArrayLike | None,
         structure: Structure,
     ) -> None:
-        weight = check_sample_weight(sample_weight, rows.n_rows)
         learned_prior = self.class_prior is None and self.fit_prior
-        data = PartlyLabelled(
-            rows, labels, weight, self.classes_.size, check_alpha(self.alpha), self.n_jobs
-        )
-        model, log_prior, history, converged = data.fit(
+        state = fit_partly_labelled(
+            rows,
+            labels,
+            check_sample_weight(sample_weight, rows.n_rows),
+            self.classes_.size,
             structure,
-            None if learned_prior else self._log_prior(np.ones(self.classes_.size)),
-            check_count(self.max_iter, "max_iter"),
-            self.tol,
+            EMSettings(
+                check_alpha(self.alpha),
+                self.tol,
+                check_count(self.max_iter, "max_iter"),
+                fixed_prior=None if learned_prior else self._log_prior(np.ones(self.classes_.size)),
+                n_jobs=self.n_jobs,
+            ),
         )
-        self._model = model
-        self.class_count_, self.class_log_prior_ = model.totals, log_prior
-        self.history_, self.log_likelihood_ = history, history[-1]
-        self.n_iter_, self.converged_ = len(history), converged
+        self._set_model(state.model)
+        self.class_log_prior_ = state.log_prior
+        self.history_, self.log_likelihood_ = state.history, state.history[-1]
+        self.n_iter_, self.converged_ = state.n_iter, state.converged
 
 
 def _class_groups(
