@@ -157,7 +157,7 @@ def expect(
 ) -> Expectation:
     """Score every row and sum what the next parameters and blocks are made of."""
     single = all(partition.n_blocks == partition.labels.size for partition in partitions)
-    if single and np.isfinite(tables.values).all():
+    if single and not moments and np.isfinite(tables.values).all():
         return _expect_singles(examples, partitions, tables, log_prior, n_jobs)
     rows = examples.rows
     n_classes = len(partitions)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exchangeable.arrays import (
@@ -168,6 +169,7 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags = ClassifierTags()  # asked for wherever there is a predict_proba
         return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
