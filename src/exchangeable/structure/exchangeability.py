@@ -118,6 +118,9 @@ def exchangeability_report(
     """
     X = check_array(X, accept_sparse="csc", dtype="numeric", ensure_min_samples=2)
     columns = sp.csc_matrix(X, dtype=np.float64)
+    if not columns.has_canonical_format:  # entries stored twice add up
+        columns = columns.copy()
+        columns.sum_duplicates()
     wrong = columns.data[(columns.data != 0) & (columns.data != 1)]
     if wrong.size:
         raise ValueError(f"X contains {wrong[0]}; expected 0 and 1 only")
