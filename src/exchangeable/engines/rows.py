@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from numba import njit
 
+from exchangeable.arrays import check_number
 from exchangeable.engines.threads import row_ranges, run
 
 NO_BITS = np.empty((0, 0), dtype=np.uint64)
@@ -45,6 +46,10 @@ def as_rows(X: Any, binarize: float | None) -> Rows:
     A CSR matrix whose stored entries are all ones is not copied, nor is a byte matrix of 0 and 1,
     beside which its bits are kept. With ``binarize=None`` anything but 0 and 1 is refused.
     """
+    if binarize is not None:
+        binarize = check_number(binarize, "binarize")
+        if not np.isfinite(binarize):
+            raise ValueError(f"binarize must be a finite number or None, got {binarize}")
     return _sparse_rows(X, binarize) if sp.issparse(X) else _dense_rows(X, binarize)
 
 

@@ -45,8 +45,10 @@ class PartlyLabelled:
         unlabelled = self.label < 0
         posterior, evidence = normalize_log(joint[unlabelled], log_prior)
         known = joint[~unlabelled, self.label[~unlabelled]]
-        likelihood = self.weight[~unlabelled] @ known + self.weight[unlabelled] @ evidence
-        return float(likelihood), np.exp(posterior)
+        likelihood = np.concatenate([known, evidence])
+        weight = np.concatenate([self.weight[~unlabelled], self.weight[unlabelled]])
+        counted = weight > 0  # rows that do not count may be impossible
+        return float(weight[counted] @ likelihood[counted]), np.exp(posterior)
 
     def fit(
         self,
@@ -57,6 +59,8 @@ class PartlyLabelled:
     ) -> tuple[BlockModel, FloatArray, list[float], bool]:
         """Run EM from the labelled rows; return model, log-prior, history, whether it converged."""
         groups = self.groups(None)
+        if not any(group.total > 0 for group in groups):
+            raise ValueError("sample_weight is zero for every labelled row; one must count")
         candidates = [learn_partitions(self.rows, groups, structure, self.n_jobs)]
         history: list[float] = []
         best: tuple[float, BlockModel, FloatArray, FloatArray] | None = None
