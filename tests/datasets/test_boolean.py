@@ -140,10 +140,13 @@ def test_no_rows():
         ({"function": "parity", "n_variables": 2**32}, "n_variables must be less than"),
         ({"function": "counting", "modulus": 2.5, "remainder": 1}, "modulus must be an integer"),
         ({"function": "threshold", "at_least": float("nan")}, "at_least must be an integer"),
-        ({"function": "exact", "n_variables": 4, "counts": [5]}, r"counts must lie in 0\.\.4"),
-        ({"function": "exact", "counts": []}, "counts is empty"),
+        (
+            {"function": "exact", "n_variables": 4, "counts": [5]},
+            r"counts must be a list .* in 0\.\.4, got \[5\]",
+        ),
+        ({"function": "exact", "counts": []}, r"counts must be a list .*, got \[\]"),
         ({"function": "exact", "counts": [1.5]}, "each of counts must be an integer, got 1.5"),
-        ({"function": "exact", "counts": 2}, "counts must be a list of numbers of ones, got 2"),
+        ({"function": "exact", "counts": 2}, r"counts must be a list .*, got 2"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, complaint):

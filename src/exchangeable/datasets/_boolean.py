@@ -179,7 +179,8 @@ class _Rule:
                 chosen = number >= check_count(at_least, "at_least", minimum=0)
             case "exact":
                 fifths = [round(i * n_variables / 5) for i in range(6)]
-                chosen = np.isin(number, fifths if counts is None else _reachable(counts, number))
+                wanted = fifths if counts is None else _reachable(counts, n_variables)
+                chosen = np.isin(number, wanted)
             case "conjunction" | "disjunction":
                 if check_count(n_relevant, "n_relevant") > n_variables:
                     raise ValueError(f"n_relevant must lie in 1..{n_variables}, got {n_relevant}")
@@ -196,16 +197,12 @@ class _Rule:
         return np.asarray(combine.reduce(X[:, : self.relevant], axis=1), dtype=np.int64)
 
 
-def _reachable(counts: Sequence[int], number: Labels) -> list[int]:
+def _reachable(counts: Sequence[int], most: int) -> list[int]:
     """Return the given numbers of ones, refusing what no example can have."""
-    if not isinstance(counts, Iterable):
-        raise TypeError(f"counts must be a list of numbers of ones, got {counts!r}")
-    listed = list(counts)
-    if not listed:
-        raise ValueError("counts is empty; expected at least one number of ones")
-    for count in listed:
-        if check_count(count, "each of counts", minimum=0) >= number.size:
-            raise ValueError(f"counts must lie in 0..{number.size - 1}, got {count}")
+    many = isinstance(counts, Iterable)
+    listed = [check_count(c, "each of counts", minimum=0) for c in counts] if many else []
+    if not listed or max(listed) > most:
+        raise ValueError(f"counts must be a list of numbers in 0..{most}, got {counts!r}")
     return listed
 
 
