@@ -229,6 +229,23 @@ def test_semi_supervised_without_unlabelled_rows_is_fit(structure):
     np.testing.assert_allclose(both[0], both[1], rtol=1e-9, atol=1e-12)
 
 
+def test_what_em_told_does_not_outlive_it():
+    X, y = toy()
+    model = ExchangeableClassifier(semi_supervised=True).fit(X, y)
+    assert model.log_likelihood_ == model.history_[-1]
+    model.set_params(semi_supervised=False).fit(X, y)
+    assert not hasattr(model, "log_likelihood_")
+    assert model.n_iter_ == 1
+
+
+def test_one_job_starts_no_threads(monkeypatch):
+    X, y = toy(n_rows=20_000)
+    expected = ExchangeableClassifier().fit(X, y).predict_proba(X)
+    monkeypatch.setattr("exchangeable.engines.threads.ThreadPoolExecutor", None)
+    model = ExchangeableClassifier(n_jobs=1).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
 def test_semi_supervised_needs_one_label():
     with pytest.raises(ValueError, match="all rows are unlabelled"):
         ExchangeableClassifier(semi_supervised=True).fit([[0, 1], [1, 1]], [-1, -1])

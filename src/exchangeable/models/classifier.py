@@ -163,7 +163,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("all rows are unlabelled (-1); at least one needs a class")
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
-        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize)
+        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize, self.n_jobs)
         structure = self._structure(rows.n_variables, classes)
         if self.semi_supervised:
             labels = np.full(len(y), -1)
@@ -174,6 +174,9 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         partitions = learn_partitions(rows, groups, structure, self.n_jobs)
         self._set_model(fit_blocks(rows, groups, partitions, alpha, self.n_jobs), classes)
         self.n_iter_ = 1
+        for name in ("history_", "log_likelihood_", "converged_"):  # of an earlier fit by EM
+            if hasattr(self, name):
+                delattr(self, name)
         return self
 
     def partial_fit(
@@ -206,7 +209,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = unique_labels(classes, "classes") if first else self.classes_
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric", reset=first)
-        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize)
+        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize, self.n_jobs)
         if not (classes is None or np.array_equal(known, np.unique(np.asarray(classes)))):
             raise ValueError(f"classes={classes!r} is not the same as on the first call: {known}")
         unknown = np.setdiff1d(y, known)
@@ -224,7 +227,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         """Return log P(x, y) for every row and class, −inf where the model excludes it."""
         model = self._fitted()
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
-        rows = as_rows(X, self.binarize)
+        rows = as_rows(X, self.binarize, self.n_jobs)
         return model.score(rows, self.n_jobs) + self.class_log_prior_
 
     def predict_log_proba(self, X: Any) -> FloatArray:
