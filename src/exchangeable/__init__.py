@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from exchangeable.component import EVM
 from exchangeable.models.classifier import ExchangeableClassifier
+from exchangeable.models.mixture import ExchangeableMixture
 from exchangeable.statistics import (
     BlockCounts,
     CategoricalCounts,
@@ -24,6 +25,7 @@ __all__ = [
     "CategoricalCounts",
     "Count",
     "ExchangeableClassifier",
+    "ExchangeableMixture",
     "FiniteState",
     "Nested",
     "Pooled",

@@ -136,10 +136,11 @@ class Tables:
 
     def of_class(self, y: int) -> FloatArray:
         """Return the entries of one class, in the layout of its partition."""
-        begin = self.starts[self.first_block[y]]
-        last = self.first_block[y + 1]
-        end = self.starts[last] if last < self.starts.size else self.values.size
-        return self.values[begin:end]
+        return self.split(self.values)[y]
+
+    def split(self, values: FloatArray) -> list[FloatArray]:
+        """Cut an array that is laid out as `values` are into the parts of the classes."""
+        return np.split(values, self.starts[self.first_block[1:-1]])
 
 
 def score(rows: Rows, tables: Tables, n_jobs: int | None = None) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.engines import cpu, kernels
 from exchangeable.engines.cpu import Group, Tables
 from exchangeable.engines.rows import Rows
@@ -55,6 +55,32 @@ class BlockModel:
             self.totals + [group.total for group in groups],
         )
 
+    def only(self, classes: IntArray, alpha: float) -> Self:
+        """Return the model of some of the classes."""
+        if classes.size == self.totals.size:
+            return self
+        part = type(self)(
+            [self.partitions[y] for y in classes],
+            [self.histograms[y] for y in classes],
+            self.totals[classes],
+        )
+        part.set_tables(alpha)
+        return part
+
+    def draw(self, classes: IntArray, rng: np.random.Generator) -> SymbolArray:
+        """Return one random row for each of the given classes."""
+        n_variables = self.partitions[0].labels.size
+        rows = np.zeros((classes.size, n_variables), dtype=np.uint8)
+        probabilities = self.count_probabilities()
+        for y in np.unique(classes):
+            members = np.flatnonzero(classes == y)
+            partition = self.partitions[y]
+            for block, q in zip(partition.blocks, probabilities[y], strict=True):
+                counts = rng.choice(q.size, size=members.size, p=q / q.sum())
+                filled = (np.arange(block.size) < counts[:, None]).astype(np.uint8)
+                rows[np.ix_(members, block)] = rng.permuted(filled, axis=1)
+        return rows
+
     def set_tables(self, alpha: float, n_jobs: int | None = None) -> None:
         """Compute the tables from the histograms, with Laplace smoothing (Theorem 4.2)."""
         log_factorial = log_factorials(self.partitions[0].labels.size)
@@ -82,7 +108,7 @@ class BlockModel:
         result = []
         for y, partition in enumerate(self.partitions):
             blocks = []
-            parts = np.split(self._tables().of_class(y), partition.starts[1:])
+            parts = np.split(self.made_tables.of_class(y), partition.starts[1:])
             for m, entries in zip(partition.sizes, parts, strict=True):
                 log_ways = log_factorial[m] - log_factorial[: m + 1] - log_factorial[: m + 1][::-1]
                 blocks.append(np.exp(entries + log_ways))
@@ -91,9 +117,21 @@ class BlockModel:
 
     def score(self, rows: Rows, n_jobs: int | None = None) -> FloatArray:
         """Return log P(x | y) for every row and class."""
-        return cpu.score(rows, self._tables(), n_jobs)
+        return cpu.score(rows, self.made_tables, n_jobs)
 
-    def _tables(self) -> Tables:
+    def expected_log_likelihood(self) -> FloatArray:
+        """Return, for each class, Σ h·log(q / C) over its histogram: what its rows are worth."""
+        worth = []
+        for histogram, table in zip(
+            self.histograms, self.made_tables.split(self.made_tables.values), strict=True
+        ):
+            seen = histogram > 0
+            worth.append(float(histogram[seen] @ table[seen]))
+        return np.array(worth)
+
+    @property
+    def made_tables(self) -> Tables:
+        """The tables, which `set_tables` must have made."""
         if self.tables is None:
             raise RuntimeError("set_tables has not been called")
         return self.tables

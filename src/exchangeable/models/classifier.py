@@ -21,8 +21,9 @@ from exchangeable.arrays import (
 )
 from exchangeable.engines.rows import Rows, as_rows
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
+from exchangeable.models.em import EMSettings
 from exchangeable.models.labels import class_groups, log_prior, unique_labels
-from exchangeable.models.semi_supervised import PartlyLabelled
+from exchangeable.models.semi_supervised import fit_partly_labelled
 from exchangeable.structure.learner import BlockSettings, Structure, check_structure
 
 
@@ -305,13 +306,22 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         structure: Structure,
         classes: npt.NDArray[Any],
     ) -> None:
-        weight = check_sample_weight(sample_weight, rows.n_rows)
         learned = self.class_prior is None and self.fit_prior
         known = None if learned else log_prior(np.ones(classes.size), False, self.class_prior)
-        data = PartlyLabelled(
-            rows, labels, weight, classes.size, check_alpha(self.alpha), self.n_jobs
+        state = fit_partly_labelled(
+            rows,
+            labels,
+            check_sample_weight(sample_weight, rows.n_rows),
+            classes.size,
+            structure,
+            EMSettings(
+                check_alpha(self.alpha),
+                self.tol,
+                self.max_iter,
+                fixed_prior=known,
+                n_jobs=self.n_jobs,
+            ),
         )
-        model, prior, history, converged = data.fit(structure, known, self.max_iter, self.tol)
-        self._set_model(model, classes, prior)
-        self.history_, self.log_likelihood_ = history, history[-1]
-        self.n_iter_, self.converged_ = len(history), converged
+        self._set_model(state.model, classes, state.log_prior)
+        self.history_, self.log_likelihood_ = state.history, state.history[-1]
+        self.n_iter_, self.converged_ = state.n_iter, state.converged

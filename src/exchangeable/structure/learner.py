@@ -9,7 +9,9 @@ import numpy as np
 from exchangeable.arrays import FloatArray
 from exchangeable.engines import cpu
 from exchangeable.engines.cpu import Group
+from exchangeable.engines.em import Examples, Expectation
 from exchangeable.engines.rows import Rows
+from exchangeable.engines.threads import run
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.structure.conditions import (
     equal_means_p_value,
@@ -17,9 +19,11 @@ from exchangeable.structure.conditions import (
     split_by_variance,
 )
 from exchangeable.structure.evidence import merge_blocks
-from exchangeable.structure.sweep import sweep_counts
+from exchangeable.structure.sweep import sweep, sweep_counts
 
 NAMES = ("evidence", "welch", "independent", "full")
+NEGLIGIBLE = 1e-8
+"""Rows of less weight than this do not count when the blocks of a component are learned."""
 EQUAL_MEANS_LEVEL = 0.01
 """Level of the test that all variables have one mean, before evidence merging looks for blocks."""
 
@@ -77,16 +81,48 @@ class BlockLearner:
             return Partition.from_labels(np.arange(rows.n_variables))
         if self.name == "full" or group.total <= 1:
             return Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
-        significance = self.settings.significance
         if self.name == "welch":
-            partition = Partition.from_labels(sweep_counts(ones, group.total, significance))
+            labels = sweep_counts(ones, group.total, self.settings.significance)
+            partition = Partition.from_labels(labels)
         else:
             partition = self._merge(rows, group, ones)
-        if 2 in self.settings.conditions:
-            partition = split_by_variance(partition, ones, group.total, significance)
-        if 3 in self.settings.conditions:
-            partition = split_by_covariance(partition, rows, group, ones, significance)
-        return partition
+        return self._split(partition, rows, group, ones)
+
+    def propose(
+        self, examples: Examples, expectation: Expectation, n_jobs: int | None = None
+    ) -> list[list[Partition]]:
+        """Return proposals for the blocks of all components, given the examples' posteriors.
+
+        The sweep tests the values x·P(y | x) over *all* examples, as in the paper's Algorithm 1.
+        Evidence merging proposes the sweep's blocks as well as what it merges them to.
+        """
+        n_components = expectation.totals.size
+        if not self.needs_moments:
+            nobody = Group(np.empty(0, dtype=np.int64))
+            return [[self.learn(examples.rows, nobody, np.empty(0))] * n_components]
+        found = run(
+            lambda y: self._propose_one(examples, expectation, y), range(n_components), n_jobs
+        )
+        return [list(proposal) for proposal in zip(*found, strict=True)]
+
+    def _propose_one(self, examples: Examples, expectation: Expectation, y: int) -> list[Partition]:
+        n = examples.total
+        once, twice = expectation.moments[0, :, y], expectation.moments[1, :, y]
+        mean = once / n
+        variance = np.maximum(twice - n * mean**2, 0.0) / max(n - 1, 1e-300)
+        swept = Partition.from_labels(sweep(mean, variance, n, self.settings.significance))
+        if self.name == "welch" and len(self.settings.conditions) == 1:
+            return [swept]
+        weights = examples.weights * expectation.posterior[:, y]
+        members = np.flatnonzero(weights > NEGLIGIBLE)
+        group = Group(members, weights[members])
+        proposals = [swept]
+        if self.name == "evidence":
+            fine = swept
+            if self.settings.start != self.settings.significance:
+                fine = Partition.from_labels(sweep(mean, variance, n, self.settings.start))
+            proposals.append(self._merge_blocks(examples.rows, group, fine))
+        return [self._split(proposal, examples.rows, group, once) for proposal in proposals]
 
     def _merge(self, rows: Rows, group: Group, ones: FloatArray) -> Partition:
         """Merge the blocks of a fine sweep by their evidence.
@@ -100,6 +136,9 @@ class BlockLearner:
         if equal_means_p_value(ones, row_counts, group.weights) > EQUAL_MEANS_LEVEL:
             return one_block
         fine = Partition.from_labels(sweep_counts(ones, group.total, self.settings.start))
+        return self._merge_blocks(rows, group, fine)
+
+    def _merge_blocks(self, rows: Rows, group: Group, fine: Partition) -> Partition:
         merged = merge_blocks(
             cpu.block_counts(rows, group, fine),
             fine.sizes,
@@ -108,6 +147,17 @@ class BlockLearner:
             log_factorials(rows.n_variables),
         )
         return fine.merged(merged)
+
+    def _split(self, partition: Partition, rows: Rows, group: Group, ones: FloatArray) -> Partition:
+        """Split blocks by the further conditions that are switched on."""
+        significance, total = self.settings.significance, group.total
+        if total <= 1:
+            return partition
+        if 2 in self.settings.conditions:
+            partition = split_by_variance(partition, ones, total, significance)
+        if 3 in self.settings.conditions:
+            partition = split_by_covariance(partition, rows, group, ones, significance)
+        return partition
 
 
 Structure = BlockLearner | list[Partition]

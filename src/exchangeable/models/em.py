@@ -1,0 +1,203 @@
+"""Structural EM (Algorithm 1 of the paper), for mixtures and for classes with missing labels.
+
+Each iteration computes posteriors, learns new blocks from them, estimates the parameters of both
+the old and the new blocks, and keeps what is better. The log-likelihood never falls: a step that
+would lower it (smoothing can) ends the run and is not taken.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.engines.em import Examples, Expectation, expect, soft_histograms, sum_moments
+from exchangeable.models.blocks import BlockModel
+from exchangeable.partitions import Partition
+
+Relearn = Callable[[Expectation], list[list[Partition]]]
+"""Returns one or more proposals for the blocks of all classes, given the posteriors."""
+
+
+@dataclass(frozen=True)
+class EMSettings:
+    """How EM runs.
+
+    Attributes
+    ----------
+    alpha : float
+        Laplace smoothing.
+    tol : float
+        Stop when the average log-likelihood gains less than this.
+    max_iter : int
+        Stop after this many iterations.
+    accept : {"all", "component"}
+        Whether all components change their blocks at once, by the log-likelihood, as in the paper,
+        or each chooses for itself, by its share of the expected log-likelihood.
+    fixed_prior : array of shape (n_classes,), optional
+        Log-probabilities of the classes, if they are not to be learned.
+    n_jobs : int, optional
+        Number of threads.
+    """
+
+    alpha: float
+    tol: float
+    max_iter: int
+    accept: str = "all"
+    fixed_prior: FloatArray | None = None
+    n_jobs: int | None = None
+
+
+@dataclass
+class EMState:
+    """Where a run of EM stands: the parameters, and how it came there.
+
+    `history` holds the average log-likelihood after every iteration, that of the start first.
+    """
+
+    model: BlockModel
+    log_prior: FloatArray
+    history: list[float] = field(default_factory=list)
+    converged: bool = False
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations so far."""
+        return max(len(self.history) - 1, 0)
+
+
+def start_from_posterior(
+    examples: Examples, posterior: FloatArray, relearn: Relearn, settings: EMSettings
+) -> EMState:
+    """Return the parameters that fit given posteriors, the blocks learned from them."""
+    totals = examples.weights @ posterior
+    moments = sum_moments(examples, posterior)
+    partitions = relearn(Expectation(-np.inf, posterior, [], moments, totals))[0]
+    classes = np.arange(totals.size)
+    histograms = soft_histograms(examples, posterior, classes, partitions, settings.n_jobs)
+    model = BlockModel(partitions, histograms, totals)
+    model.set_tables(settings.alpha, settings.n_jobs)
+    return EMState(model, _log_prior(totals, settings))
+
+
+def run_em(
+    examples: Examples,
+    state: EMState,
+    relearn: Relearn | None,
+    settings: EMSettings,
+    report: Callable[[EMState], None] = lambda state: None,
+    stop: Event | None = None,
+) -> EMState:
+    """Iterate from `state` until converged, `max_iter`, or `stop` is set.
+
+    `report` is called after every iteration with a state that is complete and consistent.
+    """
+    total = examples.total
+    current = _expect(examples, state.model, state.log_prior, relearn, settings)
+    if not state.history:
+        state.history.append(current.log_likelihood / total)
+        report(state)
+    while state.n_iter < settings.max_iter and not state.converged:
+        if stop is not None and stop.is_set():
+            break
+        log_prior = _log_prior(current.totals, settings)
+        candidates = _maximise(examples, state.model, current, relearn, settings)
+        tried = [
+            (_expect(examples, model, log_prior, relearn, settings), model) for model in candidates
+        ]
+        found, model = max(tried, key=lambda entry: entry[0].log_likelihood)
+        gain = (found.log_likelihood - current.log_likelihood) / total
+        better = found.log_likelihood > current.log_likelihood
+        state = EMState(
+            model if better else state.model,
+            log_prior if better else state.log_prior,
+            [*state.history, max(found.log_likelihood, current.log_likelihood) / total],
+            converged=not gain >= settings.tol,
+        )
+        current = found if better else current
+        report(state)
+    return state
+
+
+def _expect(
+    examples: Examples,
+    model: BlockModel,
+    log_prior: FloatArray,
+    relearn: Relearn | None,
+    settings: EMSettings,
+) -> Expectation:
+    return expect(
+        examples,
+        model.partitions,
+        model.made_tables,
+        log_prior,
+        moments=relearn is not None,
+        n_jobs=settings.n_jobs,
+    )
+
+
+def _maximise(
+    examples: Examples,
+    model: BlockModel,
+    current: Expectation,
+    relearn: Relearn | None,
+    settings: EMSettings,
+) -> list[BlockModel]:
+    """Return the models to choose from: the old blocks with new parameters, and the new blocks."""
+    old = BlockModel(model.partitions, current.histograms, current.totals)
+    old.set_tables(settings.alpha, settings.n_jobs)
+    candidates = [old]
+    for partitions in relearn(current) if relearn else ():
+        changed = [
+            y
+            for y, (before, after) in enumerate(zip(model.partitions, partitions, strict=True))
+            if not np.array_equal(before.labels, after.labels)
+        ]
+        if not changed:
+            continue
+        histograms = list(current.histograms)
+        counted = soft_histograms(
+            examples,
+            current.posterior,
+            np.array(changed),
+            [partitions[y] for y in changed],
+            settings.n_jobs,
+        )
+        for y, histogram in zip(changed, counted, strict=True):
+            histograms[y] = histogram
+        new = BlockModel(partitions, histograms, current.totals)
+        new.set_tables(settings.alpha, settings.n_jobs)
+        if settings.accept == "all":
+            candidates.append(new)
+        else:
+            candidates = [_best_of_each(candidates[0], new, settings)]
+    return candidates
+
+
+def _best_of_each(old: BlockModel, new: BlockModel, settings: EMSettings) -> BlockModel:
+    """Return the model in which every class has those blocks that explain its share better.
+
+    Given the posteriors the expected log-likelihood is a sum over classes, so each may choose.
+    """
+    better = new.expected_log_likelihood() > old.expected_log_likelihood()
+    if better.all():
+        return new
+    if not better.any():
+        return old
+    choose = [new if take else old for take in better]
+    mixed = BlockModel(
+        [source.partitions[y] for y, source in enumerate(choose)],
+        [source.histograms[y] for y, source in enumerate(choose)],
+        old.totals,
+    )
+    mixed.set_tables(settings.alpha, settings.n_jobs)
+    return mixed
+
+
+def _log_prior(totals: FloatArray, settings: EMSettings) -> FloatArray:
+    if settings.fixed_prior is not None:
+        return settings.fixed_prior
+    with np.errstate(divide="ignore"):
+        log_prior: FloatArray = np.log(totals / totals.sum())
+    return log_prior

@@ -1,0 +1,442 @@
+"""Mixtures of exchangeable blocks for density estimation and clustering."""
+
+import threading
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from exchangeable.arrays import (
+    FloatArray,
+    IntArray,
+    RandomState,
+    SymbolArray,
+    as_generator,
+    check_alpha,
+    check_count,
+    check_sample_weight,
+    normalize_log,
+)
+from exchangeable.engines.em import Examples, Expectation, merge_equal_rows, take_rows
+from exchangeable.engines.rows import Rows, as_rows
+from exchangeable.models.em import EMSettings, EMState, Relearn, run_em, start_from_posterior
+from exchangeable.models.restarts import run_all
+from exchangeable.models.selection import Selection, select_components
+from exchangeable.models.starts import STARTS, first_posterior
+from exchangeable.partitions import Partition
+from exchangeable.structure.learner import BlockSettings, Structure, check_structure
+
+NO_MASS = 1e-10
+"""A component with less than this share of the rows is dropped."""
+
+
+class ExchangeableMixture(DensityMixin, BaseEstimator):
+    """Mixture of components whose variables fall into exchangeable blocks.
+
+    P(x) = Σ_y p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)): the component is latent, each has blocks
+    of its own, and blocks and parameters are found by structural EM (Algorithm 1 of the paper).
+    With every variable a block of its own this is latent class analysis, a mixture of independent
+    Bernoulli variables.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Number of components.
+    structure : {"evidence", "welch", "independent", "full"}, partition or dict, default="evidence"
+        How each component's variables are put into blocks. ``"welch"`` is the paper's sweep.
+        ``"evidence"`` proposes the sweep's blocks and what evidence merging makes of them.
+        ``"independent"`` is latent naive Bayes, ``"full"`` one block a component. A list of lists
+        of variables (numbers or feature names) is used for all components, a dict from component
+        (0, 1, …) to such a list for each its own.
+    alpha : float, default=0.1
+        Laplace smoothing: added to the weight of the rows with each count in a block.
+    significance : float, default=0.1
+        Significance level of the sweep.
+    start : float, default=0.1
+        Significance level of the sweep whose blocks evidence merging merges.
+    prior : float, default=0.1
+        Dirichlet parameter of the evidence.
+    conditions : tuple of int, default=(1,)
+        Which of Proposition 3.3's necessary conditions a learned block must pass.
+    accept : {"all", "component"}, default="all"
+        Whether all components change their blocks at once if that raises the log-likelihood, as in
+        the paper, or each chooses for itself.
+    init : {"rows", "random", "both"}, default="both"
+        How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
+        ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn.
+    n_init : int, default=1
+        Number of runs from different starts; the one with the highest log-likelihood is kept.
+    tol : float, default=1e-3
+        EM stops when the average log-likelihood gains less than this.
+    max_iter : int, default=500
+        Largest number of iterations of a run.
+    binarize : float or None, default=0.0
+        Entries greater than this are on. With None all entries must be 0 or 1.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the parameters of the fit before.
+    checkpoint : path-like, optional
+        A file that is written after every iteration; a fit that finds it goes on from there.
+    random_state : int, RandomState, Generator or None
+        Seed of the starts.
+    n_jobs : int, optional
+        Number of threads; all cores by default. It never changes the result.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Probability of each component.
+    n_blocks_ : ndarray of shape (n_components,)
+        Number of blocks of each component.
+    partitions_ : list of lists of ndarray
+        The variables of each block of each component.
+    count_probabilities_ : list of lists of ndarray
+        For each component and block the probabilities q(l | y) of l = 0, 1, … ones.
+    log_likelihood_ : float
+        Average log-likelihood of the training rows.
+    history_ : list of lists of float
+        Average log-likelihood after every iteration, for each run.
+    best_init_ : int
+        The run that was kept.
+    n_iter_ : int
+        Its number of iterations.
+    converged_ : bool
+        Whether it stopped before `max_iter`.
+    n_parameters_ : int
+        Number of free parameters: k·n + k − 1, whatever the blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exchangeable import ExchangeableMixture
+    >>> rng = np.random.default_rng(0)
+    >>> kind = rng.integers(0, 2, size=1000)
+    >>> X = rng.random((1000, 8)) < np.where(kind[:, None] == 0, 0.2, 0.8)
+    >>> mixture = ExchangeableMixture(n_components=2, random_state=0).fit(X)
+    >>> mixture.score(X) > -5
+    True
+    >>> mixture.predict_proba(X[:3]).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        *,
+        structure: Any = "evidence",
+        alpha: float = 0.1,
+        significance: float = 0.1,
+        start: float = 0.1,
+        prior: float = 0.1,
+        conditions: Sequence[int] = (1,),
+        accept: str = "all",
+        init: str = "both",
+        n_init: int = 1,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        binarize: float | None = 0.0,
+        warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.structure = structure
+        self.alpha = alpha
+        self.significance = significance
+        self.start = start
+        self.prior = prior
+        self.conditions = conditions
+        self.accept = accept
+        self.init = init
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.binarize = binarize
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Find components, blocks and parameters by structural EM.
+
+        Interrupting it (Ctrl-C) leaves the best model found so far.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples; an entry greater than `binarize` is on.
+        y : ignored
+            Present for scikit-learn's sake.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, 1 by default.
+        """
+        self._check_choices()
+        rows = self._rows(X, reset=True)
+        weight = check_sample_weight(sample_weight, rows.n_rows)
+        n_components = check_count(self.n_components, "n_components")
+        counting = np.flatnonzero(weight > 0)
+        if n_components > counting.size:
+            raise ValueError(
+                f"n_components={n_components} is more than the {counting.size} rows of X that count"
+            )
+        structure = self._structure(rows.n_variables, n_components)
+        row_weight = weight[counting]
+        examples, member = merge_equal_rows(take_rows(rows, counting), row_weight)
+        states = self._run(examples, member, row_weight, n_components, structure)
+        best = int(np.argmax([state.history[-1] for state in states]))
+        self._keep(states, best)
+        self.n_samples_weight_ = examples.total
+        return self
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return the log-probability of every row."""
+        return normalize_log(self._joint(X), self._log_prior)[1]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the average log-probability of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the log-probability of each component for every row."""
+        return normalize_log(self._joint(X), self._log_prior)[0]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each component for every row."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> IntArray:
+        """Return the most probable component of every row."""
+        return np.asarray(self.predict_log_proba(X).argmax(axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> IntArray:
+        """Fit, and return the most probable component of every row."""
+        return self.fit(X, y, **options).predict(X)
+
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> tuple[SymbolArray, IntArray]:
+        """Draw rows from the mixture, and return them with the components they came from.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState, Generator or None
+            Seed of the draws.
+        """
+        check_is_fitted(self, "weights_")
+        n_samples = check_count(n_samples, "n_samples", minimum=0)
+        rng = as_generator(random_state)
+        component = np.sort(rng.choice(self.weights_.size, size=n_samples, p=self.weights_))
+        return self._model.draw(component, rng), component
+
+    def bic(self, X: Any) -> float:
+        """Return the Bayesian information criterion on X; the lower the better."""
+        log_likelihood = self.score_samples(X)
+        return float(-2 * log_likelihood.sum() + self.n_parameters_ * np.log(log_likelihood.size))
+
+    def aic(self, X: Any) -> float:
+        """Return the Akaike information criterion on X; the lower the better."""
+        return float(-2 * self.score_samples(X).sum() + 2 * self.n_parameters_)
+
+    @classmethod
+    def select(
+        cls,
+        X: Any,
+        X_valid: Any = None,
+        n_components: Sequence[int] = (1, 2, 5, 10, 20, 50),
+        criterion: str | None = None,
+        **parameters: Any,
+    ) -> Selection:
+        """Choose the number of components.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples to fit.
+        X_valid : {array-like, sparse matrix}, optional
+            Other examples, by whose log-likelihood to choose.
+        n_components : sequence of int
+            Numbers to try.
+        criterion : {"valid", "bic", "aic"}, optional
+            ``"valid"`` by default if there are validation examples, else ``"bic"``.
+        **parameters
+            Passed to the constructor.
+
+        Returns
+        -------
+        Selection
+            With the ``best`` model, the ``table`` of what was tried, and a ``plot``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from exchangeable import ExchangeableMixture
+        >>> rng = np.random.default_rng(0)
+        >>> kind = rng.integers(0, 2, size=(1500, 1))
+        >>> X = rng.random((1500, 8)) < np.where(kind == np.arange(8) % 2, 0.2, 0.8)
+        >>> found = ExchangeableMixture.select(X, n_components=[1, 2, 4], random_state=0)
+        >>> found.best.n_components
+        2
+        """
+        return select_components(cls, X, X_valid, n_components, criterion, parameters)
+
+    @property
+    def n_parameters_(self) -> int:
+        """Number of free parameters."""
+        k = self.weights_.size
+        return int(k * self.n_features_in_ + k - 1)
+
+    @property
+    def n_blocks_(self) -> IntArray:
+        """Number of blocks of each component."""
+        return np.array([partition.n_blocks for partition in self._model.partitions])
+
+    @property
+    def partitions_(self) -> list[list[IntArray]]:
+        """The variables of each block of each component."""
+        return [partition.blocks for partition in self._model.partitions]
+
+    @property
+    def count_probabilities_(self) -> list[list[FloatArray]]:
+        """For each component and block the probabilities of each number of ones."""
+        return self._model.count_probabilities()
+
+    @property
+    def _log_prior(self) -> FloatArray:
+        return np.asarray(np.log(self.weights_))
+
+    def _check_choices(self) -> None:
+        for name, known in (("accept", ("all", "component")), ("init", STARTS)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is unknown; expected one of {', '.join(known)}"
+                )
+        if not self.tol >= 0:
+            raise ValueError(f"tol must be at least 0, got {self.tol!r}")
+
+    def _rows(self, X: Any, reset: bool = False) -> Rows:
+        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
+        return as_rows(X, self.binarize)
+
+    def _joint(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "weights_")
+        return self._model.score(self._rows(X), self.n_jobs) + self._log_prior
+
+    def _structure(self, n_variables: int, n_components: int) -> Structure:
+        return check_structure(
+            self.structure,
+            BlockSettings(self.significance, self.start, self.prior, self.conditions),
+            n_variables,
+            range(n_components),
+            getattr(self, "feature_names_in_", None),
+        )
+
+    def _run(
+        self,
+        examples: Examples,
+        member: IntArray,
+        row_weight: FloatArray,
+        n_components: int,
+        structure: Structure,
+    ) -> list[EMState]:
+        """Run EM from every start."""
+        warm = self.warm_start and hasattr(self, "_model")
+        n_init = 1 if warm else check_count(self.n_init, "n_init")
+        max_iter = check_count(self.max_iter, "max_iter")
+        seeds = as_generator(self.random_state).bit_generator.seed_seq.spawn(n_init)  # type: ignore[attr-defined]
+        alpha = check_alpha(self.alpha)
+
+        def run_one(
+            number: int,
+            state: EMState | None,
+            report: Callable[[EMState], None],
+            stop: threading.Event,
+            threads: int,
+        ) -> EMState:
+            settings = EMSettings(alpha, self.tol, max_iter, self.accept, n_jobs=threads)
+
+            def propose(expectation: Expectation) -> list[list[Partition]]:
+                if isinstance(structure, list):
+                    return [structure]
+                return structure.propose(examples, expectation, threads)
+
+            fixed = isinstance(structure, list) or not structure.needs_moments
+            relearn: Relearn | None = None if fixed else propose
+            if state is None and warm:
+                state = EMState(self._model, self._log_prior)
+            if state is None:
+                kind = ("rows", "random")[number % 2] if self.init == "both" else self.init
+                rng = np.random.default_rng(seeds[number])
+                posterior = first_posterior(kind, examples, member, row_weight, n_components, rng)
+                state = start_from_posterior(examples, posterior, propose, settings)
+            return run_em(examples, state, relearn, settings, report, stop)
+
+        return run_all(
+            run_one,
+            n_init,
+            max_iter,
+            self.n_jobs,
+            alpha,
+            None if self.checkpoint is None else Path(self.checkpoint),
+            self._purpose(examples, n_init),
+        )
+
+    def _purpose(self, examples: Examples, n_init: int) -> dict[str, Any]:
+        """Return what a checkpoint must have been made for, so that going on makes sense."""
+        if self.checkpoint is None:
+            return {}
+        if self.random_state is None:
+            raise ValueError("checkpoint needs a random_state, so that the fit can be gone on with")
+        rows = examples.rows
+        data = zlib.crc32(examples.weights.tobytes())
+        for array in rows.arrays:
+            data = zlib.crc32(np.ascontiguousarray(array).tobytes(), data)
+        names = ("n_components", "alpha", "significance", "start", "prior", "accept", "init")
+        return {
+            "data": data,
+            "n_init": n_init,
+            "structure": str(self.structure),
+            "conditions": list(self.conditions),
+            "random_state": str(self.random_state),
+            **{name: getattr(self, name) for name in names},
+        }
+
+    def _keep(self, states: list[EMState], best: int) -> None:
+        """Store a run's result, without components that have lost their rows."""
+        state = states[best]
+        share = state.model.totals / state.model.totals.sum()
+        alive = np.flatnonzero(share > NO_MASS)
+        if alive.size < share.size:
+            warnings.warn(
+                f"{share.size - alive.size} of {share.size} components lost all their rows and "
+                "were dropped; fewer components would do",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._model = state.model.only(alive, check_alpha(self.alpha))
+        weights = np.exp(state.log_prior[alive])
+        self.weights_ = weights / weights.sum()
+        self.history_ = [entry.history for entry in states]
+        self.best_init_, self.n_iter_ = best, max(state.n_iter, 1)
+        self.converged_, self.log_likelihood_ = state.converged, state.history[-1]
+        if not state.converged and state.n_iter >= self.max_iter:
+            warnings.warn(
+                f"EM did not converge in {self.max_iter} iterations; raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,128 @@
+"""Several runs of EM side by side, with progress, interruption and checkpoints."""
+
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from exchangeable.engines.threads import n_threads
+from exchangeable.models.checkpoint import load_states, save_states
+from exchangeable.models.em import EMState
+
+PATIENCE = 2.0
+"""Seconds before a progress bar appears."""
+
+
+class FitProgress:
+    """A bar on an interactive terminal, once a fit has taken a while; nothing elsewhere."""
+
+    def __init__(self, n_runs: int, max_iter: int) -> None:
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._bar: Progress | None = None
+        self._shape = (n_runs, max_iter)
+        self._wanted = sys.stderr is not None and sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, run: int, state: EMState) -> None:
+        """Show where a run stands."""
+        if not self._wanted or time.monotonic() - self._began < PATIENCE:
+            return
+        with self._lock:
+            if self._bar is None:
+                self._bar = Progress(
+                    TextColumn("{task.description}"),
+                    BarColumn(),
+                    TextColumn("{task.fields[told]}"),
+                    TimeElapsedColumn(),
+                    console=Console(stderr=True),
+                    transient=True,
+                )
+                for number in range(self._shape[0]):
+                    self._bar.add_task(f"run {number}", total=self._shape[1], told="")
+                self._bar.start()
+            blocks = sum(p.n_blocks for p in state.model.partitions) / len(state.model.partitions)
+            told = (
+                f"iteration {state.n_iter}, log-likelihood {state.history[-1]:.4f}, "
+                f"{blocks:.1f} blocks"
+            )
+            tasks = self._bar.task_ids
+            done = self._shape[1] if state.converged else state.n_iter
+            self._bar.update(tasks[run], completed=done, told=told)
+
+
+def run_all(
+    run_one: Callable[
+        [int, EMState | None, Callable[[EMState], None], threading.Event, int], EMState
+    ],
+    n_runs: int,
+    max_iter: int,
+    n_jobs: int | None,
+    alpha: float,
+    checkpoint: Path | None,
+    purpose: dict[str, Any],
+) -> list[EMState]:
+    """Run EM from every start and return the states they end in.
+
+    ``run_one(number, state, report, stop, threads)`` runs one of them, from `state` if it was begun
+    before. Runs go side by side on as many threads as `n_jobs` allows; what is left of those is for
+    the kernels. An interrupt from the keyboard ends all runs after their iteration, and the states
+    so far are returned with a warning.
+    """
+    states: list[EMState | None] = [None] * n_runs
+    if checkpoint is not None and checkpoint.exists():
+        states = load_states(checkpoint, n_runs, purpose, alpha)
+    available = n_threads(n_jobs)
+    side_by_side = min(available, n_runs)
+    stop, lock = threading.Event(), threading.Lock()
+    with (
+        FitProgress(n_runs, max_iter) as progress,
+        ThreadPoolExecutor(side_by_side) as pool,
+    ):
+
+        def begin(number: int) -> EMState | None:
+            def report(state: EMState) -> None:
+                with lock:
+                    states[number] = state
+                    if checkpoint is not None:
+                        save_states(checkpoint, states, purpose)
+                progress.update(number, state)
+
+            if stop.is_set():
+                return states[number]
+            return run_one(number, states[number], report, stop, available // side_by_side)
+
+        futures = [pool.submit(begin, number) for number in range(n_runs)]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            stop.set()
+            wait(futures)
+            if all(state is None for state in states):
+                raise
+            warnings.warn(
+                "the fit was interrupted: the model is the best found so far",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        ended = [future.result() for future in futures]
+    return [state for state in ended if state is not None]
