@@ -1,6 +1,7 @@
 """Array types, random generators, and the checks that public functions run their input through."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,12 +16,21 @@ RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | Non
 UNASSIGNED = -1
 """How an unassigned variable is written in checked evidence."""
 
+LARGEST = 1e100
+"""The largest Laplace constant or total weight: its square is still a number."""
+
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
     """Return a NumPy `Generator` for any of scikit-learn's ways to give a seed."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state is {random_state!r}; expected an integer of at least 0, a RandomState, "
+            "a Generator or None"
+        ) from None
 
 
 def check_count(value: Any, name: str, minimum: int = 1) -> int:
@@ -32,21 +42,51 @@ def check_count(value: Any, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def check_number(value: Any, name: str) -> float:
+    """Return a real number as a float; text, truth values and arrays are refused."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__})")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large for a floating-point number") from None
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return a truth value, refusing what merely could be read as one."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r} ({type(value).__name__})")
+    return bool(value)
+
+
 def _domain(n_symbols: int) -> str:
     return "0 or 1" if n_symbols == 2 else f"an integer in 0..{n_symbols - 1}"
 
 
-def _as_numbers(values: Any, name: str) -> npt.NDArray[Any]:
-    """Return `values` as a numeric array; text and objects that are not numbers are refused."""
+def as_numbers(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return `values` as a numeric array; None, pandas.NA and masked entries become NaN."""
     if hasattr(values, "tocsr"):
         raise TypeError(f"{name} is a sparse matrix; pass a dense array, e.g. {name}.toarray()")
-    array = np.asarray(values)
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not an array: {error}") from None
     if array.dtype.kind in "biuf":
         return array
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}: {error}") from None
+    if array.dtype.kind != "O":
+        raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}")
+    numbers = np.empty(array.size)
+    for at, value in enumerate(array.flat):
+        missing = value is None or type(value).__name__ == "NAType"  # that of pandas
+        if not missing and not isinstance(value, Real | np.bool_):
+            raise TypeError(f"{name} must hold numbers, got {value!r} ({type(value).__name__})")
+        try:
+            numbers[at] = np.nan if missing else float(value)
+        except OverflowError:
+            numbers[at] = np.inf
+    return numbers.reshape(array.shape)
 
 
 def _as_symbols(array: npt.NDArray[Any], name: str, n_symbols: int, missing: bool) -> IntArray:
@@ -71,7 +111,7 @@ def check_matrix(
 
     With ``missing=True`` a NaN is allowed and comes back as `UNASSIGNED`.
     """
-    array = _as_numbers(X, name)
+    array = as_numbers(X, name)
     if array.ndim != 2:
         hint = f"; for a single row pass {name}.reshape(1, -1)" if array.ndim == 1 else ""
         raise ValueError(f"{name} must have two dimensions, got {array.ndim}{hint}")
@@ -85,7 +125,7 @@ def check_evidence(evidence: Evidence, n_variables: int, n_symbols: int = 2) -> 
     if evidence is None:
         return np.full(n_variables, UNASSIGNED, dtype=np.int64)
     if not isinstance(evidence, Mapping):
-        array = _as_numbers(evidence, "evidence")
+        array = as_numbers(evidence, "evidence")
         if array.shape != (n_variables,):
             raise ValueError(f"evidence has shape {array.shape}, expected ({n_variables},)")
         return _as_symbols(array, "evidence", n_symbols, missing=True)
@@ -100,7 +140,7 @@ def check_evidence(evidence: Evidence, n_variables: int, n_symbols: int = 2) -> 
             raise ValueError(
                 f"evidence names variable {variable}; variables are numbered 0..{n_variables - 1}"
             )
-        value = _as_numbers(symbol, f"evidence[{variable}]")
+        value = as_numbers(symbol, f"evidence[{variable}]")
         if value.ndim or not (0 <= value < n_symbols and value == np.floor(value)):
             raise ValueError(f"evidence[{variable}] is {symbol!r}; expected {_domain(n_symbols)}")
         assigned[variable] = int(value)
@@ -116,14 +156,17 @@ def named_evidence(evidence: Evidence, names: Sequence[str] | None) -> Evidence:
     if unknown:
         known = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
         raise ValueError(f"evidence names unknown variables {unknown}; known are {known}")
-    return {column.get(key, key): symbol for key, symbol in evidence.items()}
+    numbered = {column.get(key, key): symbol for key, symbol in evidence.items()}
+    if len(numbered) < len(evidence):
+        raise ValueError(f"evidence {evidence!r} names a variable by its name and by its number")
+    return numbered
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
     """Return one non-negative finite weight a row, ones where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weights = _as_numbers(sample_weight, "sample_weight").astype(np.float64)
+    weights = as_numbers(sample_weight, "sample_weight").astype(np.float64)
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
@@ -135,16 +178,22 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
         )
     if n_rows and not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one must count")
+    if n_rows and weights.max() > LARGEST / n_rows:
+        raise ValueError(
+            f"sample_weight goes up to {weights.max()}; expected weights that add up to at most "
+            f"{LARGEST}"
+        )
     return weights
 
 
 def check_alpha(alpha: Any) -> float:
     """Return the Laplace constant as a float, refusing what is not a non-negative number."""
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.integer | np.floating):
-        raise TypeError(f"alpha must be a number, got {alpha!r} ({type(alpha).__name__})")
-    if not (np.isfinite(alpha) and alpha >= 0):
+    number = check_number(alpha, "alpha")
+    if not (np.isfinite(number) and number >= 0):
         raise ValueError(f"alpha must be finite and at least 0, got {alpha}")
-    return float(alpha)
+    if number > LARGEST:
+        raise ValueError(f"alpha must be at most {LARGEST}, got {alpha}")
+    return number
 
 
 def normalize_log(joint: FloatArray, fallback: FloatArray) -> tuple[FloatArray, FloatArray]:

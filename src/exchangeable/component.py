@@ -16,6 +16,7 @@ from exchangeable.arrays import (
     RandomState,
     SymbolArray,
     as_generator,
+    as_numbers,
     check_alpha,
     check_count,
     check_evidence,
@@ -75,7 +76,8 @@ class EVM(BaseEstimator):
         >>> EVM.from_weights(Count(2), [0.5, 0.0, 0.5]).conditional({0: 1}).tolist()
         [1.0, 1.0]
         """
-        w = np.asarray(weights, dtype=np.float64)
+        cls._check_statistic(statistic)
+        w = as_numbers(weights, "weights").astype(np.float64)
         if w.shape != (statistic.n_values,):
             raise ValueError(f"weights has shape {w.shape}, expected ({statistic.n_values},)")
         bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
@@ -100,8 +102,7 @@ class EVM(BaseEstimator):
         alpha : float, default=0.0
             Laplace smoothing: added to the count of every value of the statistic.
         """
-        if not isinstance(self.statistic, Statistic):
-            raise TypeError(f"statistic must be a Statistic, got {self.statistic!r}")
+        self._check_statistic(self.statistic)
         alpha = check_alpha(alpha)
         rows = check_matrix(X, self.statistic.n_variables, self.statistic.n_symbols)
         if not len(rows):
@@ -124,6 +125,7 @@ class EVM(BaseEstimator):
         """
         log_urns = self._log_urns()
         rows = check_matrix(X, self.statistic.n_variables, self.statistic.n_symbols, missing=True)
+        validate_data(self, X, reset=False, skip_check_array=True)
         result = np.empty(len(rows))
         complete = (rows != UNASSIGNED).all(axis=1)
         result[complete] = log_urns[self.statistic._index(rows[complete])]
@@ -204,6 +206,11 @@ class EVM(BaseEstimator):
             rows = np.flatnonzero(positions == position)
             draws[rows] = self.statistic._draw(int(position), assigned, rows.size, rng)
         return draws
+
+    @staticmethod
+    def _check_statistic(statistic: Any) -> None:
+        if not isinstance(statistic, Statistic):
+            raise TypeError(f"statistic must be a Statistic, got {statistic!r}")
 
     def _log_urns(self) -> FloatArray:
         """Return log (w_t / |S_t|), the log-probability of a single member of each S_t."""

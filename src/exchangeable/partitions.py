@@ -88,6 +88,8 @@ def check_partition(
     blocks: Iterable[Sequence[Any]], n_variables: int | None = None
 ) -> list[IntArray]:
     """Return blocks as index arrays, refusing what is not a partition of 0..n − 1."""
+    if not isinstance(blocks, Iterable):
+        raise TypeError(f"a partition must be a list of blocks of variables, got {blocks!r}")
     arrays = [np.asarray(block) for block in blocks]
     if not arrays:
         raise ValueError("a partition needs at least one block, got none")

@@ -135,6 +135,12 @@ def test_statistics_can_be_pickled(case):
         ([[0, 1]], ValueError, "X has 2 columns, expected 5"),
         ([0, 1, 0, 1, 0], ValueError, r"two dimensions, got 1; for a single row"),
         ([["a"] * 5], TypeError, "X must hold numbers"),
+        ([["1"] * 5], TypeError, "X must hold numbers"),
+        (np.ones((1, 5), complex), TypeError, "X must hold numbers, got dtype complex128"),
+        (np.zeros((1, 5), "datetime64[s]"), TypeError, "X must hold numbers, got dtype datetime"),
+        (np.array([["1", 0, 0, 0, 0]], object), TypeError, "X must hold numbers, got '1'"),
+        ([[10**400, 0, 0, 0, 0]], ValueError, r"X\[0, 0\] is inf"),
+        ([[0, 1], [1]], ValueError, "X is not an array"),
     ],
 )
 def test_index_refuses_bad_rows(bad, error, message):
@@ -151,6 +157,9 @@ def test_index_refuses_bad_rows(bad, error, message):
         ({0: 2}, ValueError, r"evidence\[0\] is 2; expected 0 or 1"),
         ({0: np.nan}, ValueError, r"evidence\[0\] is nan"),
         ({0: "yes"}, TypeError, r"evidence\[0\] must hold numbers"),
+        ({0: "1"}, TypeError, r"evidence\[0\] must hold numbers"),
+        ({0: 1j}, TypeError, r"evidence\[0\] must hold numbers"),
+        ({0: 10**400}, ValueError, r"evidence\[0\] is 1000"),
         ([0, 1], ValueError, r"evidence has shape \(2,\), expected \(5,\)"),
         ([0, 1, 3, 0, 0], ValueError, r"evidence\[2\] is 3"),
     ],
@@ -160,7 +169,7 @@ def test_bad_evidence_is_named(evidence, error, message):
         CASES[1].statistic.log_sizes(evidence)
 
 
-@pytest.mark.parametrize("t", [6, -1, 1.5, "two", [1, 2], None])
+@pytest.mark.parametrize("t", [6, -1, 1.5, "two", [1, 2], [[1], [1, 2]], None])
 def test_a_value_that_T_never_takes_is_refused(t):
     with pytest.raises(ValueError, match="is not a value of Count"):
         CASES[1].statistic.complete(t)
@@ -169,3 +178,12 @@ def test_a_value_that_T_never_takes_is_refused(t):
 def test_bad_log_weights_are_refused():
     with pytest.raises(ValueError, match=r"log_weights has shape \(2,\), expected \(6,\)"):
         CASES[1].statistic.log_masses([0.0, 0.0])
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=rf"log_weights\[1\] is {bad}"):
+            CASES[1].statistic.log_masses([0.0, bad, 0.0, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), ("a", TypeError), (1.5, TypeError)])
+def test_bad_seeds_are_named(seed, error):
+    with pytest.raises(error, match=f"random_state is {seed!r}; expected an integer"):
+        CASES[1].statistic.sample(2, random_state=seed)

@@ -133,12 +133,26 @@ def test_no_rows():
         ({"function": "counting", "modulus": 3, "remainder": 3}, "remainder"),
         ({"function": "conjunction", "n_relevant": 0}, "n_relevant"),
         ({"function": "disjunction", "n_variables": 4, "n_relevant": 5}, "n_relevant"),
+        ({"function": "disjunction", "n_relevant": 1.5}, "n_relevant must be an integer"),
+        ({"function": "parity", "n_samples": -1}, "n_samples must be at least 0, got -1"),
+        ({"function": "parity", "n_samples": 2.5}, "n_samples must be an integer, got 2.5"),
+        ({"function": "parity", "n_variables": "3"}, "n_variables must be an integer, got '3'"),
+        ({"function": "parity", "n_variables": 2**32}, "n_variables must be less than"),
+        ({"function": "counting", "modulus": 2.5, "remainder": 1}, "modulus must be an integer"),
+        ({"function": "threshold", "at_least": float("nan")}, "at_least must be an integer"),
+        (
+            {"function": "exact", "n_variables": 4, "counts": [5]},
+            r"counts must be a list .* in 0\.\.4, got \[5\]",
+        ),
+        ({"function": "exact", "counts": []}, r"counts must be a list .*, got \[\]"),
+        ({"function": "exact", "counts": [1.5]}, "each of counts must be an integer, got 1.5"),
+        ({"function": "exact", "counts": 2}, r"counts must be a list .*, got 2"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, complaint):
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises((ValueError, TypeError), match=complaint):
         make_boolean(**options)
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises((ValueError, TypeError), match=complaint):
         iter_boolean(**options)
 
 

@@ -154,11 +154,15 @@ def test_folds_of_the_paper():
         ({"name": "webkb"}, "webkb4"),
         ({"name": "mnist", "variant": "as_published"}, "no variant"),
         ({"name": "mnist", "fold": 0}, "official split"),
+        ({"name": ["mnist"]}, "unknown data set"),
         ({"name": "polarity2", "fold": 10}, r"0\.\.9"),
+        ({"name": "polarity2", "fold": "1"}, "fold must be an integer, got '1'"),
+        ({"name": "mnist", "threshold": 255}, r"threshold must lie in 0\.\.254, got 255"),
+        ({"name": "mnist", "threshold": "50"}, "threshold must be an integer, got '50'"),
     ],
 )
 def test_what_does_not_exist_is_refused(options, complaint, tmp_path):
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises((ValueError, TypeError), match=complaint):
         fetch_classification(**options, data_home=tmp_path)
 
 
@@ -166,6 +170,9 @@ def test_unknown_class(register, tmp_path):
     register("webkb4", random_documents(10, ["a", "b"], split_at=5))
     with pytest.raises(ValueError, match="'z'"):
         fetch_classification("webkb4", classes=("a", "z"), data_home=tmp_path)
+    for none in ([], "a"):
+        with pytest.raises(ValueError, match="classes must be a list of one or more names"):
+            fetch_classification("webkb4", classes=none, data_home=tmp_path)
 
 
 def test_altered_file_is_refused_though_the_fast_form_is_whole(register, tmp_path):

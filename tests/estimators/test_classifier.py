@@ -183,7 +183,16 @@ def test_partial_fit_refuses_what_does_not_fit():
     X, y = toy()
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         ExchangeableClassifier().partial_fit(X, y)
-    model = ExchangeableClassifier().partial_fit(X, y, classes=[0, 1, 2])
+    model = ExchangeableClassifier()
+    for classes, message in (
+        ([0, 1], r"y contains \[2\]"),
+        ([0, np.nan], "classes holds nan"),
+        ([[0, 1, 2]], "classes must be a list of one or more labels"),
+        ([], "classes must be a list of one or more labels"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(X, y, classes=classes)
+    model.partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"y contains \[7\]"):
         model.partial_fit(X[:1], [7])
     with pytest.raises(ValueError, match="not the same as on the first call"):
@@ -220,9 +229,38 @@ def test_semi_supervised_without_unlabelled_rows_is_fit(structure):
     np.testing.assert_allclose(both[0], both[1], rtol=1e-9, atol=1e-12)
 
 
+def test_what_em_told_does_not_outlive_it():
+    X, y = toy()
+    model = ExchangeableClassifier(semi_supervised=True).fit(X, y)
+    assert model.log_likelihood_ == model.history_[-1]
+    model.set_params(semi_supervised=False).fit(X, y)
+    assert not hasattr(model, "log_likelihood_")
+    assert model.n_iter_ == 1
+
+
+def test_one_job_starts_no_threads(monkeypatch):
+    X, y = toy(n_rows=20_000)
+    expected = ExchangeableClassifier().fit(X, y).predict_proba(X)
+    monkeypatch.setattr("exchangeable.engines.threads.ThreadPoolExecutor", None)
+    model = ExchangeableClassifier(n_jobs=1).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
 def test_semi_supervised_needs_one_label():
     with pytest.raises(ValueError, match="all rows are unlabelled"):
         ExchangeableClassifier(semi_supervised=True).fit([[0, 1], [1, 1]], [-1, -1])
+
+
+def test_semi_supervised_with_rows_that_do_not_count():
+    X, y = toy(n_classes=2)
+    partly = np.where(np.arange(len(y)) < 100, -1, y)
+    with pytest.raises(ValueError, match="sample_weight is zero for every labelled row"):
+        ExchangeableClassifier(semi_supervised=True).fit(X, partly, np.where(partly < 0, 1, 0))
+    for alpha in (0.0, 0.1):
+        model = ExchangeableClassifier(semi_supervised=True, alpha=alpha)
+        model.fit(X, partly, sample_weight=np.where(partly == 1, 0, 1))
+        assert not np.isnan(model.history_).any()
+        assert set(model.predict(X)) == {0}
 
 
 def test_without_the_option_minus_one_is_a_class_like_any_other():
@@ -296,12 +334,53 @@ class TestEdges:
         ([[0, 1]], dict(structure=[[0]]), "variable 1 is in 0 blocks"),
         ([[0, 1]], dict(structure={1: [[0, 1]]}), r"no partition for the classes \[0\]"),
         ([[0, 1]], dict(n_jobs=0), "n_jobs must not be 0"),
+        ([[0, 1]], dict(n_jobs="2"), "n_jobs must be an integer, got '2'"),
+        ([[0, 1]], dict(n_jobs=-1.0), "n_jobs must be an integer, got -1.0"),
+        ([[0, 1]], dict(binarize="a"), "binarize must be a number, got 'a'"),
+        ([[0, 1]], dict(binarize=np.nan), "binarize must be a finite number or None, got nan"),
+        ([[0, 1]], dict(alpha=1e300), "alpha must be at most"),
+        ([[0, 1]], dict(class_prior=["a"]), "class_prior must hold numbers"),
+        ([[0, 1]], dict(fit_prior="no"), "fit_prior must be True or False, got 'no'"),
+        ([[0, 1]], dict(semi_supervised=1), "semi_supervised must be True or False, got 1"),
+        ([[0, 1]], dict(max_iter=0), "max_iter must be at least 1, got 0"),
+        ([[0, 1]], dict(tol=np.nan), "tol must be finite and at least 0, got nan"),
+        ([[0, 1]], dict(tol="a"), "tol must be a number, got 'a'"),
+        ([[0, 1]], dict(structure=iter([[0, 1]])), "structure is an iterator"),
+        ([[0, 1]], dict(structure=5), "a partition must be a list of blocks of variables, got 5"),
         ([[0, 1]], dict(significance=2), "significance must lie between 0 and 1, got 2"),
     ],
 )
 def test_fit_refuses_bad_input(X, options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         ExchangeableClassifier(**options).fit(X, [0] * len(X))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array(["a", 1], dtype=object), "y mixes labels of different types: int, str"),
+        ([0.0, np.nan], "y contains NaN"),
+        ([0, 1, 1], "inconsistent numbers of samples"),
+    ],
+)
+def test_fit_refuses_bad_labels(labels, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ExchangeableClassifier().fit([[0, 1], [1, 1]], labels)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    X, y = toy()
+    model = ExchangeableClassifier("magic")
+    with pytest.raises(ValueError, match="structure='magic'"):
+        model.fit(X, y)
+    for failed in (model.predict, lambda X: model.partitions_):
+        with pytest.raises(NotFittedError):
+            failed(X)
+    model.set_params(structure="welch").fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="alpha"):
+        model.set_params(alpha=-1).fit(X, y + 5)
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
 def test_predict_refuses_bad_input():
@@ -315,3 +394,5 @@ def test_predict_refuses_bad_input():
         model.predict(X + 5)
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1"):
         model.fit(X, y, sample_weight=np.full(len(y), -1.0))
+    with pytest.raises(ValueError, match="sample_weight goes up to 1e"):
+        model.fit(X, y, sample_weight=np.full(len(y), 1e308))

@@ -167,6 +167,29 @@ def test_missing_entries_are_summed_out_row_by_row():
     )
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pd.DataFrame([[1, 0], [pd.NA, 1]], dtype="Int64"),
+        np.array([[1, 0], [None, 1]], dtype=object),
+        np.ma.masked_array([[1, 0], [0, 1]], mask=[[False, False], [True, False]]),
+    ],
+    ids=["pandas.NA", "None", "masked"],
+)
+def test_every_way_to_write_a_missing_entry_is_summed_out(rows):
+    evm = EVM(Count(2)).fit([[0, 1], [1, 1], [0, 0]])
+    np.testing.assert_array_equal(evm.log_prob(rows), evm.log_prob([[1, 0], [np.nan, 1]]))
+    with pytest.raises(ValueError, match=r"X\[1, 0\] is nan; expected 0 or 1"):
+        evm.fit(rows)
+
+
+def test_frames_must_keep_their_columns():
+    X = pd.DataFrame({"first": [0, 1], "second": [1, 1], "third": [0, 0]})
+    evm = EVM(Transitions(3)).fit(X)
+    with pytest.raises(ValueError, match="feature names should match"):
+        evm.log_prob(X[["third", "second", "first"]])
+
+
 def test_frames_give_names_to_the_evidence():
     X = pd.DataFrame({"rain": [1, 1, 0], "wind": [1, 0, 0]})
     evm = EVM(Count(2)).fit(X)
@@ -174,6 +197,8 @@ def test_frames_give_names_to_the_evidence():
     np.testing.assert_allclose(evm.conditional({"rain": 1}), evm.conditional({0: 1}))
     with pytest.raises(ValueError, match=r"unknown variables \['snow'\]; known are rain, wind"):
         evm.conditional({"snow": 1})
+    with pytest.raises(ValueError, match="by its name and by its number"):
+        evm.conditional({"rain": 1, 0: 0})
 
 
 def test_it_is_a_scikit_learn_estimator():
@@ -203,6 +228,9 @@ def test_variables_with_more_values():
         (dict(X=[[0, 1]], alpha=-1), ValueError, "alpha must be finite and at least 0, got -1"),
         (dict(X=[[0, 1]], alpha=np.inf), ValueError, "alpha must be finite"),
         (dict(X=[[0, 1]], alpha="much"), TypeError, "alpha must be a number, got 'much'"),
+        (dict(X=[[0, 1]], alpha=1e300), ValueError, "alpha must be at most"),
+        (dict(X=[[0, 1]], alpha=10**400), ValueError, "alpha is too large"),
+        (dict(X=[[0, 1], [1, 1]], sample_weight=[1e308] * 2), ValueError, "sample_weight goes up"),
     ],
 )
 def test_fit_refuses_bad_input(arguments, error, message):
@@ -228,5 +256,9 @@ def test_not_fitted_and_not_a_statistic():
         EVM(Count(2)).log_prob([[0, 1]])
     with pytest.raises(TypeError, match="statistic must be a Statistic, got 3"):
         EVM(3).fit([[0, 1]])
+    with pytest.raises(TypeError, match="statistic must be a Statistic, got 3"):
+        EVM.from_weights(3, [1])
+    with pytest.raises(TypeError, match="weights must hold numbers"):
+        EVM.from_weights(Count(1), ["a", "b"])
     with pytest.raises(ValueError, match="n must be at least 0, got -1"):
         EVM.from_weights(Count(1), [0.5, 0.5]).sample(-1)

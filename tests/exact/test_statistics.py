@@ -57,6 +57,11 @@ def test_categorical_counts_rank_without_overflow():
     assert all(counts[i, X[i]].min() >= 1 for i in range(50))
 
 
+def test_tau_can_be_a_small_numpy_integer():
+    log_sizes = Pooled(16, k=16, tau=np.uint8(255)).log_sizes()
+    np.testing.assert_allclose(log_sizes, [256 * np.log(2), 0])
+
+
 def test_max_pooling_is_tau_zero():
     pooled = Pooled(28, k=4)
     image = np.zeros(784)
@@ -112,6 +117,37 @@ def test_max_pooling_is_tau_zero():
             lambda: Nested(Transitions(2), Count(2), [[0, 2], [1, 3]]),
             ValueError,
             "has 3 values, but outer reads symbols 0..1",
+        ),
+        (lambda: Nested(Transitions(2), 5, [[0], [1]]), TypeError, "inner must be .* got 5"),
+        (lambda: Nested(Transitions(2), [5, 6], [[0], [1]]), TypeError, "inner must be .* got 5"),
+        (lambda: BlockCounts(None), TypeError, "a partition must be a list of blocks"),
+        (lambda: Count(10**12), ValueError, r"about 10\^12 distinct values; a table may have"),
+        (lambda: CategoricalCounts(2, 3000), ValueError, "values, vectors of 3,000 numbers"),
+        (lambda: FiniteState(3, 5, start=0), TypeError, "step must be a function, got 5"),
+        (
+            lambda: FiniteState(3, lambda s, x: (s, x), start=0, final=5),
+            TypeError,
+            "final must be a function, got 5",
+        ),
+        (
+            lambda: FiniteState(3, lambda s, x: (s, x), start=[0]),
+            TypeError,
+            r"start is \[0\]; expected a hashable state",
+        ),
+        (
+            lambda: FiniteState(3, lambda s, x: ([s], x), start=0),
+            TypeError,
+            r"step\(0, 0\) goes to \[0\]; expected a hashable state",
+        ),
+        (
+            lambda: FiniteState(3, lambda s, x: (s, x * 10**30), start=0),
+            ValueError,
+            r"step\(0, 1\) adds 10+, more than the 10,000,000",
+        ),
+        (
+            lambda: FiniteState(10, lambda s, x: (s, x * 10**7), start=0),
+            ValueError,
+            r"a total of up to 10+ has about 10\^8 distinct values",
         ),
     ],
 )

@@ -99,5 +99,11 @@ def test_bad_input():
         exchangeability_report([[0, 2], [1, 1]])
     with pytest.raises(ValueError, match="variable 1 is in 0 blocks"):
         exchangeability_report([[0, 1], [1, 1]], [[0]])
+    twice = sp.csr_matrix(([1, 1], [0, 0], [0, 2, 2]), shape=(2, 2))
+    with pytest.raises(ValueError, match=r"X contains 2\.0"):
+        exchangeability_report(twice)
+    assert twice.nnz == 2
+    with pytest.raises(TypeError, match="a partition must be a list of blocks of variables, got 5"):
+        exchangeability_report([[0, 1], [1, 1]], 5)
     with pytest.raises(ValueError, match="minimum of 2"):
         exchangeability_report([[0, 1]])

@@ -4,7 +4,7 @@ Every row draws from a random stream of its own, started from the seed and the r
 the same seed gives the same rows whatever the number of threads or the size of the chunks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from exchangeable.arrays import check_count
 from exchangeable.engines.threads import run
 
 Binary = NDArray[np.uint8]
@@ -90,6 +91,7 @@ def make_boolean(
     >>> bool((X.sum(axis=1) % 2 == y).all())
     True
     """
+    n_samples = check_count(n_samples, "n_samples", minimum=0)
     rule = _Rule.make(function, n_variables, modulus, remainder, at_least, counts, n_relevant)
     return _rows(rule, 0, n_samples, n_variables, _seed(random_state), _is_uniform(ones))
 
@@ -133,8 +135,8 @@ def iter_boolean(
     >>> [X.shape for X, y in chunks]
     [(4, 5), (4, 5), (2, 5)]
     """
-    if chunk_size < 1:
-        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+    chunk_size = check_count(chunk_size, "chunk_size")
+    n_samples = check_count(n_samples, "n_samples", minimum=0)
     rule = _Rule.make(function, n_variables, modulus, remainder, at_least, counts, n_relevant)
     seed, uniform = _seed(random_state), _is_uniform(ones)
     return (
@@ -162,23 +164,25 @@ class _Rule:
         counts: Sequence[int] | None,
         n_relevant: int,
     ) -> "_Rule":
-        if not 1 <= n_variables < 2**32:
-            raise ValueError(f"n_variables must be positive, got {n_variables}")
+        if check_count(n_variables, "n_variables") >= 2**32:
+            raise ValueError(f"n_variables must be less than 2^32, got {n_variables}")
         number = np.arange(n_variables + 1)
         match function:
             case "parity":
                 chosen = number % 2 == 1
             case "counting":
-                if not 0 <= remainder < modulus:
+                check_count(remainder, "remainder", minimum=0)
+                if remainder >= check_count(modulus, "modulus"):
                     raise ValueError(f"remainder {remainder} must lie in 0..{modulus - 1}")
                 chosen = number % modulus == remainder
             case "threshold":
-                chosen = number >= at_least
+                chosen = number >= check_count(at_least, "at_least", minimum=0)
             case "exact":
                 fifths = [round(i * n_variables / 5) for i in range(6)]
-                chosen = np.isin(number, fifths if counts is None else counts)
+                wanted = fifths if counts is None else _reachable(counts, n_variables)
+                chosen = np.isin(number, wanted)
             case "conjunction" | "disjunction":
-                if not 1 <= n_relevant <= n_variables:
+                if check_count(n_relevant, "n_relevant") > n_variables:
                     raise ValueError(f"n_relevant must lie in 1..{n_variables}, got {n_relevant}")
                 return cls(None, n_relevant, function == "conjunction")
             case _:
@@ -191,6 +195,15 @@ class _Rule:
             return labels
         combine = np.logical_and if self.every else np.logical_or
         return np.asarray(combine.reduce(X[:, : self.relevant], axis=1), dtype=np.int64)
+
+
+def _reachable(counts: Sequence[int], most: int) -> list[int]:
+    """Return the given numbers of ones, refusing what no example can have."""
+    many = isinstance(counts, Iterable)
+    listed = [check_count(c, "each of counts", minimum=0) for c in counts] if many else []
+    if not listed or max(listed) > most:
+        raise ValueError(f"counts must be a list of numbers in 0..{most}, got {counts!r}")
+    return listed
 
 
 def _is_uniform(ones: str) -> bool:

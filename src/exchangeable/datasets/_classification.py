@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from exchangeable.arrays import check_count
 from exchangeable.datasets._collections import (
     COLLECTIONS,
     Collection,
@@ -90,12 +91,10 @@ def fetch_classification(
     ((2803, 7287), (1396, 7287))
     """
     record = _find(name, variant)
-    if fold is not None and (record.official_split or not 0 <= fold < N_FOLDS):
-        raise ValueError(
-            f"{name} has an official split and no folds"
-            if record.official_split
-            else f"fold must lie in 0..{N_FOLDS - 1}, got {fold}"
-        )
+    if fold is not None:
+        _check_fold(record, fold)
+    if threshold is not None and check_count(threshold, "threshold", minimum=0) > 254:
+        raise ValueError(f"threshold must lie in 0..254, got {threshold}")
     home = get_data_home(data_home)
     options = {
         "download_if_missing": download_if_missing,
@@ -116,12 +115,19 @@ def fetch_classification(
 
 
 def _find(name: str, variant: str) -> Collection:
-    if (name, variant) in COLLECTIONS:
+    if (name, variant) in list(COLLECTIONS):
         return COLLECTIONS[name, variant]
     names = sorted({known for known, _ in COLLECTIONS})
     if name not in names:
         raise ValueError(f"unknown data set {name!r}; choose from {', '.join(names)}")
     raise ValueError(f"{name} has no variant {variant!r}")
+
+
+def _check_fold(record: Collection, fold: int) -> None:
+    if record.official_split:
+        raise ValueError(f"{record.name} has an official split and no folds")
+    if check_count(fold, "fold", minimum=0) >= N_FOLDS:
+        raise ValueError(f"fold must lie in 0..{N_FOLDS - 1}, got {fold}")
 
 
 def _texts(record: Collection, home: Path, options: dict[str, Any]) -> Bunch:
@@ -184,6 +190,8 @@ def _choose(table: Bunch, classes: Sequence[str] | None) -> NDArray[np.bool_]:
     kept = np.ones(len(table.y), dtype=bool)
     if classes is None:
         return kept
+    if isinstance(classes, str) or not len(classes):
+        raise ValueError(f"classes must be a list of one or more names, got {classes!r}")
     if unknown := sorted(set(classes) - set(table.target_names)):
         raise ValueError(f"unknown classes {unknown}; choose from {list(table.target_names)}")
     chosen = np.isin(table.target_names, list(classes))

@@ -99,7 +99,7 @@ def fetch_density(
     >>> data.train.shape, data.valid.shape, data.test.shape  # doctest: +SKIP
     ((16181, 16), (2157, 16), (3236, 16))
     """
-    if name not in DENSITY_SETS:
+    if name not in list(DENSITY_SETS):
         raise ValueError(f"unknown data set {name!r}; choose from {', '.join(DENSITY_SETS)}")
     record = DENSITY_SETS[name]
     home = get_data_home(data_home)

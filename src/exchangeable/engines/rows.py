@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from numba import njit
 
+from exchangeable.arrays import check_number
 from exchangeable.engines.threads import row_ranges, run
 
 NO_BITS = np.empty((0, 0), dtype=np.uint64)
@@ -39,13 +40,17 @@ class Rows:
         return self.bits, self.indptr, self.indices
 
 
-def as_rows(X: Any, binarize: float | None) -> Rows:
+def as_rows(X: Any, binarize: float | None, n_jobs: int | None = None) -> Rows:
     """Return a checked numeric matrix as rows of ones: what exceeds `binarize`, or equals 1.
 
     A CSR matrix whose stored entries are all ones is not copied, nor is a byte matrix of 0 and 1,
     beside which its bits are kept. With ``binarize=None`` anything but 0 and 1 is refused.
     """
-    return _sparse_rows(X, binarize) if sp.issparse(X) else _dense_rows(X, binarize)
+    if binarize is not None:
+        binarize = check_number(binarize, "binarize")
+        if not np.isfinite(binarize):
+            raise ValueError(f"binarize must be a finite number or None, got {binarize}")
+    return _sparse_rows(X, binarize) if sp.issparse(X) else _dense_rows(X, binarize, n_jobs)
 
 
 def _sparse_rows(X: Any, binarize: float | None) -> Rows:
@@ -71,7 +76,7 @@ def _sparse_rows(X: Any, binarize: float | None) -> Rows:
     return Rows(n_rows, n_variables, NO_BITS, indptr, indices)
 
 
-def _dense_rows(X: npt.NDArray[Any], binarize: float | None) -> Rows:
+def _dense_rows(X: npt.NDArray[Any], binarize: float | None, n_jobs: int | None) -> Rows:
     if binarize is None:
         _check_binary(X, lambda at: tuple(int(i) for i in np.unravel_index(at, X.shape)))
     n_rows, n_variables = X.shape
@@ -87,7 +92,7 @@ def _dense_rows(X: npt.NDArray[Any], binarize: float | None) -> Rows:
         packed_bytes[span[0] : span[1]] = np.packbits(on, axis=1, bitorder="little")
         return bool(plain)
 
-    plain = all(run(pack, row_ranges(n_rows, CHUNK))) and X.flags.c_contiguous
+    plain = all(run(pack, row_ranges(n_rows, CHUNK), n_jobs)) and X.flags.c_contiguous
     bytes_ = X if plain and X.dtype == np.uint8 else NO_BYTES
     return Rows(n_rows, n_variables, bits, NO_POINTERS, NO_INDICES, bytes_)
 

@@ -5,6 +5,7 @@ by the shape of the data and never by the number of threads, and partial sums ar
 the result is the same, to the last bit, for any number of threads.
 """
 
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -25,9 +26,9 @@ def n_threads(n_jobs: int | None = None) -> int:
     available = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     if n_jobs is None:
         return available
-    if n_jobs == 0:
+    if check_count(n_jobs, "n_jobs", minimum=-sys.maxsize) == 0:
         raise ValueError("n_jobs must not be 0: give a number of threads, or -1 for all of them")
-    return max(1, available + 1 + n_jobs) if n_jobs < 0 else check_count(n_jobs, "n_jobs")
+    return max(1, available + 1 + n_jobs) if n_jobs < 0 else n_jobs
 
 
 def run(

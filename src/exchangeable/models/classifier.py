@@ -1,6 +1,6 @@
 """Naive Bayes over exchangeable blocks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +14,15 @@ from exchangeable.arrays import (
     IntArray,
     check_alpha,
     check_count,
+    check_flag,
+    check_number,
     check_sample_weight,
     normalize_log,
 )
-from exchangeable.engines.cpu import Group
 from exchangeable.engines.rows import Rows, as_rows
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
 from exchangeable.models.em import EMSettings
+from exchangeable.models.labels import class_groups, log_prior, unique_labels
 from exchangeable.models.semi_supervised import fit_partly_labelled
 from exchangeable.structure.learner import BlockSettings, Structure, check_structure
 
@@ -84,6 +86,8 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         For each class and block the probabilities q(l | y) of l = 0, 1, … ones.
     log_likelihood_ : float
         Average log-likelihood of the training rows after EM (semi-supervised only).
+    history_ : list of float
+        The same after each EM iteration (semi-supervised only).
     n_iter_ : int
         Number of times the parameters were estimated: 1, or the number of EM iterations.
     converged_ : bool
@@ -153,23 +157,27 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
+        self._check_options()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
         labelled = y[y != -1] if self.semi_supervised else y
         if not labelled.size:
             raise ValueError("all rows are unlabelled (-1); at least one needs a class")
+        classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
-        self.classes_ = np.unique(labelled)
-        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize)
-        structure = self._structure(rows.n_variables)
+        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize, self.n_jobs)
+        structure = self._structure(rows.n_variables, classes)
         if self.semi_supervised:
             labels = np.full(len(y), -1)
-            labels[y != -1] = np.searchsorted(self.classes_, labelled)
-            self._fit_partly_labelled(rows, labels, sample_weight, structure)
+            labels[y != -1] = np.searchsorted(classes, labelled)
+            self._fit_partly_labelled(rows, labels, sample_weight, structure, classes)
             return self
-        groups = _class_groups(y, self.classes_, sample_weight)
+        groups = class_groups(y, classes, sample_weight)
         partitions = learn_partitions(rows, groups, structure, self.n_jobs)
-        self._set_model(fit_blocks(rows, groups, partitions, alpha, self.n_jobs))
+        self._set_model(fit_blocks(rows, groups, partitions, alpha, self.n_jobs), classes)
         self.n_iter_ = 1
+        for name in ("history_", "log_likelihood_", "converged_"):  # of an earlier fit by EM
+            if hasattr(self, name):
+                delattr(self, name)
         return self
 
     def partial_fit(
@@ -196,32 +204,32 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
+        self._check_options()
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
+        known = unique_labels(classes, "classes") if first else self.classes_
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric", reset=first)
-        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize)
-        if first:
-            self.classes_ = np.unique(np.asarray(classes))
-            self._model = BlockModel.blank(rows.n_variables, self.classes_.size)
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
-            raise ValueError(
-                f"classes={classes!r} is not the same as on the first call: {self.classes_}"
-            )
-        unknown = np.setdiff1d(y, self.classes_)
+        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize, self.n_jobs)
+        if not (classes is None or np.array_equal(known, np.unique(np.asarray(classes)))):
+            raise ValueError(f"classes={classes!r} is not the same as on the first call: {known}")
+        unknown = np.setdiff1d(y, known)
         if unknown.size:
-            raise ValueError(f"y contains {unknown.tolist()}, which are not in {self.classes_}")
-        groups = _class_groups(y, self.classes_, sample_weight)
-        structure = self._structure(rows.n_variables)
-        self._set_model(self._model.add(rows, groups, structure, self.n_jobs), alpha)
+            raise ValueError(f"y contains {unknown.tolist()}, which are not in {known}")
+        groups = class_groups(y, known, sample_weight)
+        structure = self._structure(rows.n_variables, known)
+        before = BlockModel.blank(rows.n_variables, known.size) if first else self._model
+        model = before.add(rows, groups, structure, self.n_jobs)
+        model.set_tables(alpha, self.n_jobs)
+        self._set_model(model, known)
         return self
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return log P(x, y) for every row and class, −inf where the model excludes it."""
-        check_is_fitted(self, "classes_")
+        model = self._fitted()
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
-        rows = as_rows(X, self.binarize)
-        return self._model.score(rows, self.n_jobs) + self.class_log_prior_
+        rows = as_rows(X, self.binarize, self.n_jobs)
+        return model.score(rows, self.n_jobs) + self.class_log_prior_
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log-probability of each class for every row.
@@ -244,52 +252,51 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
     @property
     def n_blocks_(self) -> IntArray:
         """Number of blocks of each class."""
-        return np.array([partition.n_blocks for partition in self._model.partitions])
+        return np.array([partition.n_blocks for partition in self._fitted().partitions])
 
     @property
     def partitions_(self) -> list[list[IntArray]]:
         """The variables of each block of each class."""
-        return [partition.blocks for partition in self._model.partitions]
+        return [partition.blocks for partition in self._fitted().partitions]
 
     @property
     def count_probabilities_(self) -> list[list[FloatArray]]:
         """For each class and block the probabilities of each number of ones."""
-        return self._model.count_probabilities()
+        return self._fitted().count_probabilities()
 
-    def _structure(self, n_variables: int) -> Structure:
+    def _fitted(self) -> BlockModel:
+        check_is_fitted(self, "classes_")
+        return self._model
+
+    def _check_options(self) -> None:
+        """Refuse values of parameters that only some fits would notice."""
+        check_flag(self.fit_prior, "fit_prior")
+        check_flag(self.semi_supervised, "semi_supervised")
+        check_count(self.max_iter, "max_iter")
+        if not 0 <= check_number(self.tol, "tol") < np.inf:
+            raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
+        if isinstance(self.structure, Iterator):
+            raise TypeError("structure is an iterator, which can be read only once; pass a list")
+
+    def _structure(self, n_variables: int, classes: npt.NDArray[Any]) -> Structure:
         return check_structure(
             self.structure,
             BlockSettings(self.significance, self.start, self.prior, self.conditions),
             n_variables,
-            self.classes_.tolist(),
+            classes.tolist(),
             getattr(self, "feature_names_in_", None),
         )
 
-    def _set_model(self, model: BlockModel, alpha: float | None = None) -> None:
-        if alpha is not None:
-            model.set_tables(alpha, self.n_jobs)
-        self._model = model
+    def _set_model(
+        self, model: BlockModel, classes: npt.NDArray[Any], prior: FloatArray | None = None
+    ) -> None:
+        """Take over what was fitted, all at once: a fit that fails changes nothing."""
+        if prior is None:
+            prior = log_prior(model.totals, self.fit_prior, self.class_prior)
+        self.class_log_prior_ = prior
         self.class_count_ = model.totals
-        self.class_log_prior_ = self._log_prior(model.totals)
-
-    def _log_prior(self, totals: FloatArray) -> FloatArray:
-        n_classes = totals.size
-        if self.class_prior is not None:
-            prior = np.asarray(self.class_prior, dtype=np.float64)
-            if prior.shape != (n_classes,):
-                raise ValueError(
-                    f"class_prior has shape {prior.shape}, expected ({n_classes},), one a class"
-                )
-            if not ((prior >= 0).all() and np.isclose(prior.sum(), 1.0)):
-                raise ValueError(
-                    f"class_prior must hold probabilities that add up to 1, got {prior}"
-                )
-        elif self.fit_prior and totals.sum() > 0:
-            prior = totals / totals.sum()
-        else:
-            prior = np.full(n_classes, 1 / n_classes)
-        with np.errstate(divide="ignore"):
-            return np.log(prior)
+        self.classes_ = classes
+        self._model = model
 
     def _fit_partly_labelled(
         self,
@@ -297,38 +304,24 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         labels: IntArray,
         sample_weight: npt.ArrayLike | None,
         structure: Structure,
+        classes: npt.NDArray[Any],
     ) -> None:
-        learned_prior = self.class_prior is None and self.fit_prior
+        learned = self.class_prior is None and self.fit_prior
+        known = None if learned else log_prior(np.ones(classes.size), False, self.class_prior)
         state = fit_partly_labelled(
             rows,
             labels,
             check_sample_weight(sample_weight, rows.n_rows),
-            self.classes_.size,
+            classes.size,
             structure,
             EMSettings(
                 check_alpha(self.alpha),
                 self.tol,
-                check_count(self.max_iter, "max_iter"),
-                fixed_prior=None if learned_prior else self._log_prior(np.ones(self.classes_.size)),
+                self.max_iter,
+                fixed_prior=known,
                 n_jobs=self.n_jobs,
             ),
         )
-        self._set_model(state.model)
-        self.class_log_prior_ = state.log_prior
+        self._set_model(state.model, classes, state.log_prior)
         self.history_, self.log_likelihood_ = state.history, state.history[-1]
         self.n_iter_, self.converged_ = state.n_iter, state.converged
-
-
-def _class_groups(
-    y: npt.NDArray[Any], classes: npt.NDArray[Any], sample_weight: npt.ArrayLike | None
-) -> list[Group]:
-    """Return the rows of each class, with their weights."""
-    small = np.uint16 if classes.size < 1 << 16 else np.int64  # which sort by counting
-    number = np.searchsorted(classes, y).astype(small)
-    order = np.argsort(number, kind="stable")
-    cuts = np.cumsum(np.bincount(number, minlength=classes.size))[:-1]
-    members = np.split(order, cuts)
-    if sample_weight is None:
-        return [Group(rows) for rows in members]
-    weight = check_sample_weight(sample_weight, y.size)
-    return [Group(rows, weight[rows]) for rows in members]

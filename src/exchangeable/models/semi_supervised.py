@@ -25,6 +25,8 @@ def fit_partly_labelled(
     EM starts from the labelled rows alone; their posteriors stay what their labels say.
     """
     counting = np.flatnonzero(weight > 0)
+    if (label[counting] < 0).all():
+        raise ValueError("sample_weight is zero for every labelled row; one must count")
     examples, _ = merge_equal_rows(take_rows(rows, counting), weight[counting], label[counting])
 
     def groups_of(posterior: FloatArray) -> list[Group]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.statistics.combinatorics import MAX_VALUES
 
 MAX_STATES = 10_000
 
@@ -165,12 +166,17 @@ def build_automaton(
     n_symbols: int,
 ) -> Automaton:
     """Tabulate the states reachable from `start` by breadth-first search."""
+    for name, function in (("step", step), ("final", final)):
+        if not (callable(function) or (name == "final" and function is None)):
+            raise TypeError(f"{name} must be a function, got {function!r}")
+    _check_hashable(start, "start is")
     number = {start: 0}
     states = [start]
     moves, gains = [], []
     for state in states:
         for symbol in range(n_symbols):
             after, gain = _take_step(step, state, symbol)
+            _check_hashable(after, f"step({state!r}, {symbol}) goes to")
             if after not in number:
                 number[after] = len(states)
                 states.append(after)
@@ -197,7 +203,16 @@ def _take_step(
     return result
 
 
+def _check_hashable(state: Any, what: str) -> None:
+    try:
+        hash(state)
+    except TypeError:
+        raise TypeError(f"{what} {state!r}; expected a hashable state, e.g. a tuple") from None
+
+
 def _check_gain(gain: Any, what: str) -> int:
     if not isinstance(gain, int | np.integer) or gain < 0:
         raise ValueError(f"{what} {gain!r}; expected an integer of at least 0")
+    if gain > MAX_VALUES:
+        raise ValueError(f"{what} {gain!r}, more than the {MAX_VALUES:,} values T may have")
     return int(gain)

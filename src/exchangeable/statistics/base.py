@@ -14,6 +14,7 @@ from exchangeable.arrays import (
     RandomState,
     SymbolArray,
     as_generator,
+    as_numbers,
     check_count,
     check_evidence,
     check_matrix,
@@ -90,7 +91,10 @@ class Statistic(ABC):
 
     def position(self, t: Any) -> int:
         """Return the position of the value `t` in `values`."""
-        value = np.asarray(t)
+        try:
+            value = np.asarray(t)
+        except ValueError:
+            value = np.asarray(None)
         if value.shape == self.values.shape[1:] and value.dtype.kind in "biuf":
             found = (self.values == value).reshape(self.n_values, -1).all(axis=1)
             if found.any():
@@ -140,9 +144,14 @@ class Statistic(ABC):
         With ``log_weights`` the log-probability of a single member of each S_t these are the
         joint log-probabilities of the evidence and x_j = v, for all variables at once.
         """
-        weights = np.asarray(log_weights, dtype=np.float64)
+        weights = as_numbers(log_weights, "log_weights").astype(np.float64)
         if weights.shape != (self.n_values,):
             raise ValueError(f"log_weights has shape {weights.shape}, expected ({self.n_values},)")
+        bad = np.flatnonzero(~(weights < np.inf))
+        if bad.size:
+            raise ValueError(
+                f"log_weights[{bad[0]}] is {weights[bad[0]]}; expected a number below infinity"
+            )
         assigned = check_evidence(evidence, self.n_variables, self.n_symbols)
         return self._log_masses(weights, assigned)
 

@@ -26,7 +26,7 @@ class CategoricalCounts(Statistic):
         super().__init__(n_variables, n_symbols)
         n, v = self.n_variables, self.n_symbols
         n_values = math.comb(n + v - 1, v - 1)
-        check_n_values(n_values, f"CategoricalCounts({n}, n_symbols={v})")
+        check_n_values(n_values, f"CategoricalCounts({n}, n_symbols={v})", width=v)
         # compositions[r, p]: in how many ways p + 1 parts can add up to r.
         self._compositions = np.array(
             [[math.comb(r + p, p) for p in range(v)] for r in range(n + 1)], dtype=np.int64

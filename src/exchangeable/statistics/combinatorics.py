@@ -10,6 +10,8 @@ from exchangeable.arrays import FloatArray
 
 MAX_VALUES = 10_000_000
 """The most values a statistic may have: beyond it a table over them is no longer reasonable."""
+MAX_ENTRIES = 100_000_000
+"""The most numbers the values of a statistic may have in all, where they are vectors."""
 
 
 def log_binomial(n: Any, k: Any) -> FloatArray:
@@ -47,11 +49,13 @@ def log_divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return np.where(possible, numerator - np.where(possible, denominator, 0.0), -np.inf)
 
 
-def check_n_values(n_values: int, what: str) -> int:
-    """Refuse a statistic with more values than a table can hold."""
-    if n_values > MAX_VALUES:
+def check_n_values(n_values: int, what: str, width: int = 1) -> int:
+    """Refuse a statistic with more values, vectors of `width` numbers, than a table can hold."""
+    if n_values > MAX_VALUES or n_values * width > MAX_ENTRIES:
         magnitude = f"about 10^{int(math.log10(n_values))}"
+        vectors = f", vectors of {width:,} numbers" if width > 1 else ""
         raise ValueError(
-            f"{what} has {magnitude} distinct values, more than the {MAX_VALUES:,} a table may have"
+            f"{what} has {magnitude} distinct values{vectors}; a table may have {MAX_VALUES:,} "
+            f"values and {MAX_ENTRIES:,} numbers"
         )
     return n_values

@@ -28,7 +28,7 @@ class Count(Statistic):
 
     def __init__(self, n_variables: int) -> None:
         super().__init__(n_variables)
-        self._values = np.arange(self.n_variables + 1)
+        self._values = np.arange(check_n_values(self.n_variables + 1, repr(self)))
 
     @property
     def values(self) -> IntArray:
@@ -91,7 +91,8 @@ class BlockCounts(Statistic):
         super().__init__(sum(map(len, self.blocks)))
         self._counts = [Count(len(block)) for block in self.blocks]
         self._shape = tuple(count.n_values for count in self._counts)
-        check_n_values(math.prod(self._shape), f"BlockCounts over {len(self.blocks)} blocks")
+        width = len(self.blocks)
+        check_n_values(math.prod(self._shape), f"BlockCounts over {width} blocks", width)
         self._values = np.indices(self._shape).reshape(len(self.blocks), -1).T
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
 from exchangeable.statistics.automaton import build_automaton
 from exchangeable.statistics.base import Statistic
+from exchangeable.statistics.combinatorics import check_n_values
 
 
 class FiniteState(Statistic):
@@ -62,7 +63,8 @@ class FiniteState(Statistic):
     ) -> None:
         super().__init__(n_variables, n_symbols)
         self._automaton = build_automaton(step, start, final, self.n_symbols)
-        self._n_totals = self._automaton.max_total(self.n_variables) + 1
+        n_totals = self._automaton.max_total(self.n_variables) + 1
+        self._n_totals = check_n_values(n_totals, f"a total of up to {n_totals - 1}")
         anything = np.zeros((self.n_variables, self.n_symbols))
         sizes = self._automaton.log_totals(anything, self._n_totals)
         self._values = np.flatnonzero(np.isfinite(sizes))

@@ -49,7 +49,7 @@ class Nested(Statistic):
         if not isinstance(outer, FiniteState):
             raise TypeError(f"outer must be a FiniteState, got {outer!r}")
         self.outer = outer
-        self.inner = [inner] * len(self.groups) if isinstance(inner, Statistic) else list(inner)
+        self.inner = list(inner) if isinstance(inner, Iterable) else [inner] * len(self.groups)
         self._check_fit()
         super().__init__(sum(map(len, self.groups)), self.inner[0].n_symbols)
 
@@ -61,6 +61,8 @@ class Nested(Statistic):
                 f"groups and {len(self.inner)} inner statistics"
             )
         for number, (inner, group) in enumerate(zip(self.inner, self.groups, strict=True)):
+            if not isinstance(inner, Statistic):
+                raise TypeError(f"inner must be one Statistic or one a group, got {inner!r}")
             if inner.n_variables != len(group):
                 raise ValueError(
                     f"group {number} has {len(group)} variables, its statistic {inner!r} "
@@ -165,9 +167,10 @@ class Pooled(Nested):
             raise ValueError(f"tau must be less than k·k = {k * k}, got {tau}")
         pixels = np.arange(self.n**2).reshape(self.n // self.k, self.k, -1, self.k)
         groups = pixels.swapaxes(1, 2).reshape(-1, self.k**2)
+        on_from = self.tau + 1
         on = FiniteState(
             self.k**2,
-            lambda count, x: (min(count + x, tau + 1), int(count == tau and x == 1)),
+            lambda count, x: (min(count + x, on_from), int(count + x == on_from > count)),
             start=0,
         )
         squares = FiniteState(len(groups), lambda state, on: (state, on), start=0)
