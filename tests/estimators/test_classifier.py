@@ -179,6 +179,16 @@ def test_partial_fit_learns_a_class_when_it_comes():
     )
 
 
+def test_a_class_not_seen_yet_is_that_of_bernoulli_nb():
+    X, y = toy()
+    options = dict(alpha=1.0, fit_prior=False)
+    ours = ExchangeableClassifier("independent", **options)
+    theirs = BernoulliNB(**options)
+    for model in (ours, theirs):
+        model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
+    np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), atol=1e-9)
+
+
 def test_partial_fit_refuses_what_does_not_fit():
     X, y = toy()
     with pytest.raises(ValueError, match="classes must be passed on the first call"):

@@ -188,7 +188,10 @@ def test_independent_and_full():
         (dict(significance=0), "significance must lie between 0 and 1, got 0"),
         (dict(significance=1.0), "significance must lie between 0 and 1"),
         (dict(start=-0.1), "start must lie between 0 and 1"),
-        (dict(prior=0), "prior must be positive, got 0"),
+        (dict(prior=0), "prior must be positive and finite, got 0"),
+        (dict(prior=np.inf), "prior must be positive and finite, got inf"),
+        (dict(conditions=None), "conditions=None: expected"),
+        (dict(conditions="1"), "conditions='1': expected"),
         (dict(conditions=(2,)), r"conditions=\(2,\): expected"),
         (dict(conditions=(1, 4)), r"conditions=\(1, 4\): expected"),
     ],
@@ -212,6 +215,28 @@ def test_given_structures():
         check_structure(3, SETTINGS, 3, [0])
     with pytest.raises(ValueError, match="variable 2 is in 0 blocks"):
         check_structure([[0, 1]], SETTINGS, 3, [0])
+
+
+@pytest.mark.parametrize(
+    ("structure", "error", "message"),
+    [
+        ([None], TypeError, "block 0 is None; expected a list of variables"),
+        (["ab"], TypeError, "block 0 is 'ab'; expected a list of variables"),
+        ([["a", "z"]], ValueError, "block 0 names 'z', which is not a feature of X"),
+        ({0: "welch"}, TypeError, "a partition must be a list of blocks of variables, got 'welch'"),
+        ([[[0]]], ValueError, "block 0"),
+    ],
+)
+def test_given_structures_that_are_none(structure, error, message):
+    with pytest.raises(error, match=message):
+        check_structure(structure, SETTINGS, 2, [0], ["a", "b"])
+
+
+@pytest.mark.parametrize("name", ["significance", "start", "prior"])
+def test_settings_must_be_numbers(name):
+    values = dict(significance=0.1, start=0.5, prior=0.1, conditions=(1,)) | {name: "much"}
+    with pytest.raises(TypeError, match=f"{name} must be a number, got 'much'"):
+        check_structure("welch", BlockSettings(**values), 3, [0])
 
 
 def test_partitions_round_trip():

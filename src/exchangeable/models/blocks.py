@@ -40,7 +40,12 @@ class BlockModel:
     ) -> Self:
         """Return the model with a batch added; classes seen for the first time get their blocks."""
         partitions, histograms = list(self.partitions), list(self.histograms)
-        new = [y for y, group in enumerate(groups) if self.totals[y] == 0 and group.total > 0]
+        needs_rows = not isinstance(structure, list) and structure.needs_moments
+        new = [
+            y
+            for y, group in enumerate(groups)
+            if self.totals[y] == 0 and (group.total > 0 or not needs_rows)
+        ]
         if isinstance(structure, list):
             learned = [structure[y] for y in new]
         else:

@@ -25,6 +25,7 @@ def save_states(path: Path, states: list[EMState | None], purpose: dict[str, Any
             arrays[f"{number}.totals"] = state.model.totals
             arrays[f"{number}.log_prior"] = state.log_prior
             arrays[f"{number}.history"] = np.array(state.history)
+            arrays[f"{number}.phase"] = np.array(state.phase)
             arrays[f"{number}.converged"] = np.array(state.converged)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
@@ -65,5 +66,6 @@ def _state(arrays: dict[str, Any], number: int, alpha: float) -> EMState | None:
         model,
         arrays[f"{number}.log_prior"],
         arrays[f"{number}.history"].tolist(),
+        int(arrays[f"{number}.phase"]),
         bool(arrays[f"{number}.converged"]),
     )

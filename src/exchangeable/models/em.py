@@ -5,7 +5,7 @@ the old and the new blocks, and keeps what is better. The log-likelihood never f
 would lower it (smoothing can) ends the run and is not taken.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
@@ -53,12 +53,14 @@ class EMSettings:
 class EMState:
     """Where a run of EM stands: the parameters, and how it came there.
 
-    `history` holds the average log-likelihood after every iteration, that of the start first.
+    `history` holds the average log-likelihood after every iteration, that of the start first;
+    `phase` is the number of the learner that proposes blocks.
     """
 
     model: BlockModel
     log_prior: FloatArray
     history: list[float] = field(default_factory=list)
+    phase: int = 0
     converged: bool = False
 
     @property
@@ -84,17 +86,19 @@ def start_from_posterior(
 def run_em(
     examples: Examples,
     state: EMState,
-    relearn: Relearn | None,
+    learners: Sequence[Relearn],
     settings: EMSettings,
     report: Callable[[EMState], None] = lambda state: None,
     stop: Event | None = None,
 ) -> EMState:
     """Iterate from `state` until converged, `max_iter`, or `stop` is set.
 
-    `report` is called after every iteration with a state that is complete and consistent.
+    When EM has converged with the proposals of one learner it goes on with those of the next;
+    without learners the blocks stay. `report` is called after every iteration with a state that is
+    complete and consistent.
     """
     total = examples.total
-    current = _expect(examples, state.model, state.log_prior, relearn, settings)
+    current = _expect(examples, state.model, state.log_prior, learners, settings)
     if not state.history:
         state.history.append(current.log_likelihood / total)
         report(state)
@@ -102,18 +106,22 @@ def run_em(
         if stop is not None and stop.is_set():
             break
         log_prior = _log_prior(current.totals, settings)
+        relearn = learners[state.phase] if learners else None
         candidates = _maximise(examples, state.model, current, relearn, settings)
         tried = [
-            (_expect(examples, model, log_prior, relearn, settings), model) for model in candidates
+            (_expect(examples, model, log_prior, learners, settings), model) for model in candidates
         ]
         found, model = max(tried, key=lambda entry: entry[0].log_likelihood)
         gain = (found.log_likelihood - current.log_likelihood) / total
         better = found.log_likelihood > current.log_likelihood
+        settled = not gain >= settings.tol
+        last = state.phase + 1 >= len(learners)
         state = EMState(
             model if better else state.model,
             log_prior if better else state.log_prior,
             [*state.history, max(found.log_likelihood, current.log_likelihood) / total],
-            converged=not gain >= settings.tol,
+            phase=state.phase + (settled and not last),
+            converged=settled and last,
         )
         current = found if better else current
         report(state)
@@ -124,7 +132,7 @@ def _expect(
     examples: Examples,
     model: BlockModel,
     log_prior: FloatArray,
-    relearn: Relearn | None,
+    learners: Sequence[Relearn],
     settings: EMSettings,
 ) -> Expectation:
     return expect(
@@ -132,7 +140,7 @@ def _expect(
         model.partitions,
         model.made_tables,
         log_prior,
-        moments=relearn is not None,
+        moments=bool(learners),
         n_jobs=settings.n_jobs,
     )
 

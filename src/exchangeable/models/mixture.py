@@ -26,14 +26,13 @@ from exchangeable.arrays import (
     check_sample_weight,
     normalize_log,
 )
-from exchangeable.engines.em import Examples, Expectation, merge_equal_rows, take_rows
+from exchangeable.engines.em import Examples, merge_equal_rows, take_rows
 from exchangeable.engines.rows import Rows, as_rows
 from exchangeable.models.em import EMSettings, EMState, Relearn, run_em, start_from_posterior
 from exchangeable.models.restarts import run_all
 from exchangeable.models.selection import Selection, select_components
 from exchangeable.models.starts import STARTS, first_posterior
-from exchangeable.partitions import Partition
-from exchangeable.structure.learner import BlockSettings, Structure, check_structure
+from exchangeable.structure.learner import BlockLearner, BlockSettings, Structure, check_structure
 
 NO_MASS = 1e-10
 """A component with less than this share of the rows is dropped."""
@@ -53,7 +52,8 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
         Number of components.
     structure : {"evidence", "welch", "independent", "full"}, partition or dict, default="evidence"
         How each component's variables are put into blocks. ``"welch"`` is the paper's sweep.
-        ``"evidence"`` proposes the sweep's blocks and what evidence merging makes of them.
+        ``"evidence"`` goes on, where that has converged, with what evidence merging makes of
+        the sweep's blocks.
         ``"independent"`` is latent naive Bayes, ``"full"`` one block a component. A list of lists
         of variables (numbers or feature names) is used for all components, a dict from component
         (0, 1, …) to such a list for each its own.
@@ -70,7 +70,7 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
     accept : {"all", "component"}, default="all"
         Whether all components change their blocks at once if that raises the log-likelihood, as in
         the paper, or each chooses for itself.
-    init : {"rows", "random", "both"}, default="both"
+    init : {"rows", "random", "both"}, default="random"
         How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
         ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn.
     n_init : int, default=1
@@ -138,7 +138,7 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
         prior: float = 0.1,
         conditions: Sequence[int] = (1,),
         accept: str = "all",
-        init: str = "both",
+        init: str = "random",
         n_init: int = 1,
         tol: float = 1e-3,
         max_iter: int = 500,
@@ -169,7 +169,8 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags = ClassifierTags()  # asked for wherever there is a predict_proba
+        # scikit-learn's check of sparse input asks whatever has a predict_proba for these.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -372,21 +373,23 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
         ) -> EMState:
             settings = EMSettings(alpha, self.tol, max_iter, self.accept, n_jobs=threads)
 
-            def propose(expectation: Expectation) -> list[list[Partition]]:
-                if isinstance(structure, list):
-                    return [structure]
-                return structure.propose(examples, expectation, threads)
+            def proposals(source: BlockLearner) -> Relearn:
+                return lambda expectation: source.propose(examples, expectation, threads)
 
-            fixed = isinstance(structure, list) or not structure.needs_moments
-            relearn: Relearn | None = None if fixed else propose
+            if isinstance(structure, list):
+                learners: list[Relearn] = []
+                first: Relearn = lambda expectation: [structure]  # noqa: E731
+            else:
+                learners = [proposals(learner) for learner in structure.phases()]
+                first = learners[0] if learners else proposals(structure)
             if state is None and warm:
                 state = EMState(self._model, self._log_prior)
             if state is None:
                 kind = ("rows", "random")[number % 2] if self.init == "both" else self.init
                 rng = np.random.default_rng(seeds[number])
                 posterior = first_posterior(kind, examples, member, row_weight, n_components, rng)
-                state = start_from_posterior(examples, posterior, propose, settings)
-            return run_em(examples, state, relearn, settings, report, stop)
+                state = start_from_posterior(examples, posterior, first, settings)
+            return run_em(examples, state, learners, settings, report, stop)
 
         return run_all(
             run_one,

@@ -51,4 +51,4 @@ def fit_partly_labelled(
         with np.errstate(divide="ignore"):
             log_prior = np.log(model.totals / model.totals.sum())
     learned = not isinstance(structure, list) and structure.needs_moments
-    return run_em(examples, EMState(model, log_prior), relearn if learned else None, settings)
+    return run_em(examples, EMState(model, log_prior), [relearn] if learned else [], settings)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, check_number
 from exchangeable.engines import cpu
 from exchangeable.engines.cpu import Group
 from exchangeable.engines.em import Examples, Expectation
@@ -52,13 +52,18 @@ class BlockSettings:
     def check(self) -> None:
         """Refuse settings that make no sense."""
         for name in ("significance", "start"):
-            if not 0 < getattr(self, name) < 1:
+            if not 0 < check_number(getattr(self, name), name) < 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}")
-        if not self.prior > 0:
-            raise ValueError(f"prior must be positive, got {self.prior!r}")
-        if 1 not in self.conditions or not set(self.conditions) <= {1, 2, 3}:
+        if not 0 < check_number(self.prior, "prior") < np.inf:
+            raise ValueError(f"prior must be positive and finite, got {self.prior!r}")
+        numbers = self.conditions
+        if (
+            not isinstance(numbers, Sequence | set)
+            or not set(numbers) <= {1, 2, 3}
+            or 1 not in numbers
+        ):
             raise ValueError(
-                f"conditions={self.conditions!r}: expected (1,), (1, 2), (1, 3) or (1, 2, 3), "
+                f"conditions={numbers!r}: expected (1,), (1, 2), (1, 3) or (1, 2, 3), "
                 "the numbers of Proposition 3.3"
             )
 
@@ -88,6 +93,16 @@ class BlockLearner:
             partition = self._merge(rows, group, ones)
         return self._split(partition, rows, group, ones)
 
+    def phases(self) -> list["BlockLearner"]:
+        """Return the learners that EM uses in turn, each until it has converged with it.
+
+        Merging starts where the sweep has ended: from the first iterations, when components are
+        hardly different, it would merge what belongs apart, and EM would not get away from that.
+        """
+        if self.name == "evidence":
+            return [BlockLearner("welch", self.settings), self]
+        return [self] if self.needs_moments else []
+
     def propose(
         self, examples: Examples, expectation: Expectation, n_jobs: int | None = None
     ) -> list[list[Partition]]:
@@ -110,15 +125,14 @@ class BlockLearner:
         once, twice = expectation.moments[0, :, y], expectation.moments[1, :, y]
         mean = once / n
         variance = np.maximum(twice - n * mean**2, 0.0) / max(n - 1, 1e-300)
-        swept = Partition.from_labels(sweep(mean, variance, n, self.settings.significance))
+        proposals = [Partition.from_labels(sweep(mean, variance, n, self.settings.significance))]
         if self.name == "welch" and len(self.settings.conditions) == 1:
-            return [swept]
+            return proposals
         weights = examples.weights * expectation.posterior[:, y]
         members = np.flatnonzero(weights > NEGLIGIBLE)
         group = Group(members, weights[members])
-        proposals = [swept]
         if self.name == "evidence":
-            fine = swept
+            fine = proposals[0]
             if self.settings.start != self.settings.significance:
                 fine = Partition.from_labels(sweep(mean, variance, n, self.settings.start))
             proposals.append(self._merge_blocks(examples.rows, group, fine))
@@ -194,9 +208,16 @@ def check_structure(
 
 def _given(blocks: Any, n_variables: int, names: Sequence[str] | None) -> Partition:
     """Return a given partition, feature names replaced by their numbers."""
-    if not isinstance(blocks, Iterable):
+    if isinstance(blocks, str) or not isinstance(blocks, Iterable):
         raise TypeError(f"a partition must be a list of blocks of variables, got {blocks!r}")
-    if names is not None:
-        number = {name: position for position, name in enumerate(names)}
-        blocks = [[number.get(variable, variable) for variable in block] for block in blocks]
-    return Partition.from_blocks(blocks, n_variables)
+    number = {name: position for position, name in enumerate(() if names is None else names)}
+    numbered = []
+    for b, block in enumerate(blocks):
+        if isinstance(block, str) or not isinstance(block, Iterable):
+            raise TypeError(f"block {b} is {block!r}; expected a list of variables")
+        variables = list(block)
+        unknown = [v for v in variables if isinstance(v, str) and v not in number]
+        if unknown:
+            raise ValueError(f"block {b} names {unknown[0]!r}, which is not a feature of X")
+        numbered.append([number[v] if isinstance(v, str) else v for v in variables])
+    return Partition.from_blocks(numbered, n_variables)
