@@ -42,7 +42,7 @@ def load_states(
 ) -> list[EMState | None]:
     """Return the states in a checkpoint, refusing one that was made for something else."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = dict(file)
             kept = json.loads(str(arrays["purpose"]))
     except (BadZipFile, KeyError, ValueError, EOFError, OSError) as error:

@@ -70,7 +70,7 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
     accept : {"all", "component"}, default="all"
         Whether all components change their blocks at once if that raises the log-likelihood, as in
         the paper, or each chooses for itself.
-    init : {"rows", "random", "both"}, default="random"
+    init : {"rows", "random", "both"}, default="both"
         How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
         ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn.
     n_init : int, default=1
@@ -138,7 +138,7 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
         prior: float = 0.1,
         conditions: Sequence[int] = (1,),
         accept: str = "all",
-        init: str = "random",
+        init: str = "both",
         n_init: int = 1,
         tol: float = 1e-3,
         max_iter: int = 500,
