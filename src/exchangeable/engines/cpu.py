@@ -136,7 +136,9 @@ class Tables:
 
     def of_class(self, y: int) -> FloatArray:
         """Return the entries of one class, in the layout of its partition."""
-        return self.split(self.values)[y]
+        begin, last = self.starts[self.first_block[y]], self.first_block[y + 1]
+        end = self.starts[last] if last < self.starts.size else self.values.size
+        return self.values[begin:end]
 
     def split(self, values: FloatArray) -> list[FloatArray]:
         """Cut an array that is laid out as `values` are into the parts of the classes."""

@@ -238,6 +238,38 @@ def _expect_singles(
     return Expectation(log_likelihood, posterior, histograms, np.empty((0, 0, 0)), totals)
 
 
+def log_likelihood(
+    examples: Examples,
+    partitions: Sequence[Partition],
+    tables: Tables,
+    log_prior: FloatArray,
+    n_jobs: int | None = None,
+) -> float:
+    """Return the log-likelihood of all examples, and nothing else."""
+    nothing = np.empty(0)
+
+    def one(span: tuple[int, int]) -> float:
+        scratch = np.empty((examples.rows.n_rows, len(partitions)))
+        return float(
+            em_kernels.expect_blocks(
+                *examples.rows.arrays,
+                *span,
+                examples.weights,
+                examples.clamp,
+                tables.labels,
+                tables.first_block,
+                tables.starts,
+                tables.values,
+                log_prior,
+                scratch,
+                nothing,
+                nothing.reshape(0, 0, 0),
+            )
+        )
+
+    return sum(run(one, examples.parts(1), n_jobs))
+
+
 def soft_histograms(
     examples: Examples,
     posterior: FloatArray,
@@ -247,6 +279,7 @@ def soft_histograms(
 ) -> list[FloatArray]:
     """Return the histograms of some classes under other partitions, given the posteriors."""
     layout = Tables.layout(partitions)
+    labels = np.stack([partition.labels for partition in partitions])
 
     def one(span: tuple[int, int]) -> FloatArray:
         histogram = np.zeros(layout.values.size)
@@ -256,7 +289,7 @@ def soft_histograms(
             examples.weights,
             posterior,
             classes,
-            layout.labels,
+            labels,
             layout.first_block,
             layout.starts,
             histogram,

@@ -12,7 +12,14 @@ from threading import Event
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.engines.em import Examples, Expectation, expect, soft_histograms, sum_moments
+from exchangeable.engines.em import (
+    Examples,
+    Expectation,
+    expect,
+    log_likelihood,
+    soft_histograms,
+    sum_moments,
+)
 from exchangeable.models.blocks import BlockModel
 from exchangeable.partitions import Partition
 
@@ -108,10 +115,7 @@ def run_em(
         log_prior = _log_prior(current.totals, settings)
         relearn = learners[state.phase] if learners else None
         candidates = _maximise(examples, state.model, current, relearn, settings)
-        tried = [
-            (_expect(examples, model, log_prior, learners, settings), model) for model in candidates
-        ]
-        found, model = max(tried, key=lambda entry: entry[0].log_likelihood)
+        found, model = _best(examples, candidates, log_prior, learners, settings)
         gain = (found.log_likelihood - current.log_likelihood) / total
         better = found.log_likelihood > current.log_likelihood
         settled = not gain >= settings.tol
@@ -126,6 +130,31 @@ def run_em(
         current = found if better else current
         report(state)
     return state
+
+
+def _best(
+    examples: Examples,
+    candidates: list[BlockModel],
+    log_prior: FloatArray,
+    learners: Sequence[Relearn],
+    settings: EMSettings,
+) -> tuple[Expectation, BlockModel]:
+    """Return the candidate with the highest log-likelihood, and what a pass under it finds.
+
+    The last one, the newest blocks, mostly wins: it gets the whole pass, the others a shorter one.
+    """
+    best = candidates[-1]
+    found = _expect(examples, best, log_prior, learners, settings)
+    highest = found.log_likelihood
+    for model in candidates[:-1]:
+        likelihood = log_likelihood(
+            examples, model.partitions, model.made_tables, log_prior, settings.n_jobs
+        )
+        if likelihood >= highest:
+            best, highest = model, likelihood
+    if best is not candidates[-1]:
+        found = _expect(examples, best, log_prior, learners, settings)
+    return found, best
 
 
 def _expect(

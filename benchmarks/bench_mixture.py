@@ -1,0 +1,167 @@
+"""`ExchangeableMixture` against StepMix, against latent naive Bayes, and against linear growth.
+
+1. Seconds per EM iteration, 20 components, one start, the peer StepMix (``measurement="binary"``)
+   in the same run; both must reach the same likelihood of the same model first.
+2. Seconds to convergence of blocks and of our own latent naive Bayes.
+3. Growth with rows, ones and components: four sizes each, and a plot of them.
+
+Needs StepMix and matplotlib: ``pip install stepmix matplotlib``.
+"""
+
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import scipy.sparse as sp
+from stepmix import StepMix
+
+from exchangeable import ExchangeableMixture
+from exchangeable.datasets import fetch_density
+
+matplotlib.use("Agg")
+PLOT = Path(__file__).parent / "results" / "mixture_scaling.png"
+SETS = ("msnbc", "kdd", "plants", "baudio", "jester", "bnetflix", "book", "cwebkb", "c20ng")
+WIDE = ("baudio", "jester", "bnetflix", "msweb", "book", "cwebkb", "cr52", "c20ng")
+
+
+def timed(model, X):
+    """Return seconds a fit took."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        model.fit(X)
+        return time.perf_counter() - start
+
+
+def ours(structure, n_iterations, **options):
+    """Return a mixture that runs exactly so many iterations."""
+    return ExchangeableMixture(
+        20, structure=structure, tol=0.0, max_iter=n_iterations, random_state=0, **options
+    )
+
+
+def stepmix(n_iterations, n_components=20):
+    """Return the peer with the same model and number of iterations."""
+    return StepMix(
+        n_components,
+        measurement="binary",
+        n_init=1,
+        max_iter=n_iterations,
+        abs_tol=0,
+        rel_tol=0,
+        random_state=0,
+        progress_bar=0,
+    )
+
+
+def per_iteration(make, X, few=2, many=8):
+    """Return the seconds of one iteration: what six more take, divided by six."""
+    make(1), timed(make(few), X)
+    short = min(timed(make(few), X) for _ in range(2))
+    long = min(timed(make(many), X) for _ in range(2))
+    return max(long - short, 1e-9) / (many - few), long / many
+
+
+def check_same_model() -> None:
+    """Both must find the two clusters, and give the same likelihood for one component."""
+    X = fetch_density("nltcs").train
+    one = ExchangeableMixture(1, structure="independent", alpha=0.0, random_state=0).fit(X)
+    peer = stepmix(5, 1).fit(X)
+    assert abs(one.score(X) - peer.score(X)) < 1e-3, (one.score(X), peer.score(X))
+    print(f"one component on nltcs: ours {one.score(X):.5f}, StepMix {peer.score(X):.5f}")
+
+
+def against_stepmix() -> None:
+    """Print seconds per iteration and how many times less they are than the peer's."""
+    print(
+        "set        rows x variables  StepMix   |   sweep            evidence         naive Bayes"
+    )
+    for name in SETS:
+        X = fetch_density(name).train
+        peer, _ = per_iteration(stepmix, X, 1, 3)
+        cells = []
+        for structure in ("welch", "evidence", "independent"):
+            seconds, with_start = per_iteration(lambda n, s=structure: ours(s, n, init="random"), X)
+            cells.append(f"{seconds * 1e3:6.1f} ms ({peer / seconds:5.1f} x)")
+        print(
+            f"{name:9} {len(X):7,} x {X.shape[1]:4}  {peer * 1e3:8.1f} ms | {'  '.join(cells)}",
+            flush=True,
+        )
+
+
+def to_convergence() -> None:
+    """Print seconds and iterations to convergence of one start, averaged over five."""
+    print("set        sweep                evidence             naive Bayes          NB / sweep")
+    for name in WIDE:
+        X = fetch_density(name).train
+        cells, seconds = [], []
+        for structure in ("welch", "evidence", "independent"):
+            spent, steps = [], []
+            for seed in range(5):
+                model = ExchangeableMixture(
+                    20, structure=structure, init="random", random_state=seed
+                )
+                spent.append(timed(model, X))
+                steps.append(model.n_iter_)
+            seconds.append(np.mean(spent))
+            cells.append(f"{np.mean(spent):5.2f} s, {np.mean(steps):4.0f} iterations")
+        print(f"{name:9} {'  '.join(cells)}   {seconds[2] / seconds[0]:5.2f}", flush=True)
+
+
+def growth() -> None:
+    """Time one iteration for four sizes of each of rows, ones and components, and plot it."""
+    import matplotlib.pyplot as plt
+
+    rng = np.random.default_rng(0)
+    n_rows, n_ones, k = 8_000, 40, 20
+
+    def rows_of(n, ones):
+        columns = rng.integers(0, 1000, size=(n, ones))
+        matrix = sp.csr_matrix(
+            (np.ones(n * ones), columns.ravel(), np.arange(0, n * ones + 1, ones)), (n, 1000)
+        )
+        return (matrix > 0).astype(np.uint8)
+
+    def one_iteration(X, components):
+        def make(n):
+            return ExchangeableMixture(
+                components, structure="welch", tol=0.0, max_iter=n, init="random", random_state=0
+            )
+
+        return per_iteration(make, X, 2, 10)[0]
+
+    cases = {
+        "rows": [(n, n_ones, k) for n in (4_000, 8_000, 16_000, 32_000)],
+        "ones a row": [(n_rows, ones, k) for ones in (20, 40, 80, 160)],
+        "components": [(n_rows, n_ones, c) for c in (10, 20, 40, 80)],
+    }
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained", sharey=True)
+    for axis, (what, shapes) in zip(axes, cases.items(), strict=True):
+        sizes = [shape[list(cases).index(what)] for shape in shapes]
+        seconds = [one_iteration(rows_of(n, ones), c) for n, ones, c in shapes]
+        slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+        told = ", ".join(
+            f"{size:,}: {s * 1e3:.1f} ms" for size, s in zip(sizes, seconds, strict=True)
+        )
+        print(f"{what:11} {told}   exponent {slope:.2f}", flush=True)
+        axis.loglog(sizes, [s * 1e3 for s in seconds], "o-", base=2)
+        axis.loglog(sizes, np.array(sizes) * seconds[0] * 1e3 / sizes[0], ":", color="grey")
+        axis.set_xlabel(what)
+        axis.set_title(f"exponent {slope:.2f}", fontsize=10)
+    axes[0].set_ylabel("ms per EM iteration")
+    PLOT.parent.mkdir(exist_ok=True)
+    figure.savefig(PLOT, dpi=120)
+
+
+if __name__ == "__main__":
+    parts = {
+        "same": check_same_model,
+        "stepmix": against_stepmix,
+        "end": to_convergence,
+        "growth": growth,
+    }
+    for part in [p for p in sys.argv[1:] if p in parts] or parts:
+        parts[part]()
