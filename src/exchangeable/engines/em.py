@@ -279,7 +279,6 @@ def soft_histograms(
 ) -> list[FloatArray]:
     """Return the histograms of some classes under other partitions, given the posteriors."""
     layout = Tables.layout(partitions)
-    labels = np.stack([partition.labels for partition in partitions])
 
     def one(span: tuple[int, int]) -> FloatArray:
         histogram = np.zeros(layout.values.size)
@@ -289,7 +288,7 @@ def soft_histograms(
             examples.weights,
             posterior,
             classes,
-            labels,
+            layout.labels,
             layout.first_block,
             layout.starts,
             histogram,

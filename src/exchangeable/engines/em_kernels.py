@@ -45,27 +45,6 @@ def _settle(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _add_moments(ones, joint, w, moments):  # type: ignore[no-untyped-def]
-    """Add a row's posteriors, and their squares, to the sums of the variables that are on."""
-    n_active = 0
-    for y in range(joint.size):
-        n_active += joint[y] > 0.0
-    for at in range(ones.size):
-        once, twice = moments[0, ones[at]], moments[1, ones[at]]
-        if 4 * n_active > joint.size:
-            for y in range(joint.size):
-                mass = w * joint[y]
-                once[y] += mass
-                twice[y] += mass * joint[y]
-        else:
-            for y in range(joint.size):
-                if joint[y] > 0.0:
-                    mass = w * joint[y]
-                    once[y] += mass
-                    twice[y] += mass * joint[y]
-
-
-@_compile
 def expect_blocks(  # type: ignore[no-untyped-def]
     bits,
     indptr,
@@ -86,12 +65,14 @@ def expect_blocks(  # type: ignore[no-untyped-def]
     """Return the log-likelihood of some rows; write posteriors, add histograms and moments.
 
     ``moments[0, j, y]`` sums the posteriors of y over the rows with variable j on,
-    ``moments[1, j, y]`` their squares. What is empty, of the two, is left out.
+    ``moments[1, j, y]`` their squares. Moments, or both, are left out where they are empty.
     """
     n_variables, n_classes = labels.shape
     # Where each block's count stands in the table: its start, moved on by every one in it.
     place = np.empty(starts.size, dtype=np.int64)
     buffer = np.empty(n_variables, dtype=np.int32)
+    mass = np.empty(n_classes)
+    mass_square = np.empty(n_classes)
     log_likelihood = 0.0
     for row in range(first, last):
         ones = ones_of(bits, indptr, indices, row, buffer)
@@ -111,12 +92,17 @@ def expect_blocks(  # type: ignore[no-untyped-def]
         log_likelihood += w * _settle(joint, log_prior, clamp[row] if clamp.size else -1)
         if histogram.size:
             for y in range(n_classes):
-                if joint[y] > 0.0:
-                    mass = w * joint[y]
+                mass[y] = w * joint[y]
+                mass_square[y] = mass[y] * joint[y]
+                if mass[y] > 0.0:
                     for b in range(first_block[y], first_block[y + 1]):
-                        histogram[place[b]] += mass
+                        histogram[place[b]] += mass[y]
         if moments.size:
-            _add_moments(ones, joint, w, moments)
+            for at in range(ones.size):
+                once, twice = moments[0, ones[at]], moments[1, ones[at]]
+                for y in range(n_classes):
+                    once[y] += mass[y]
+                    twice[y] += mass_square[y]
     return log_likelihood
 
 
@@ -174,27 +160,23 @@ def add_soft_histograms(  # type: ignore[no-untyped-def]
     starts,
     histogram,
 ):
-    """Add the posteriors of the chosen classes to their histograms, for the rows first..last.
-
-    Only classes that a row may belong to are counted for it; ``labels[i]`` are the blocks of the
-    i-th of them, numbered from 0.
-    """
-    n_classes, n_variables = labels.shape
-    counts = np.zeros(n_variables, dtype=np.int64)
+    """Add the posteriors of the chosen classes to their histograms, for the rows first..last."""
+    n_variables, n_classes = labels.shape
+    place = np.empty(starts.size, dtype=np.int64)
     buffer = np.empty(n_variables, dtype=np.int32)
     for row in range(first, last):
         ones = ones_of(bits, indptr, indices, row, buffer)
-        for i in range(n_classes):
-            mass = weights[row] * posterior[row, classes[i]]
-            if mass == 0.0:
-                continue
-            block = labels[i]
-            for at in range(ones.size):
-                counts[block[ones[at]]] += 1
-            begin = first_block[i]
-            for b in range(begin, first_block[i + 1]):
-                histogram[starts[b] + counts[b - begin]] += mass
-                counts[b - begin] = 0
+        for b in range(starts.size):
+            place[b] = starts[b]
+        for at in range(ones.size):
+            block = labels[ones[at]]
+            for y in range(n_classes):
+                place[block[y]] += 1
+        for y in range(n_classes):
+            mass = weights[row] * posterior[row, classes[y]]
+            if mass > 0.0:
+                for b in range(first_block[y], first_block[y + 1]):
+                    histogram[place[b]] += mass
 
 
 @_compile
