@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from enumeration import all_states
 from exchangeable import EVM, Count, ExchangeableMixture
-from exchangeable.engines.em import merge_equal_rows
+from exchangeable.engines.examples import merge_equal_rows
 from exchangeable.engines.rows import as_rows
 from exchangeable.models import mixture as module
 from exchangeable.models.em import EMSettings, run_em, start_from_posterior

@@ -1,7 +1,7 @@
 """What one EM iteration asks of an engine: posteriors, histograms and moments in one pass."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,43 +9,10 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import em_kernels, kernels
 from exchangeable.engines.cpu import Tables
-from exchangeable.engines.rows import NO_BITS, Rows
-from exchangeable.engines.threads import row_ranges, run
+from exchangeable.engines.examples import Examples
+from exchangeable.engines.rows import NO_BITS
+from exchangeable.engines.threads import run
 from exchangeable.partitions import Partition
-
-MAX_PARTS = 16
-MIN_PART_ROWS = 256
-PARTIAL_BYTES = 1 << 28
-MAX_LISTED_ONES = 1 << 28
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Distinct rows, how often each occurs, and the classes of those that have one.
-
-    Attributes
-    ----------
-    rows : Rows
-        The rows.
-    weights : array of shape (n_rows,)
-        How much each row counts.
-    clamp : array of shape (n_rows,) or (0,)
-        The known class of each row, −1 if it has none; empty if none has.
-    """
-
-    rows: Rows
-    weights: FloatArray
-    clamp: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-
-    @property
-    def total(self) -> float:
-        """The weight of all rows together."""
-        return float(self.weights.sum())
-
-    def parts(self, partial_bytes: int) -> list[tuple[int, int]]:
-        """Cut the rows, by the shape of the data alone, for sums that take so many bytes a part."""
-        n_parts = min(MAX_PARTS, max(1, PARTIAL_BYTES // max(partial_bytes, 1)))
-        return row_ranges(self.rows.n_rows, max(MIN_PART_ROWS, -(-self.rows.n_rows // n_parts)))
 
 
 @dataclass(frozen=True)
@@ -74,63 +41,17 @@ class Expectation:
     totals: FloatArray
 
 
-def merge_equal_rows(
-    rows: Rows, weights: FloatArray, clamp: IntArray | None = None
-) -> tuple[Examples, IntArray]:
-    """Return the distinct rows with their weights, and which of them each row is.
-
-    Rows are compared by 128 bits of hash; rows whose classes are known and different stay apart.
-    """
-    keys = np.random.default_rng(0).integers(0, 2**64, (rows.n_variables, 2), dtype=np.uint64)
-    hashes = np.zeros((rows.n_rows, 2), dtype=np.uint64)
-    em_kernels.hash_rows(*rows.arrays, keys, hashes)
-    if clamp is not None:
-        hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    whole = hashes.view([("", np.uint64), ("", np.uint64)]).ravel()
-    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
-    # Keep the order of first occurrence, so that nothing depends on the hashes' order.
-    order = np.argsort(first, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    member = place[inverse]
-    distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
-    kept = first[order]
-    examples = Examples(
-        listed(take_rows(rows, kept)),
-        distinct,
-        np.empty(0, dtype=np.int64) if clamp is None else clamp[kept],
-    )
-    return examples, member
-
-
-def take_rows(rows: Rows, chosen: IntArray) -> Rows:
-    """Return some of the rows."""
-    if not rows.indptr.size:
-        return Rows(chosen.size, rows.n_variables, rows.bits[chosen], rows.indptr, rows.indices)
-    lengths = np.diff(rows.indptr)[chosen]
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    source = np.repeat(rows.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
-    return Rows(chosen.size, rows.n_variables, NO_BITS, indptr, rows.indices[source])
-
-
-def listed(rows: Rows) -> Rows:
-    """Return packed rows as lists of ones, which many passes read faster, unless they are many."""
-    if rows.indptr.size or rows.n_rows == 0:
-        return rows
-    flags = np.unpackbits(
-        rows.bits.view(np.uint8), axis=1, count=rows.n_variables, bitorder="little"
-    )
-    lengths = flags.sum(axis=1, dtype=np.int64)
-    if lengths.sum() > MAX_LISTED_ONES:
-        return rows
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    return Rows(
-        rows.n_rows,
-        rows.n_variables,
-        NO_BITS,
-        indptr,
-        np.nonzero(flags)[1].astype(np.int32),
-    )
+def _masks(
+    examples: Examples, tables: Tables
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Return the rows as bits and the blocks' masks, or nothing where walking the ones is less."""
+    n_words, n_blocks = examples.packed.shape[1], tables.starts.size
+    steps = examples.mean_ones * tables.labels.shape[1]
+    if not examples.packed.size or n_words * n_blocks > 3 * steps:
+        return NO_BITS, NO_BITS
+    masks = np.zeros((n_words, n_blocks), dtype=np.uint64)
+    em_kernels.make_masks(tables.labels, masks)
+    return examples.packed, masks
 
 
 def sum_moments(examples: Examples, posterior: FloatArray) -> FloatArray:
@@ -161,8 +82,10 @@ def expect(
         return _expect_singles(examples, partitions, tables, log_prior, n_jobs)
     rows = examples.rows
     n_classes = len(partitions)
-    shape = (2, rows.n_variables, n_classes) if moments else (0, 0, 0)
+    walk = moments and not examples.dense.size
+    shape = (2, rows.n_variables, n_classes) if walk else (0, 0, 0)
     posterior = np.empty((rows.n_rows, n_classes))
+    masks = _masks(examples, tables)
 
     def one(span: tuple[int, int]) -> tuple[float, FloatArray, FloatArray]:
         histogram, sums = np.zeros(tables.values.size), np.zeros(shape)
@@ -171,6 +94,7 @@ def expect(
             *span,
             examples.weights,
             examples.clamp,
+            *masks,
             tables.labels,
             tables.first_block,
             tables.starts,
@@ -182,13 +106,19 @@ def expect(
         )
         return log_likelihood, histogram, sums
 
-    parts = run(one, examples.parts(8 * (tables.values.size + int(np.prod(shape)))), n_jobs)
+    steps = examples.mean_ones * n_classes + 3 * tables.starts.size
+    partial = 8 * (tables.values.size + int(np.prod(shape)))
+    parts = run(one, examples.parts(steps, partial), n_jobs)
     log_likelihoods, histograms, sums = zip(*parts, strict=True)
+    found = np.sum(sums, axis=0)
+    if moments and not walk:
+        mass = examples.weights[:, None] * posterior
+        found = np.stack([examples.dense.T @ mass, examples.dense.T @ (mass * posterior)])
     return Expectation(
         float(sum(log_likelihoods)),
         posterior,
         tables.split(np.sum(histograms, axis=0)),
-        np.sum(sums, axis=0),
+        found,
         examples.weights @ posterior,
     )
 
@@ -209,8 +139,15 @@ def _expect_singles(
         off[:, y], on[:, y] = pairs[:, 0], pairs[:, 1]
     base, slope = log_prior + off.sum(axis=0), np.ascontiguousarray(on - off)
     posterior = np.empty((rows.n_rows, n_classes))
+    walk = not examples.dense.size
+    if not walk:
+        np.matmul(examples.dense, slope, out=posterior)
+        posterior += base
 
     def one(span: tuple[int, int]) -> tuple[float, FloatArray]:
+        if not walk:
+            known = (examples.weights, examples.clamp, log_prior, posterior)
+            return em_kernels.settle_rows(*span, *known), np.empty(0)
         ones = np.zeros((n_variables, n_classes))
         log_likelihood = em_kernels.expect_singles(
             *rows.arrays,
@@ -225,8 +162,11 @@ def _expect_singles(
         )
         return log_likelihood, ones
 
-    parts = run(one, examples.parts(8 * n_variables * n_classes), n_jobs)
+    steps = 10 * n_classes if not walk else examples.mean_ones * n_classes
+    parts = run(one, examples.parts(steps, 8 * n_variables * n_classes), n_jobs)
     ones = np.sum([part[1] for part in parts], axis=0)
+    if not walk:
+        ones = examples.dense.T @ (examples.weights[:, None] * posterior)
     totals = examples.weights @ posterior
     histograms = []
     for y, partition in enumerate(partitions):
@@ -247,6 +187,7 @@ def log_likelihood(
 ) -> float:
     """Return the log-likelihood of all examples, and nothing else."""
     nothing = np.empty(0)
+    masks = _masks(examples, tables)
 
     def one(span: tuple[int, int]) -> float:
         scratch = np.empty((examples.rows.n_rows, len(partitions)))
@@ -256,6 +197,7 @@ def log_likelihood(
                 *span,
                 examples.weights,
                 examples.clamp,
+                *masks,
                 tables.labels,
                 tables.first_block,
                 tables.starts,
@@ -267,7 +209,8 @@ def log_likelihood(
             )
         )
 
-    return sum(run(one, examples.parts(1), n_jobs))
+    steps = examples.mean_ones * len(partitions) + 2 * tables.starts.size
+    return sum(run(one, examples.parts(steps), n_jobs))
 
 
 def soft_histograms(
@@ -279,6 +222,7 @@ def soft_histograms(
 ) -> list[FloatArray]:
     """Return the histograms of some classes under other partitions, given the posteriors."""
     layout = Tables.layout(partitions)
+    masks = _masks(examples, layout)
 
     def one(span: tuple[int, int]) -> FloatArray:
         histogram = np.zeros(layout.values.size)
@@ -288,6 +232,7 @@ def soft_histograms(
             examples.weights,
             posterior,
             classes,
+            *masks,
             layout.labels,
             layout.first_block,
             layout.starts,
@@ -295,5 +240,11 @@ def soft_histograms(
         )
         return histogram
 
-    parts: list[npt.NDArray[np.float64]] = run(one, examples.parts(layout.values.nbytes), n_jobs)
+    parts: list[npt.NDArray[np.float64]] = run(
+        one,
+        examples.parts(
+            examples.mean_ones * len(partitions) + layout.starts.size, layout.values.nbytes
+        ),
+        n_jobs,
+    )
     return layout.split(np.sum(parts, axis=0))

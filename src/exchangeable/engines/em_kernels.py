@@ -1,12 +1,15 @@
 """The inner loops of EM: one pass over the rows scores them and sums what the next step needs.
 
-Weights count equal rows that were merged. `clamp` holds the class of rows whose class is known and
-−1 for the others; it is empty if none is known.
+Weights count equal rows that were merged. Where there are few variables, `packed` holds the rows as
+bits and `masks` the blocks, and blocks are counted by popcount; where there are many both are empty
+and each one of a row moves the counters of its blocks. `clamp` holds the class of rows whose class
+is known and −1 for the others; it is empty if none is known.
 """
 
 import numpy as np
 from numba import njit
 
+from exchangeable.engines.bits import popcount
 from exchangeable.engines.kernels import ones_of
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
@@ -45,6 +48,32 @@ def _settle(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
 
 
 @_compile
+def make_masks(labels, masks):  # type: ignore[no-untyped-def]
+    """Set the bits of each block's variables: masks[word, block], all zero before."""
+    for j in range(labels.shape[0]):
+        bit = np.uint64(1) << np.uint64(j % 64)
+        for y in range(labels.shape[1]):
+            masks[j // 64, labels[j, y]] |= bit
+
+
+@_compile
+def _place(row, ones, packed, masks, labels, starts, place):  # type: ignore[no-untyped-def]
+    """Write where each block's count stands in the table: its start, moved on by its ones."""
+    for b in range(starts.size):
+        place[b] = starts[b]
+    if masks.size:
+        for w in range(masks.shape[0]):
+            word, mask = packed[row, w], masks[w]
+            for b in range(starts.size):
+                place[b] += np.int64(popcount(word & mask[b]))  # type: ignore[call-arg]
+        return
+    for at in range(ones.size):
+        block = labels[ones[at]]
+        for y in range(block.size):
+            place[block[y]] += 1
+
+
+@_compile
 def expect_blocks(  # type: ignore[no-untyped-def]
     bits,
     indptr,
@@ -53,6 +82,8 @@ def expect_blocks(  # type: ignore[no-untyped-def]
     last,
     weights,
     clamp,
+    packed,
+    masks,
     labels,
     first_block,
     starts,
@@ -68,7 +99,6 @@ def expect_blocks(  # type: ignore[no-untyped-def]
     ``moments[1, j, y]`` their squares. Moments, or both, are left out where they are empty.
     """
     n_variables, n_classes = labels.shape
-    # Where each block's count stands in the table: its start, moved on by every one in it.
     place = np.empty(starts.size, dtype=np.int64)
     buffer = np.empty(n_variables, dtype=np.int32)
     mass = np.empty(n_classes)
@@ -76,12 +106,7 @@ def expect_blocks(  # type: ignore[no-untyped-def]
     log_likelihood = 0.0
     for row in range(first, last):
         ones = ones_of(bits, indptr, indices, row, buffer)
-        for b in range(starts.size):
-            place[b] = starts[b]
-        for at in range(ones.size):
-            block = labels[ones[at]]
-            for y in range(n_classes):
-                place[block[y]] += 1
+        _place(row, ones, packed, masks, labels, starts, place)
         joint = posterior[row]
         for y in range(n_classes):
             total = log_prior[y]
@@ -146,6 +171,16 @@ def expect_singles(  # type: ignore[no-untyped-def]
 
 
 @_compile
+def settle_rows(first, last, weights, clamp, log_prior, posterior):  # type: ignore[no-untyped-def]
+    """Turn log P(x, y) into posteriors in place and return the log-likelihood of the rows."""
+    log_likelihood = 0.0
+    for row in range(first, last):
+        clamped = clamp[row] if clamp.size else -1
+        log_likelihood += weights[row] * _settle(posterior[row], log_prior, clamped)
+    return log_likelihood
+
+
+@_compile
 def add_soft_histograms(  # type: ignore[no-untyped-def]
     bits,
     indptr,
@@ -155,6 +190,8 @@ def add_soft_histograms(  # type: ignore[no-untyped-def]
     weights,
     posterior,
     classes,
+    packed,
+    masks,
     labels,
     first_block,
     starts,
@@ -166,12 +203,7 @@ def add_soft_histograms(  # type: ignore[no-untyped-def]
     buffer = np.empty(n_variables, dtype=np.int32)
     for row in range(first, last):
         ones = ones_of(bits, indptr, indices, row, buffer)
-        for b in range(starts.size):
-            place[b] = starts[b]
-        for at in range(ones.size):
-            block = labels[ones[at]]
-            for y in range(n_classes):
-                place[block[y]] += 1
+        _place(row, ones, packed, masks, labels, starts, place)
         for y in range(n_classes):
             mass = weights[row] * posterior[row, classes[y]]
             if mass > 0.0:

@@ -13,13 +13,13 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.engines.em import (
-    Examples,
     Expectation,
     expect,
     log_likelihood,
     soft_histograms,
     sum_moments,
 )
+from exchangeable.engines.examples import Examples
 from exchangeable.models.blocks import BlockModel
 from exchangeable.partitions import Partition
 

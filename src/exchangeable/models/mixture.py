@@ -26,7 +26,7 @@ from exchangeable.arrays import (
     check_sample_weight,
     normalize_log,
 )
-from exchangeable.engines.em import Examples, merge_equal_rows, take_rows
+from exchangeable.engines.examples import Examples, merge_equal_rows, take_rows
 from exchangeable.engines.rows import Rows, as_rows
 from exchangeable.models.em import EMSettings, EMState, Relearn, run_em, start_from_posterior
 from exchangeable.models.restarts import run_all

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from threadpoolctl import threadpool_limits
 
 from exchangeable.engines.threads import n_threads
 from exchangeable.models.checkpoint import load_states, save_states
@@ -95,6 +96,7 @@ def run_all(
     side_by_side = min(available, n_runs)
     stop, lock = threading.Event(), threading.Lock()
     with (
+        threadpool_limits(1, "blas"),  # idle threads of a matrix product keep ours from running
         FitProgress(n_runs, max_iter) as progress,
         ThreadPoolExecutor(side_by_side) as pool,
     ):

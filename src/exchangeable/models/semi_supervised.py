@@ -4,7 +4,8 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines.cpu import Group
-from exchangeable.engines.em import Expectation, merge_equal_rows, take_rows
+from exchangeable.engines.em import Expectation
+from exchangeable.engines.examples import merge_equal_rows, take_rows
 from exchangeable.engines.rows import Rows
 from exchangeable.models.blocks import fit_blocks, learn_partitions
 from exchangeable.models.em import EMSettings, EMState, run_em

@@ -3,7 +3,8 @@
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines.em import Examples, expect
+from exchangeable.engines.em import expect
+from exchangeable.engines.examples import Examples
 from exchangeable.models.blocks import BlockModel
 from exchangeable.partitions import Partition
 

@@ -9,7 +9,8 @@ import numpy as np
 from exchangeable.arrays import FloatArray, check_number
 from exchangeable.engines import cpu
 from exchangeable.engines.cpu import Group
-from exchangeable.engines.em import Examples, Expectation
+from exchangeable.engines.em import Expectation
+from exchangeable.engines.examples import Examples
 from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import run
 from exchangeable.partitions import Partition, log_factorials
