@@ -149,6 +149,8 @@ def growth() -> None:
         print(f"{what:11} {told}   exponent {slope:.2f}", flush=True)
         axis.loglog(sizes, [s * 1e3 for s in seconds], "o-", base=2)
         axis.loglog(sizes, np.array(sizes) * seconds[0] * 1e3 / sizes[0], ":", color="grey")
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axis.minorticks_off()
         axis.set_xlabel(what)
         axis.set_title(f"exponent {slope:.2f}", fontsize=10)
     axes[0].set_ylabel("ms per EM iteration")

@@ -82,8 +82,7 @@ def expect(
         return _expect_singles(examples, partitions, tables, log_prior, n_jobs)
     rows = examples.rows
     n_classes = len(partitions)
-    walk = moments and not examples.dense.size
-    shape = (2, rows.n_variables, n_classes) if walk else (0, 0, 0)
+    shape = (2, rows.n_variables, n_classes) if moments else (0, 0, 0)
     posterior = np.empty((rows.n_rows, n_classes))
     masks = _masks(examples, tables)
 
@@ -110,15 +109,11 @@ def expect(
     partial = 8 * (tables.values.size + int(np.prod(shape)))
     parts = run(one, examples.parts(steps, partial), n_jobs)
     log_likelihoods, histograms, sums = zip(*parts, strict=True)
-    found = np.sum(sums, axis=0)
-    if moments and not walk:
-        mass = examples.weights[:, None] * posterior
-        found = np.stack([examples.dense.T @ mass, examples.dense.T @ (mass * posterior)])
     return Expectation(
         float(sum(log_likelihoods)),
         posterior,
         tables.split(np.sum(histograms, axis=0)),
-        found,
+        np.sum(sums, axis=0),
         examples.weights @ posterior,
     )
 
@@ -139,15 +134,8 @@ def _expect_singles(
         off[:, y], on[:, y] = pairs[:, 0], pairs[:, 1]
     base, slope = log_prior + off.sum(axis=0), np.ascontiguousarray(on - off)
     posterior = np.empty((rows.n_rows, n_classes))
-    walk = not examples.dense.size
-    if not walk:
-        np.matmul(examples.dense, slope, out=posterior)
-        posterior += base
 
     def one(span: tuple[int, int]) -> tuple[float, FloatArray]:
-        if not walk:
-            known = (examples.weights, examples.clamp, log_prior, posterior)
-            return em_kernels.settle_rows(*span, *known), np.empty(0)
         ones = np.zeros((n_variables, n_classes))
         log_likelihood = em_kernels.expect_singles(
             *rows.arrays,
@@ -162,11 +150,9 @@ def _expect_singles(
         )
         return log_likelihood, ones
 
-    steps = 10 * n_classes if not walk else examples.mean_ones * n_classes
+    steps = examples.mean_ones * n_classes
     parts = run(one, examples.parts(steps, 8 * n_variables * n_classes), n_jobs)
     ones = np.sum([part[1] for part in parts], axis=0)
-    if not walk:
-        ones = examples.dense.T @ (examples.weights[:, None] * posterior)
     totals = examples.weights @ posterior
     histograms = []
     for y, partition in enumerate(partitions):

@@ -171,16 +171,6 @@ def expect_singles(  # type: ignore[no-untyped-def]
 
 
 @_compile
-def settle_rows(first, last, weights, clamp, log_prior, posterior):  # type: ignore[no-untyped-def]
-    """Turn log P(x, y) into posteriors in place and return the log-likelihood of the rows."""
-    log_likelihood = 0.0
-    for row in range(first, last):
-        clamped = clamp[row] if clamp.size else -1
-        log_likelihood += weights[row] * _settle(posterior[row], log_prior, clamped)
-    return log_likelihood
-
-
-@_compile
 def add_soft_histograms(  # type: ignore[no-untyped-def]
     bits,
     indptr,

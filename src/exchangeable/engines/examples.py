@@ -15,8 +15,6 @@ PART_STEPS = 1_500_000
 PARTIAL_BYTES = 1 << 28
 MAX_LISTED_ONES = 1 << 28
 MAX_PACKED = 512
-DENSE_SHARE = 0.15
-NO_NUMBERS = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -33,15 +31,12 @@ class Examples:
         The known class of each row, −1 if it has none; empty if none has.
     packed : array of shape (n_rows, n_words) or (0, 0)
         The rows as bits, where they have few variables.
-    dense : array of shape (n_rows, n_variables) or (0, 0)
-        The rows as numbers for matrix products, where few variables have many ones.
     """
 
     rows: Rows
     weights: FloatArray
     clamp: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     packed: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_BITS)
-    dense: FloatArray = field(default_factory=lambda: NO_NUMBERS)
 
     @property
     def total(self) -> float:
@@ -86,15 +81,11 @@ def merge_equal_rows(
     distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
     kept = first[order]
     chosen = take_rows(rows, kept)
-    lists = listed(chosen)
-    few = rows.n_variables <= MAX_PACKED
-    many_ones = lists.indices.size > DENSE_SHARE * lists.n_rows * lists.n_variables
     examples = Examples(
-        lists,
+        listed(chosen),
         distinct,
         np.empty(0, dtype=np.int64) if clamp is None else clamp[kept],
-        packed(chosen) if few else NO_BITS,
-        unpacked(chosen).astype(np.float64) if few and many_ones else NO_NUMBERS,
+        packed(chosen) if rows.n_variables <= MAX_PACKED else NO_BITS,
     )
     return examples, member
 
@@ -113,7 +104,9 @@ def listed(rows: Rows) -> Rows:
     """Return packed rows as lists of ones, which many passes read faster, unless they are many."""
     if rows.indptr.size or rows.n_rows == 0:
         return rows
-    flags = unpacked(rows)
+    flags = np.unpackbits(
+        rows.bits.view(np.uint8), axis=1, count=rows.n_variables, bitorder="little"
+    )
     lengths = flags.sum(axis=1, dtype=np.int64)
     if lengths.sum() > MAX_LISTED_ONES:
         return rows
@@ -125,12 +118,6 @@ def listed(rows: Rows) -> Rows:
         indptr,
         np.nonzero(flags)[1].astype(np.int32),
     )
-
-
-def unpacked(rows: Rows) -> npt.NDArray[np.uint8]:
-    """Return rows as bytes of 0 and 1."""
-    bits = packed(rows).view(np.uint8)
-    return np.unpackbits(bits, axis=1, count=rows.n_variables, bitorder="little")
 
 
 def packed(rows: Rows) -> npt.NDArray[np.uint64]:
