@@ -57,11 +57,11 @@ def stepmix(n_iterations, n_components=20):
     )
 
 
-def per_iteration(make, X, few=2, many=8):
-    """Return the seconds of one iteration: what six more take, divided by six."""
-    make(1), timed(make(few), X)
-    short = min(timed(make(few), X) for _ in range(2))
-    long = min(timed(make(many), X) for _ in range(2))
+def per_iteration(make, X, few=2, many=14):
+    """Return the seconds of one iteration: what some more take, divided by their number."""
+    timed(make(few), X)
+    short = min(timed(make(few), X) for _ in range(3))
+    long = min(timed(make(many), X) for _ in range(3))
     return max(long - short, 1e-9) / (many - few)
 
 
@@ -81,7 +81,7 @@ def against_stepmix() -> None:
     )
     for name in SETS:
         X = fetch_density(name).train
-        peer = per_iteration(stepmix, X, 1, 4)
+        peer = per_iteration(stepmix, X, 1, 5)
         cells = []
         for structure in ("welch", "evidence", "independent"):
             seconds = per_iteration(lambda n, s=structure: ours(s, n, init="random"), X)
@@ -131,7 +131,7 @@ def growth() -> None:
                 components, structure="welch", tol=0.0, max_iter=n, init="random", random_state=0
             )
 
-        return per_iteration(make, X, 2, 10)
+        return per_iteration(make, X)
 
     cases = {
         "rows": [(n, n_ones, k) for n in (4_000, 8_000, 16_000, 32_000)],

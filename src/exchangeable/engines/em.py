@@ -128,10 +128,10 @@ def _expect_singles(
     """Do the same where every variable is a block: naive Bayes, a linear score."""
     rows = examples.rows
     n_variables, n_classes = rows.n_variables, len(partitions)
-    off, on = np.empty((2, n_variables, n_classes))
-    for y, partition in enumerate(partitions):
-        pairs = tables.of_class(y).reshape(n_variables, 2)[partition.labels]
-        off[:, y], on[:, y] = pairs[:, 0], pairs[:, 1]
+    labels = np.stack([partition.labels for partition in partitions])
+    pairs = tables.values.reshape(n_classes, n_variables, 2)
+    pairs = np.take_along_axis(pairs, labels[:, :, None], axis=1)
+    off, on = pairs[:, :, 0].T, pairs[:, :, 1].T
     base, slope = log_prior + off.sum(axis=0), np.ascontiguousarray(on - off)
     posterior = np.empty((rows.n_rows, n_classes))
 
@@ -154,12 +154,10 @@ def _expect_singles(
     parts = run(one, examples.parts(steps, 8 * n_variables * n_classes), n_jobs)
     ones = np.sum([part[1] for part in parts], axis=0)
     totals = examples.weights @ posterior
-    histograms = []
-    for y, partition in enumerate(partitions):
-        pair = np.empty((n_variables, 2))
-        pair[partition.labels, 1] = ones[:, y]
-        pair[:, 0] = np.maximum(totals[y] - pair[:, 1], 0.0)
-        histograms.append(pair.ravel())
+    counted = np.empty((n_classes, n_variables, 2))
+    np.put_along_axis(counted[:, :, 1], labels, ones.T, axis=1)
+    counted[:, :, 0] = np.maximum(totals[:, None] - counted[:, :, 1], 0.0)
+    histograms = list(counted.reshape(n_classes, -1))
     log_likelihood = float(sum(part[0] for part in parts))
     return Expectation(log_likelihood, posterior, histograms, np.empty((0, 0, 0)), totals)
 

@@ -14,6 +14,9 @@ from exchangeable.engines.threads import run
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.structure.learner import Structure
 
+SMALL_TABLES = 1 << 18
+"""Tables with fewer entries than this are not worth several threads."""
+
 
 @dataclass
 class BlockModel:
@@ -104,7 +107,8 @@ class BlockModel:
                 tables.of_class(y),
             )
 
-        run(fill, range(len(self.partitions)), n_jobs)
+        small = tables.values.size < SMALL_TABLES
+        run(fill, range(len(self.partitions)), 1 if small else n_jobs)
         self.tables = tables
 
     def count_probabilities(self) -> list[list[FloatArray]]:
