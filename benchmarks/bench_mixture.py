@@ -153,6 +153,7 @@ def growth() -> None:
         axis.minorticks_off()
         axis.set_xlabel(what)
         axis.set_title(f"exponent {slope:.2f}", fontsize=10)
+    axes[0].set_yticks([10, 20, 40, 80], ["10", "20", "40", "80"])
     axes[0].set_ylabel("ms per EM iteration")
     PLOT.parent.mkdir(exist_ok=True)
     figure.savefig(PLOT, dpi=120)

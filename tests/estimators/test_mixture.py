@@ -304,7 +304,9 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ValueError, match="is not a checkpoint of this library"):
         fit(X, checkpoint=path)
-    with pytest.raises(ValueError, match="checkpoint needs a random_state"):
+    with pytest.raises(
+        ValueError, match="checkpoint needs a whole number as random_state, got None"
+    ):
         fit(X, checkpoint=tmp_path / "other.npz", random_state=None)
 
 

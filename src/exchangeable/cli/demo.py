@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import BernoulliNB
 
-from exchangeable import EVM, Count, ExchangeableClassifier
+from exchangeable import EVM, Count, ExchangeableClassifier, ExchangeableMixture
 from exchangeable.datasets import make_boolean
 
 
@@ -22,6 +22,7 @@ def demo() -> None:
     console = Console()
     one_component(console)
     classifiers(console)
+    mixtures(console)
 
 
 def one_component(console: Console) -> None:
@@ -81,6 +82,29 @@ def classifiers(console: Console) -> None:
         "odd?), 20,000 rows to learn from and 10,000 to test. Only a model that can count sees "
         "them. Digits are scikit-learn's 8 x 8 images, each pixel on or off."
     )
+
+
+def mixtures(console: Console) -> None:
+    """Estimate the density of digits without their labels, and draw new ones."""
+    console.rule("Density: digits without their labels")
+    X, X_test, _, _ = _load("digits")
+    table = Table(title="mixtures of 10 components")
+    for heading in ("components made of", "log-likelihood of a test digit", "blocks"):
+        table.add_column(heading, justify="left" if "made" in heading else "right")
+    with console.status("structural EM"):
+        for structure in ("evidence", "independent"):
+            mixture = ExchangeableMixture(10, structure=structure, n_init=4, random_state=0).fit(X)
+            made_of = "exchangeable blocks" if structure == "evidence" else "independent pixels"
+            table.add_row(
+                made_of, f"{mixture.score(X_test):.2f}", f"{mixture.n_blocks_.mean():.0f}"
+            )
+            if structure == "evidence":
+                drawn, _ = mixture.sample(4, random_state=1)
+    console.print(table)
+    console.print("Four digits drawn from the blocks:")
+    for line in np.concatenate(drawn.reshape(4, 8, 8), axis=1):
+        pieces = np.split(line, 4)
+        console.print("   ".join("".join("##" if on else " ." for on in p) for p in pieces))
 
 
 def warm_up() -> None:

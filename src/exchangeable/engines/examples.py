@@ -1,5 +1,6 @@
 """Examples as EM reads them: distinct rows with their weights, in the forms its passes need."""
 
+import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,6 +53,14 @@ class Examples:
         wanted = min(most, self.rows.n_rows * steps_a_row / PART_STEPS)
         n_parts = 1 << max(0, int(wanted).bit_length() - 1)  # evenly shared by 2, 4, 8 threads
         return row_ranges(self.rows.n_rows, max(1, -(-self.rows.n_rows // n_parts)))
+
+    @property
+    def fingerprint(self) -> int:
+        """A checksum of rows and weights."""
+        checksum = zlib.crc32(self.weights.tobytes())
+        for array in self.rows.arrays:
+            checksum = zlib.crc32(np.ascontiguousarray(array).tobytes(), checksum)
+        return checksum
 
     @property
     def mean_ones(self) -> float:

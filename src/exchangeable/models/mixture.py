@@ -1,9 +1,7 @@
 """Mixtures of exchangeable blocks for density estimation and clustering."""
 
-import threading
 import warnings
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -28,11 +26,12 @@ from exchangeable.arrays import (
 )
 from exchangeable.engines.examples import Examples, merge_equal_rows, take_rows
 from exchangeable.engines.rows import Rows, as_rows
-from exchangeable.models.em import EMSettings, EMState, Relearn, run_em, start_from_posterior
+from exchangeable.models.em import EMSettings, EMState
+from exchangeable.models.mixture_runs import MixtureRuns
 from exchangeable.models.restarts import run_all
 from exchangeable.models.selection import Selection, select_components
-from exchangeable.models.starts import STARTS, first_posterior
-from exchangeable.structure.learner import BlockLearner, BlockSettings, Structure, check_structure
+from exchangeable.models.starts import STARTS
+from exchangeable.structure.learner import BlockSettings, Structure, check_structure
 
 NO_MASS = 1e-10
 """A component with less than this share of the rows is dropped."""
@@ -360,43 +359,29 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
         """Run EM from every start."""
         warm = self.warm_start and hasattr(self, "_model")
         n_init = 1 if warm else check_count(self.n_init, "n_init")
-        max_iter = check_count(self.max_iter, "max_iter")
-        seeds = as_generator(self.random_state).bit_generator.seed_seq.spawn(n_init)  # type: ignore[attr-defined]
-        alpha = check_alpha(self.alpha)
-
-        def run_one(
-            number: int,
-            state: EMState | None,
-            report: Callable[[EMState], None],
-            stop: threading.Event,
-            threads: int,
-        ) -> EMState:
-            settings = EMSettings(alpha, self.tol, max_iter, self.accept, n_jobs=threads)
-
-            def proposals(source: BlockLearner) -> Relearn:
-                return lambda expectation: source.propose(examples, expectation, threads)
-
-            if isinstance(structure, list):
-                learners: list[Relearn] = []
-                first: Relearn = lambda expectation: [structure]  # noqa: E731
-            else:
-                learners = [proposals(learner) for learner in structure.phases()]
-                first = learners[0] if learners else proposals(structure)
-            if state is None and warm:
-                state = EMState(self._model, self._log_prior)
-            if state is None:
-                kind = ("rows", "random")[number % 2] if self.init == "both" else self.init
-                rng = np.random.default_rng(seeds[number])
-                posterior = first_posterior(kind, examples, member, row_weight, n_components, rng)
-                state = start_from_posterior(examples, posterior, first, settings)
-            return run_em(examples, state, learners, settings, report, stop)
-
+        settings = EMSettings(
+            check_alpha(self.alpha),
+            self.tol,
+            check_count(self.max_iter, "max_iter"),
+            self.accept,
+        )
+        runs = MixtureRuns(
+            examples,
+            member,
+            row_weight,
+            n_components,
+            structure,
+            settings,
+            self.init,
+            as_generator(self.random_state).spawn(n_init),
+            EMState(self._model, self._log_prior) if warm else None,
+        )
         return run_all(
-            run_one,
+            runs.run,
             n_init,
-            max_iter,
+            settings.max_iter,
             self.n_jobs,
-            alpha,
+            settings.alpha,
             None if self.checkpoint is None else Path(self.checkpoint),
             self._purpose(examples, n_init),
         )
@@ -405,19 +390,18 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
         """Return what a checkpoint must have been made for, so that going on makes sense."""
         if self.checkpoint is None:
             return {}
-        if self.random_state is None:
-            raise ValueError("checkpoint needs a random_state, so that the fit can be gone on with")
-        rows = examples.rows
-        data = zlib.crc32(examples.weights.tobytes())
-        for array in rows.arrays:
-            data = zlib.crc32(np.ascontiguousarray(array).tobytes(), data)
-        names = ("n_components", "alpha", "significance", "start", "prior", "accept", "init")
+        if not isinstance(self.random_state, int | np.integer):
+            raise ValueError(
+                f"checkpoint needs a whole number as random_state, got {self.random_state!r}: "
+                "without one the same starts cannot be had again"
+            )
+        names = ("n_components", "alpha", "significance", "start", "prior", "accept", "init", "tol")
         return {
-            "data": data,
+            "data": examples.fingerprint,
             "n_init": n_init,
             "structure": str(self.structure),
             "conditions": list(self.conditions),
-            "random_state": str(self.random_state),
+            "random_state": int(self.random_state),
             **{name: getattr(self, name) for name in names},
         }
 

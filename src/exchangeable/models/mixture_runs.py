@@ -1,0 +1,88 @@
+"""The runs of EM that fit a mixture, each from a start of its own."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines.em import Expectation
+from exchangeable.engines.examples import Examples
+from exchangeable.models.em import EMSettings, EMState, Relearn, run_em, start_from_posterior
+from exchangeable.models.starts import first_posterior
+from exchangeable.partitions import Partition
+from exchangeable.structure.learner import BlockLearner, Structure
+
+
+@dataclass(frozen=True)
+class MixtureRuns:
+    """What the runs have in common, and how the numbered one begins.
+
+    Attributes
+    ----------
+    examples, member, row_weight
+        The distinct rows; which of them each row of the data is; and how much that row counts.
+    n_components : int
+        Number of components.
+    structure : Structure
+        Where blocks come from.
+    settings : EMSettings
+        How EM runs.
+    init : {"rows", "random", "both"}
+        How a run starts.
+    generators : sequence of Generator
+        The source of each run's draws.
+    warm : EMState, optional
+        Parameters to start from instead.
+    """
+
+    examples: Examples
+    member: IntArray
+    row_weight: FloatArray
+    n_components: int
+    structure: Structure
+    settings: EMSettings
+    init: str
+    generators: Sequence[np.random.Generator]
+    warm: EMState | None = None
+
+    def run(
+        self,
+        number: int,
+        state: EMState | None,
+        report: Callable[[EMState], None],
+        stop: threading.Event,
+        threads: int,
+    ) -> EMState:
+        """Run EM, from `state` if this run was begun before."""
+        settings = replace(self.settings, n_jobs=threads)
+        learners = [self._proposals(learner, threads) for learner in self._phases()]
+        if state is None:
+            state = self.warm or self._begin(number, settings, learners)
+        return run_em(self.examples, state, learners, settings, report, stop)
+
+    def _begin(self, number: int, settings: EMSettings, learners: list[Relearn]) -> EMState:
+        kind = ("rows", "random")[number % 2] if self.init == "both" else self.init
+        posterior = first_posterior(
+            kind,
+            self.examples,
+            self.member,
+            self.row_weight,
+            self.n_components,
+            self.generators[number],
+        )
+        first = learners[0] if learners else self._fixed
+        return start_from_posterior(self.examples, posterior, first, settings)
+
+    def _phases(self) -> list[BlockLearner]:
+        return [] if isinstance(self.structure, list) else self.structure.phases()
+
+    def _proposals(self, learner: BlockLearner, threads: int) -> Relearn:
+        return lambda expectation: learner.propose(self.examples, expectation, threads)
+
+    def _fixed(self, expectation: Expectation) -> list[list[Partition]]:
+        """Return the blocks that do not depend on the data."""
+        if isinstance(self.structure, list):
+            return [self.structure]
+        return self.structure.propose(self.examples, expectation, 1)
