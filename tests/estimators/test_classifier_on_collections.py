@@ -73,8 +73,9 @@ def test_symmetric_functions(function):
 
 
 @pytest.mark.parametrize("function", ["conjunction", "disjunction"])
-def test_conjunctions_and_disjunctions_of_fair_bits(function):
-    """Theorem 4.4 for the distribution of its proof, independent fair bits."""
-    X, y = make_boolean(function, 30_000, 1_000, random_state=1, ones="fair")
+@pytest.mark.parametrize(("ones", "at_least"), [("fair", 1.0), ("uniform", 0.99)])
+def test_conjunctions_and_disjunctions(function, ones, at_least):
+    """Theorem 4.4: exact for the distribution of its proof, fair bits, and nearly so for ours."""
+    X, y = make_boolean(function, 30_000, 1_000, random_state=1, ones=ones)
     model = ExchangeableClassifier().fit(X[:20_000], y[:20_000])
-    assert model.score(X[20_000:], y[20_000:]) == 1
+    assert model.score(X[20_000:], y[20_000:]) >= at_least

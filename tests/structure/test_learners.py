@@ -86,16 +86,30 @@ def literal_evidence(counts: FloatArray, m: int, weights: FloatArray, prior: flo
     )
 
 
-def literal_merge(counts, sizes, weights, prior):
-    """Merge the neighbouring pair that gains most, while one gains."""
+def literal_merge(counts, sizes, weights, prior, limit):
+    """Merge the neighbouring pair that gains most, while one gains, unless their means differ."""
     blocks = [[b] for b in range(len(sizes))]
+
+    def z_score(a, b):
+        difference = counts[a].sum(axis=0) / sizes[a].sum() - counts[b].sum(axis=0) / sizes[b].sum()
+        mean = np.average(difference, weights=weights)
+        error = np.sqrt(np.average((difference - mean) ** 2, weights=weights) / weights.sum())
+        assume(abs(abs(mean) - limit * error) > 1e-9)
+        return abs(mean) / error if error > 0 else np.inf
 
     def evidence(members):
         return literal_evidence(counts[members].sum(axis=0), sizes[members].sum(), weights, prior)
 
     while len(blocks) > 1:
-        gains = [evidence(a + b) - evidence(a) - evidence(b) for a, b in pairwise(blocks)]
+        gains = [
+            evidence(a + b) - evidence(a) - evidence(b)
+            if np.isinf(limit) or z_score(a, b) <= limit
+            else -np.inf
+            for a, b in pairwise(blocks)
+        ]
         best = int(np.argmax(gains))
+        if gains[best] == -np.inf:
+            break
         # Leave out ties, between pairs or with not merging at all, which rounding decides.
         assume(np.sum(np.array(gains) > gains[best] - 1e-9) == 1 and abs(gains[best]) > 1e-9)
         if gains[best] <= 0:
@@ -105,17 +119,25 @@ def literal_merge(counts, sizes, weights, prior):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 60), st.booleans())
-def test_evidence_merging(seed, n_blocks, n_rows, weighted):
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 8),
+    st.integers(1, 60),
+    st.booleans(),
+    st.sampled_from([np.inf, 2.0, 5.0]),
+)
+def test_evidence_merging(seed, n_blocks, n_rows, weighted, limit):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 6, n_blocks)
     rate = np.where(rng.random((1, n_rows)) < 0.5, rng.random((n_blocks, 1)), 0.9)
     counts = rng.binomial(sizes[:, None], rate).astype(np.int32)
     weights = rng.random(n_rows) if weighted else np.empty(0)
     prior = float(rng.choice([0.1, 1.0]))
-    found = merge_blocks(counts.copy(), sizes, weights, prior, log_factorials(int(sizes.sum())))
+    found = merge_blocks(
+        counts.copy(), sizes, weights, prior, log_factorials(int(sizes.sum())), limit
+    )
     plain = weights if weighted else np.ones(n_rows)
-    np.testing.assert_array_equal(found, literal_merge(counts, sizes, plain, prior))
+    np.testing.assert_array_equal(found, literal_merge(counts, sizes, plain, prior, limit))
 
 
 def learn(structure, X, settings=SETTINGS):

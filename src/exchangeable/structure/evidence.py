@@ -54,7 +54,24 @@ def _block_evidence(  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _merge(counts, sizes, weights, total, prior, log_factorial, log_rising):  # type: ignore[no-untyped-def]
+def _far_apart(first, second, m_first, m_second, weights, limit):  # type: ignore[no-untyped-def]
+    """Whether the rates of ones of two blocks differ by more than `limit` standard errors."""
+    if limit == np.inf:
+        return False
+    total, once, twice = 0.0, 0.0, 0.0
+    for i in range(first.size):
+        w = weights[i] if weights.size else 1.0
+        difference = first[i] / m_first - second[i] / m_second
+        total += w
+        once += w * difference
+        twice += w * difference * difference
+    return once * once > limit * limit * max(twice - once * once / total, 0.0)
+
+
+@_compile
+def _merge(  # type: ignore[no-untyped-def]
+    counts, sizes, weights, total, prior, limit, log_factorial, log_rising
+):
     """Merge neighbours while it pays; return for each initial block the first block it is in.
 
     Overwrites `counts` and `sizes`: row b of the counts ends as that of the block b starts.
@@ -64,7 +81,10 @@ def _merge(counts, sizes, weights, total, prior, log_factorial, log_rising):  # 
     nothing = np.zeros_like(counts[0])
     following = np.arange(1, n_blocks + 1)
     previous = np.arange(-1, n_blocks - 1)
+    first = np.arange(n_blocks)
     alone = np.empty(n_blocks)
+    together = np.full(n_blocks, -np.inf)
+    gain = np.full(n_blocks, -np.inf)
     for b in range(n_blocks):
         alone[b] = _block_evidence(
             counts[b],
@@ -77,23 +97,29 @@ def _merge(counts, sizes, weights, total, prior, log_factorial, log_rising):  # 
             log_rising,
             histogram,
         )
-    together = np.full(n_blocks, -np.inf)
-    gain = np.full(n_blocks, -np.inf)
-    for b in range(n_blocks - 1):
-        together[b] = _block_evidence(
-            counts[b],
-            counts[b + 1],
-            sizes[b] + sizes[b + 1],
-            weights,
-            total,
-            prior,
-            log_factorial,
-            log_rising,
-            histogram,
-        )
-        gain[b] = together[b] - alone[b] - alone[b + 1]
-    first = np.arange(n_blocks)
+    begin, end = 0, n_blocks - 1
     while True:
+        # The pairs whose gain is not known: all at first, then the two beside a new block.
+        left = begin
+        while left <= end and following[left] < n_blocks:
+            right = following[left]
+            together[left] = _block_evidence(
+                counts[left],
+                counts[right],
+                sizes[left] + sizes[right],
+                weights,
+                total,
+                prior,
+                log_factorial,
+                log_rising,
+                histogram,
+            )
+            gain[left] = together[left] - alone[left] - alone[right]
+            if gain[left] > 0.0 and _far_apart(
+                counts[left], counts[right], sizes[left], sizes[right], weights, limit
+            ):
+                gain[left] = -np.inf
+            left = right
         b = int(np.argmax(gain))
         if not gain[b] > 0.0:
             break
@@ -106,24 +132,9 @@ def _merge(counts, sizes, weights, total, prior, log_factorial, log_rising):  # 
         gain[other] = gain[b] = -np.inf
         if following[b] < n_blocks:
             previous[following[b]] = b
-        for left in (previous[b], b):
-            if left >= 0 and following[left] < n_blocks:
-                right = following[left]
-                together[left] = _block_evidence(
-                    counts[left],
-                    counts[right],
-                    sizes[left] + sizes[right],
-                    weights,
-                    total,
-                    prior,
-                    log_factorial,
-                    log_rising,
-                    histogram,
-                )
-                gain[left] = together[left] - alone[left] - alone[right]
+        begin, end = max(previous[b], 0), b
     for b in range(n_blocks):
-        if first[b] != b:
-            first[b] = first[first[b]]
+        first[b] = first[first[b]]
     return first
 
 
@@ -133,6 +144,7 @@ def merge_blocks(
     weights: FloatArray,
     prior: float,
     log_factorial: FloatArray,
+    limit: float = np.inf,
 ) -> Labels:
     """Return which merged block each of the given blocks, in order of mean, ends in.
 
@@ -148,6 +160,9 @@ def merge_blocks(
         The Dirichlet parameter a.
     log_factorial : array
         ln l! for l up to the number of variables.
+    limit : float
+        Blocks whose rates of ones differ by more standard errors than this are never merged: their
+        means are not equal, whatever else speaks for merging them.
 
     Examples
     --------
@@ -163,5 +178,7 @@ def merge_blocks(
     total = float(weights.sum()) if weights.size else float(counts.shape[1])
     whole = np.arange(counts.shape[1] if weights.size == 0 else 0)
     log_rising = np.concatenate([[0.0], np.cumsum(np.log(prior + whole))])
-    first = _merge(counts, sizes.astype(np.int64), weights, total, prior, log_factorial, log_rising)
+    first = _merge(
+        counts, sizes.astype(np.int64), weights, total, prior, limit, log_factorial, log_rising
+    )
     return np.unique(first, return_inverse=True)[1].astype(np.int32)

@@ -25,6 +25,8 @@ from exchangeable.structure.sweep import sweep, sweep_counts
 NAMES = ("evidence", "welch", "independent", "full")
 NEGLIGIBLE = 1e-8
 """Rows of less weight than this do not count when the blocks of a component are learned."""
+FAR_APART = 20.0
+"""Blocks of a class whose rates of ones are so many standard errors apart are never merged."""
 EQUAL_MEANS_LEVEL = 0.01
 """Level of the test that all variables have one mean, before evidence merging looks for blocks."""
 
@@ -151,15 +153,18 @@ class BlockLearner:
         if equal_means_p_value(ones, row_counts, group.weights) > EQUAL_MEANS_LEVEL:
             return one_block
         fine = Partition.from_labels(sweep_counts(ones, group.total, self.settings.start))
-        return self._merge_blocks(rows, group, fine)
+        return self._merge_blocks(rows, group, fine, FAR_APART)
 
-    def _merge_blocks(self, rows: Rows, group: Group, fine: Partition) -> Partition:
+    def _merge_blocks(
+        self, rows: Rows, group: Group, fine: Partition, limit: float = np.inf
+    ) -> Partition:
         merged = merge_blocks(
             cpu.block_counts(rows, group, fine),
             fine.sizes,
             group.weights,
             self.settings.prior,
             log_factorials(rows.n_variables),
+            limit,
         )
         return fine.merged(merged)
 
