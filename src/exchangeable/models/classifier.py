@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from exchangeable.arrays import (
     FloatArray,
@@ -22,12 +22,13 @@ from exchangeable.arrays import (
 from exchangeable.engines.rows import Rows, as_rows
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
 from exchangeable.models.em import EMSettings
+from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.labels import class_groups, log_prior, unique_labels
 from exchangeable.models.semi_supervised import fit_partly_labelled
-from exchangeable.structure.learner import BlockSettings, Structure, check_structure
+from exchangeable.structure.learner import Structure
 
 
-class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
+class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
     r"""Naive Bayes classifier over blocks of exchangeable variables.
 
     Given the class, the variables fall into blocks; in a block only the number of ones matters:
@@ -165,7 +166,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
         alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize, self.n_jobs)
-        structure = self._structure(rows.n_variables, classes)
+        structure = self._check_structure(rows.n_variables, classes.tolist())
         if self.semi_supervised:
             labels = np.full(len(y), -1)
             labels[y != -1] = np.searchsorted(classes, labelled)
@@ -217,7 +218,7 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         if unknown.size:
             raise ValueError(f"y contains {unknown.tolist()}, which are not in {known}")
         groups = class_groups(y, known, sample_weight)
-        structure = self._structure(rows.n_variables, known)
+        structure = self._check_structure(rows.n_variables, known.tolist())
         before = BlockModel.blank(rows.n_variables, known.size) if first else self._model
         model = before.add(rows, groups, structure, self.n_jobs)
         model.set_tables(alpha, self.n_jobs)
@@ -249,25 +250,6 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
         labels: npt.NDArray[Any] = self.classes_[best]
         return labels
 
-    @property
-    def n_blocks_(self) -> IntArray:
-        """Number of blocks of each class."""
-        return np.array([partition.n_blocks for partition in self._fitted().partitions])
-
-    @property
-    def partitions_(self) -> list[list[IntArray]]:
-        """The variables of each block of each class."""
-        return [partition.blocks for partition in self._fitted().partitions]
-
-    @property
-    def count_probabilities_(self) -> list[list[FloatArray]]:
-        """For each class and block the probabilities of each number of ones."""
-        return self._fitted().count_probabilities()
-
-    def _fitted(self) -> BlockModel:
-        check_is_fitted(self, "classes_")
-        return self._model
-
     def _check_options(self) -> None:
         """Refuse values of parameters that only some fits would notice."""
         check_flag(self.fit_prior, "fit_prior")
@@ -277,15 +259,6 @@ class ExchangeableClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
         if isinstance(self.structure, Iterator):
             raise TypeError("structure is an iterator, which can be read only once; pass a list")
-
-    def _structure(self, n_variables: int, classes: npt.NDArray[Any]) -> Structure:
-        return check_structure(
-            self.structure,
-            BlockSettings(self.significance, self.start, self.prior, self.conditions),
-            n_variables,
-            classes.tolist(),
-            getattr(self, "feature_names_in_", None),
-        )
 
     def _set_model(
         self, model: BlockModel, classes: npt.NDArray[Any], prior: FloatArray | None = None

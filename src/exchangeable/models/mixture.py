@@ -27,17 +27,18 @@ from exchangeable.arrays import (
 from exchangeable.engines.examples import Examples, merge_equal_rows, take_rows
 from exchangeable.engines.rows import Rows, as_rows
 from exchangeable.models.em import EMSettings, EMState
+from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.mixture_runs import MixtureRuns
 from exchangeable.models.restarts import run_all
 from exchangeable.models.selection import Selection, select_components
 from exchangeable.models.starts import STARTS
-from exchangeable.structure.learner import BlockSettings, Structure, check_structure
+from exchangeable.structure.learner import Structure
 
 NO_MASS = 1e-10
 """A component with less than this share of the rows is dropped."""
 
 
-class ExchangeableMixture(DensityMixin, BaseEstimator):
+class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     """Mixture of components whose variables fall into exchangeable blocks.
 
     P(x) = Σ_y p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)): the component is latent, each has blocks
@@ -195,7 +196,7 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
             raise ValueError(
                 f"n_components={n_components} is more than the {counting.size} rows of X that count"
             )
-        structure = self._structure(rows.n_variables, n_components)
+        structure = self._check_structure(rows.n_variables, range(n_components))
         row_weight = weight[counting]
         examples, member = merge_equal_rows(take_rows(rows, counting), row_weight)
         states = self._run(examples, member, row_weight, n_components, structure)
@@ -304,21 +305,6 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
         return int(k * self.n_features_in_ + k - 1)
 
     @property
-    def n_blocks_(self) -> IntArray:
-        """Number of blocks of each component."""
-        return np.array([partition.n_blocks for partition in self._model.partitions])
-
-    @property
-    def partitions_(self) -> list[list[IntArray]]:
-        """The variables of each block of each component."""
-        return [partition.blocks for partition in self._model.partitions]
-
-    @property
-    def count_probabilities_(self) -> list[list[FloatArray]]:
-        """For each component and block the probabilities of each number of ones."""
-        return self._model.count_probabilities()
-
-    @property
     def _log_prior(self) -> FloatArray:
         return np.asarray(np.log(self.weights_))
 
@@ -336,17 +322,7 @@ class ExchangeableMixture(DensityMixin, BaseEstimator):
         return as_rows(X, self.binarize)
 
     def _joint(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "weights_")
-        return self._model.score(self._rows(X), self.n_jobs) + self._log_prior
-
-    def _structure(self, n_variables: int, n_components: int) -> Structure:
-        return check_structure(
-            self.structure,
-            BlockSettings(self.significance, self.start, self.prior, self.conditions),
-            n_variables,
-            range(n_components),
-            getattr(self, "feature_names_in_", None),
-        )
+        return self._fitted().score(self._rows(X), self.n_jobs) + self._log_prior
 
     def _run(
         self,

@@ -1,0 +1,52 @@
+"""What classifier and mixture share: the blocks they were told to use, and those they have."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.models.blocks import BlockModel
+from exchangeable.structure.learner import BlockSettings, Structure, check_structure
+
+
+class FittedBlocks:
+    """Mixin for estimators that keep a `BlockModel`, with one partition a class or component."""
+
+    structure: Any
+    significance: float
+    start: float
+    prior: float
+    conditions: Sequence[int]
+    _model: BlockModel
+
+    @property
+    def n_blocks_(self) -> IntArray:
+        """Number of blocks of each class or component."""
+        return np.array([partition.n_blocks for partition in self._fitted().partitions])
+
+    @property
+    def partitions_(self) -> list[list[IntArray]]:
+        """The variables of each block of each class or component."""
+        return [partition.blocks for partition in self._fitted().partitions]
+
+    @property
+    def count_probabilities_(self) -> list[list[FloatArray]]:
+        """For each class or component and block the probabilities of each number of ones."""
+        return self._fitted().count_probabilities()
+
+    def _fitted(self) -> BlockModel:
+        """Return the model, or say that there is none yet."""
+        check_is_fitted(self, "_model")
+        return self._model
+
+    def _check_structure(self, n_variables: int, classes: Sequence[Any]) -> Structure:
+        """Return what the `structure` parameter stands for."""
+        return check_structure(
+            self.structure,
+            BlockSettings(self.significance, self.start, self.prior, self.conditions),
+            n_variables,
+            classes,
+            getattr(self, "feature_names_in_", None),
+        )
