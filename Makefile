@@ -28,7 +28,7 @@ format: $(VENV)/.lint
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
 clean:

@@ -5,7 +5,7 @@
 2. Seconds to convergence of blocks and of our own latent naive Bayes.
 3. Growth with rows, ones and components: four sizes each, and a plot of them.
 
-Needs StepMix and matplotlib: ``pip install stepmix matplotlib``.
+Needs StepMix and matplotlib, the package's `bench` extra.
 """
 
 import sys
