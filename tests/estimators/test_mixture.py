@@ -314,6 +314,7 @@ INTERRUPTED = """
 import numpy as np, sys
 from exchangeable import ExchangeableMixture
 X = (np.random.default_rng(0).random((20000, 60)) < 0.3).astype(np.uint8)
+ExchangeableMixture(2, random_state=0).fit(X[:500])  # compile
 model = ExchangeableMixture(30, tol=0.0, max_iter=10**6, n_init=2, random_state=0)
 print("fitting", flush=True)
 model.fit(X)
@@ -333,7 +334,7 @@ def test_an_interrupt_leaves_the_best_model_so_far():
     assert process.stdout.readline().strip() == "fitting"
     killer = threading.Timer(120, process.kill)
     killer.start()
-    time.sleep(8)
+    time.sleep(4)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     killer.cancel()
