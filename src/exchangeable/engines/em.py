@@ -171,10 +171,10 @@ def log_likelihood(
 ) -> float:
     """Return the log-likelihood of all examples, and nothing else."""
     nothing = np.empty(0)
+    scratch = np.empty((examples.rows.n_rows, len(partitions)))
     masks = _masks(examples, tables)
 
     def one(span: tuple[int, int]) -> float:
-        scratch = np.empty((examples.rows.n_rows, len(partitions)))
         return float(
             em_kernels.expect_blocks(
                 *examples.rows.arrays,
