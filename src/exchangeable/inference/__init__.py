@@ -1,0 +1,1 @@
+"""Exact answers to questions about any subset of the variables of a fitted model."""
