@@ -1,6 +1,5 @@
 """The questions every fitted model answers about any subset of its variables."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -257,14 +256,10 @@ class Queries:
     def _evidence(self, evidence: Any) -> tuple[Observed, bool]:
         """Return evidence in any of its forms as rows, and whether it is a single question."""
         n_variables = self._class_model().n_variables
-        if evidence is None or isinstance(evidence, Mapping):
-            named = named_evidence(evidence, getattr(self, "feature_names_in_", None))
-            return Observed.from_symbols(check_evidence(named, n_variables)[None]), True
-        if not hasattr(evidence, "ndim"):
-            evidence = np.asarray(evidence)
-        if evidence.ndim == 1:
-            return self._observed(np.asarray(missing_as_nan(evidence)).reshape(1, -1)), True
-        return self._observed(evidence), False
+        if is_sparse(evidence) or np.ndim(evidence) > 1:
+            return self._observed(evidence), False
+        named = named_evidence(evidence, getattr(self, "feature_names_in_", None))
+        return Observed.from_symbols(check_evidence(named, n_variables)[None]), True
 
     def _variable(self, name: Any) -> int:
         """Return the number of a variable given by number or name."""
