@@ -2,6 +2,7 @@
 
 import zlib
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,18 @@ class Examples:
         """The weight of all rows together."""
         return float(self.weights.sum())
 
+    @cached_property
+    def ones_and_holes(self) -> Rows:
+        """The rows as lists of ones, with a hole of variable j as one of variable n + j."""
+        assert self.holes is not None
+        n = self.rows.n_variables
+        ones, gaps = listed(self.rows), listed(self.holes)
+        lengths = np.diff(ones.indptr), np.diff(gaps.indptr)
+        row = np.concatenate([np.repeat(np.arange(ones.n_rows), each) for each in lengths])
+        order = np.argsort(row, kind="stable")
+        indices = np.concatenate([ones.indices, gaps.indices + np.int32(n)])[order]
+        return Rows(ones.n_rows, 2 * n, NO_BITS, ones.indptr + gaps.indptr, indices)
+
     def parts(self, steps_a_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
         """Cut the rows, by the shape of the data alone, into parts worth a thread's while.
 
@@ -74,12 +87,19 @@ class Examples:
     @property
     def mean_ones(self) -> float:
         """The average number of ones of a row."""
-        return self.rows.indices.size / max(self.rows.n_rows, 1)
+        return _mean_ones(self.rows)
 
     @property
     def mean_holes(self) -> float:
         """The average number of holes of a row."""
-        return self.holes.indices.size / max(self.rows.n_rows, 1) if self.holes else 0.0
+        return _mean_ones(self.holes) if self.holes else 0.0
+
+
+def _mean_ones(rows: Rows) -> float:
+    """Return the average number of ones of a row, for packed rows what it may be."""
+    if not rows.indptr.size:
+        return rows.n_variables / 2
+    return rows.indices.size / max(rows.n_rows, 1)
 
 
 def merge_equal_rows(
@@ -109,11 +129,11 @@ def merge_equal_rows(
     kept = first[order]
     chosen = take_rows(rows, kept)
     examples = Examples(
-        listed(chosen),
+        listed(chosen) if holes is None else chosen,
         distinct,
         np.empty(0, dtype=np.int64) if clamp is None else clamp[kept],
         packed(chosen) if rows.n_variables <= MAX_PACKED else NO_BITS,
-        None if holes is None else listed(take_rows(holes, kept)),
+        None if holes is None else take_rows(holes, kept),
     )
     return examples, member
 
