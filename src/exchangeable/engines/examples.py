@@ -4,10 +4,10 @@ import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import em_kernels
+from exchangeable.engines import kernels
+from exchangeable.engines.forms import Codes, Words
 from exchangeable.engines.rows import NO_BITS, Rows
 from exchangeable.engines.threads import row_ranges
 
@@ -15,7 +15,9 @@ MAX_PARTS = 32
 PART_STEPS = 1_000_000
 PARTIAL_BYTES = 1 << 28
 MAX_LISTED_ONES = 1 << 28
-MAX_PACKED = 512
+MAX_PACKED = 2048
+WORTH_CODING = 2.0
+"""Rows are also encoded where they have so many times fewer codes than ones."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,17 @@ class Examples:
         How much each row counts.
     clamp : array of shape (n_rows,) or (0,)
         The known class of each row, −1 if it has none; empty if none has.
-    packed : array of shape (n_rows, n_words) or (0, 0)
+    words : Words, optional
         The rows as bits, where they have few variables.
+    codes : Codes, optional
+        The rows as codes, where they have many ones.
     """
 
     rows: Rows
     weights: FloatArray
     clamp: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    packed: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_BITS)
+    words: Words | None = None
+    codes: Codes | None = None
 
     @property
     def total(self) -> float:
@@ -77,7 +82,7 @@ def merge_equal_rows(
     """
     keys = np.random.default_rng(0).integers(0, 2**64, (rows.n_variables, 2), dtype=np.uint64)
     hashes = np.zeros((rows.n_rows, 2), dtype=np.uint64)
-    em_kernels.hash_rows(*rows.arrays, keys, hashes)
+    kernels.hash_rows(*rows.arrays, keys, hashes)
     if clamp is not None:
         hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     whole = hashes.view([("", np.uint64), ("", np.uint64)]).ravel()
@@ -89,12 +94,13 @@ def merge_equal_rows(
     member = place[inverse]
     distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
     kept = first[order]
-    chosen = take_rows(rows, kept)
+    chosen = listed(take_rows(rows, kept))
     examples = Examples(
-        listed(chosen),
+        chosen,
         distinct,
         np.empty(0, dtype=np.int64) if clamp is None else clamp[kept],
-        packed(chosen) if rows.n_variables <= MAX_PACKED else NO_BITS,
+        Words.of(chosen) if rows.n_variables <= MAX_PACKED else None,
+        encoded(chosen),
     )
     return examples, member
 
@@ -129,12 +135,9 @@ def listed(rows: Rows) -> Rows:
     )
 
 
-def packed(rows: Rows) -> npt.NDArray[np.uint64]:
-    """Return rows as bits, 64 variables a word."""
-    if not rows.indptr.size:
-        return rows.bits
-    bits = np.zeros((rows.n_rows, (rows.n_variables + 63) // 64), dtype=np.uint64)
-    row = np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
-    bit = np.uint64(1) << (rows.indices % 64).astype(np.uint64)
-    np.bitwise_or.at(bits, (row, rows.indices // 64), bit)
-    return bits
+def encoded(rows: Rows) -> Codes | None:
+    """Return listed rows as codes, if these are much fewer than the ones."""
+    if rows.n_variables > MAX_PACKED or not rows.indptr.size:
+        return None
+    codes = Codes.of(rows)
+    return codes if codes.rows.indices.size * WORTH_CODING < rows.indices.size else None

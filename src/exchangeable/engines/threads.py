@@ -5,6 +5,7 @@ by the shape of the data and never by the number of threads, and partial sums ar
 the result is the same, to the last bit, for any number of threads.
 """
 
+import itertools
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -39,8 +40,19 @@ def run(
     workers = min(n_threads(n_jobs), len(listed))
     if workers <= 1:
         return [function(task) for task in listed]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, listed))
+    results: dict[int, Result] = {}
+    numbers = itertools.count()
+
+    def work() -> None:
+        while (number := next(numbers)) < len(listed):
+            results[number] = function(listed[number])
+
+    with ThreadPoolExecutor(workers - 1) as pool:
+        others = [pool.submit(work) for _ in range(workers - 1)]
+        work()
+        for other in others:
+            other.result()
+    return [results[number] for number in range(len(listed))]
 
 
 def row_ranges(n_rows: int, chunk: int) -> list[tuple[int, int]]:

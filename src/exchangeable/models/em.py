@@ -14,8 +14,9 @@ import numpy as np
 from exchangeable.arrays import FloatArray
 from exchangeable.engines.em import (
     Expectation,
+    complete,
     expect,
-    log_likelihood,
+    score,
     soft_histograms,
     sum_moments,
 )
@@ -81,7 +82,7 @@ def start_from_posterior(
 ) -> EMState:
     """Return the parameters that fit given posteriors, the blocks learned from them."""
     totals = examples.weights @ posterior
-    moments = sum_moments(examples, posterior)
+    moments = sum_moments(examples, posterior, n_jobs=settings.n_jobs)
     partitions = relearn(Expectation(-np.inf, posterior, [], moments, totals))[0]
     classes = np.arange(totals.size)
     histograms = soft_histograms(examples, posterior, classes, partitions, settings.n_jobs)
@@ -139,22 +140,19 @@ def _best(
     learners: Sequence[Relearn],
     settings: EMSettings,
 ) -> tuple[Expectation, BlockModel]:
-    """Return the candidate with the highest log-likelihood, and what a pass under it finds.
-
-    The last one, the newest blocks, mostly wins: it gets the whole pass, the others a shorter one.
-    """
+    """Return the candidate with the highest log-likelihood, and what a pass under it finds."""
     best = candidates[-1]
-    found = _expect(examples, best, log_prior, learners, settings)
-    highest = found.log_likelihood
+    if len(candidates) == 1:
+        return _expect(examples, best, log_prior, learners, settings), best
+    found = score(examples, best.made_tables, log_prior, settings.n_jobs)
     for model in candidates[:-1]:
-        likelihood = log_likelihood(
-            examples, model.partitions, model.made_tables, log_prior, settings.n_jobs
-        )
-        if likelihood >= highest:
-            best, highest = model, likelihood
-    if best is not candidates[-1]:
-        found = _expect(examples, best, log_prior, learners, settings)
-    return found, best
+        other = score(examples, model.made_tables, log_prior, settings.n_jobs)
+        if other.log_likelihood >= found.log_likelihood:
+            best, found = model, other
+    moments = bool(learners)
+    return complete(
+        examples, best.partitions, found, moments=moments, n_jobs=settings.n_jobs
+    ), best
 
 
 def _expect(

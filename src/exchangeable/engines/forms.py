@@ -1,0 +1,158 @@
+"""Other forms of the same rows, made once, that the many passes of EM read faster."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines.kernels import ones_of
+from exchangeable.engines.rows import NO_BITS, Rows
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+CODE_BITS = 6
+"""Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""
+
+
+@dataclass(frozen=True)
+class Masks:
+    """The variables of some blocks as bits.
+
+    Block b has the masks ``first[b]..first[b + 1] - 1``, mask i being of the word ``word[i]``.
+    """
+
+    first: IntArray
+    word: IntArray
+    bits: npt.NDArray[np.uint64]
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """What a kernel takes."""
+        return self.first, self.word, self.bits
+
+
+@dataclass(frozen=True)
+class Words:
+    """Rows as bits, 64 variables a word, one word of all rows after the other.
+
+    Attributes
+    ----------
+    words : array of shape (n_words, n_rows)
+        The bits.
+    position : array of shape (n_variables,)
+        Where the bit of each variable stands. Variables follow each other by their number of ones,
+        so that those of a block, whose means are alike, share few words.
+    """
+
+    words: npt.NDArray[np.uint64]
+    position: IntArray
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Pack rows, listed ones or bits."""
+        ones = np.bincount(rows.indices, minlength=rows.n_variables)
+        position = np.empty(rows.n_variables, dtype=np.int64)
+        position[np.argsort(ones, kind="stable")] = np.arange(rows.n_variables)
+        words = np.zeros(((rows.n_variables + 63) // 64, rows.n_rows), dtype=np.uint64)
+        _pack(*rows.arrays, position, words)
+        return cls(words, position)
+
+    def masks(self, labels: npt.NDArray[np.integer[Any]], n_blocks: int) -> Masks:
+        """Return the masks of blocks, given those of each variable, one class a column."""
+        whole = np.zeros((n_blocks, self.words.shape[0]), dtype=np.uint64)
+        _make_masks(labels, self.position, whole)
+        block, word = np.nonzero(whole)
+        first = np.concatenate([[0], np.cumsum(np.bincount(block, minlength=n_blocks))])
+        return Masks(first, word, whole[block, word])
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Rows as codes of `CODE_BITS` variables each, for sums over ones where these are many.
+
+    A sum of lines over the ones of a row is a sum of fewer lines over its codes, once `expand` has
+    summed the lines of every code; `fold` is the way back. Code c of group g is "on" at 2^6·g + c.
+    """
+
+    rows: Rows
+    n_variables: int
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Encode listed rows."""
+        n_groups = -(-rows.n_variables // CODE_BITS)
+        indices = np.empty_like(rows.indices)
+        indptr = np.zeros(rows.n_rows + 1, dtype=np.int64)
+        _encode(rows.indptr, rows.indices, n_groups, indptr, indices)
+        coded = indices[: indptr[-1]].copy()
+        return cls(
+            Rows(rows.n_rows, n_groups << CODE_BITS, NO_BITS, indptr, coded), rows.n_variables
+        )
+
+    def expand(self, lines: FloatArray) -> FloatArray:
+        """Return the sum of the variables' lines for every code."""
+        width = lines.shape[1]
+        n_groups = self.rows.n_variables >> CODE_BITS
+        padded = np.zeros((n_groups * CODE_BITS, width))
+        padded[: self.n_variables] = lines
+        padded = padded.reshape(n_groups, CODE_BITS, width)
+        sums = np.zeros((n_groups, 1 << CODE_BITS, width))
+        for i in range(CODE_BITS):
+            sums[:, 1 << i : 2 << i] = sums[:, : 1 << i] + padded[:, i, None]
+        return sums.reshape(-1, width)
+
+    def fold(self, sums: FloatArray) -> FloatArray:
+        """Return for every variable the sum of the lines of the codes that have it on."""
+        lines = np.zeros((self.n_variables, sums.shape[1]))
+        _fold(sums, lines)
+        return lines
+
+
+@_compile
+def _pack(bits, indptr, indices, position, words):  # type: ignore[no-untyped-def]
+    """Set bit position[j] of column `row` for every one: words[word, row], all zero before."""
+    buffer = np.empty(position.size, dtype=np.int32)
+    for row in range(words.shape[1]):
+        ones = ones_of(bits, indptr, indices, row, buffer)
+        for at in range(ones.size):
+            p = position[ones[at]]
+            words[p >> 6, row] |= np.uint64(1) << np.uint64(p & 63)
+
+
+@_compile
+def _make_masks(labels, position, masks):  # type: ignore[no-untyped-def]
+    """Set the bits of each block's variables: masks[block, word], all zero before."""
+    for j in range(labels.shape[0]):
+        word = position[j] >> 6
+        bit = np.uint64(1) << np.uint64(position[j] & 63)
+        for y in range(labels.shape[1]):
+            masks[labels[j, y], word] |= bit
+
+
+@_compile
+def _encode(indptr, indices, n_groups, code_pointer, codes):  # type: ignore[no-untyped-def]
+    """Write the codes of each row that are not 0, and where each row's end."""
+    code = np.zeros(n_groups, dtype=np.int32)
+    written = 0
+    for row in range(indptr.size - 1):
+        for at in range(indptr[row], indptr[row + 1]):
+            code[indices[at] // CODE_BITS] |= 1 << (indices[at] % CODE_BITS)
+        for g in range(n_groups):
+            if code[g]:
+                codes[written] = (g << CODE_BITS) + code[g]
+                written += 1
+                code[g] = 0
+        code_pointer[row + 1] = written
+
+
+@_compile
+def _fold(sums, lines):  # type: ignore[no-untyped-def]
+    """Add the line of each code to those of its variables."""
+    for j in range(lines.shape[0]):
+        start, bit = (j // CODE_BITS) << CODE_BITS, j % CODE_BITS
+        for code in range(1 << CODE_BITS):
+            if code >> bit & 1:
+                lines[j] += sums[start + code]
