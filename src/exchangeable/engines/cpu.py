@@ -134,6 +134,11 @@ class Tables:
         kernels.interleave(stacked, first_block, labels)
         return cls(labels, first_block, np.concatenate(starts), np.empty(offsets[-1]))
 
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What a kernel takes."""
+        return self.labels, self.first_block, self.starts, self.values
+
     def of_class(self, y: int) -> FloatArray:
         """Return the entries of one class, in the layout of its partition."""
         begin, last = self.starts[self.first_block[y]], self.first_block[y + 1]

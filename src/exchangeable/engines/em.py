@@ -7,9 +7,9 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import em_kernels
+from exchangeable.engines.counters import Counters
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples
-from exchangeable.engines.forms import Masks
 from exchangeable.engines.threads import run
 from exchangeable.partitions import Partition
 
@@ -53,15 +53,13 @@ class Expectation(Scores):
     totals: FloatArray
 
 
-def _masks(examples: Examples, tables: Tables) -> Masks | None:
-    """Return the blocks' masks, or nothing where walking over the ones is less work."""
+def _counters(examples: Examples, tables: Tables) -> Counters | None:
+    """Return how blocks are counted by masks, or nothing where walking over the ones is less."""
     if examples.words is None:
         return None
-    steps = examples.mean_ones * tables.labels.shape[1]
-    if tables.starts.size > WORTH_WALKING * max(steps, 64):
-        return None
-    masks = examples.words.masks(tables.labels, tables.starts.size)
-    return masks if masks.word.size <= WORTH_WALKING * steps else None
+    counters = Counters.of(examples.words, tables)
+    steps = examples.mean_ones * tables.labels.shape[1] + tables.starts.size
+    return counters if counters.word.size <= WORTH_WALKING * steps else None
 
 
 def _by_class(posterior: FloatArray) -> FloatArray:
@@ -74,31 +72,30 @@ def score(
 ) -> Scores:
     """Return the posteriors of all rows under some parameters, and their log-likelihood."""
     posterior = np.empty((log_prior.size, examples.rows.n_rows))
-    masks = _masks(examples, tables)
-    starts = tables.starts.astype(np.uint64)
+    counters = _counters(examples, tables)
     common = (examples.weights, examples.clamp)
-    rest = (tables.first_block, starts, tables.values, log_prior, posterior)
+    spread = np.empty(0) if counters is None else counters.spread(tables)
 
     def one(span: tuple[int, int]) -> float:
-        if masks is not None and examples.words is not None:
+        if counters is not None and examples.words is not None:
             found = em_kernels.score_masked(
-                examples.words.words, *span, *common, *masks.arrays, *rest
+                examples.words.words, *span, *common, *counters.arrays, spread, log_prior, posterior
             )
         else:
             found = em_kernels.score_walked(
-                *examples.rows.arrays, *span, *common, tables.labels, *rest
+                *examples.rows.arrays, *span, *common, *tables.arrays, log_prior, posterior
             )
         return float(found)
 
-    parts = examples.parts(_steps(examples, tables, masks) + 2 * log_prior.size)
+    parts = examples.parts(_steps(examples, tables, counters) + 2 * log_prior.size)
     return Scores(sum(run(one, parts, n_jobs)), posterior.T)
 
 
-def _steps(examples: Examples, tables: Tables, masks: Masks | None) -> float:
+def _steps(examples: Examples, tables: Tables, counters: Counters | None) -> float:
     """Return how much work the counts of a row are."""
-    if masks is None:
+    if counters is None:
         return examples.mean_ones * tables.labels.shape[1] + tables.starts.size
-    return masks.word.size / WORTH_WALKING + tables.starts.size
+    return counters.word.size / WORTH_WALKING + counters.starts.size
 
 
 def soft_histograms(
@@ -110,24 +107,23 @@ def soft_histograms(
 ) -> list[FloatArray]:
     """Return the histograms of some classes under given partitions, given the posteriors."""
     layout = Tables.layout(partitions)
-    masks = _masks(examples, layout)
-    starts = layout.starts.astype(np.uint64)
+    counters = _counters(examples, layout)
     common = (examples.weights, _by_class(posterior), classes)
 
     def one(span: tuple[int, int]) -> FloatArray:
-        histogram = np.zeros(layout.values.size)
-        rest = (layout.first_block, starts, histogram)
-        if masks is not None and examples.words is not None:
+        if counters is not None and examples.words is not None:
+            groups = np.zeros(counters.starts[-1])
             em_kernels.add_histograms_masked(
-                examples.words.words, *span, *common, *masks.arrays, *rest
+                examples.words.words, *span, *common, *counters.arrays, groups
             )
-        else:
-            em_kernels.add_histograms_walked(
-                *examples.rows.arrays, *span, *common, layout.labels, *rest
-            )
+            return counters.gather(groups, layout)
+        histogram = np.zeros(layout.values.size)
+        em_kernels.add_histograms_walked(
+            *examples.rows.arrays, *span, *common, *layout.arrays[:-1], histogram
+        )
         return histogram
 
-    parts = examples.parts(_steps(examples, layout, masks), layout.values.nbytes)
+    parts = examples.parts(_steps(examples, layout, counters), layout.values.nbytes)
     return layout.split(_sum(one, parts, n_jobs))
 
 

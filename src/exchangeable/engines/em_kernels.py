@@ -20,13 +20,16 @@ TILE = 256
 
 
 @_compile
-def _count(words, begin, end, numbers, masks, start, place):  # type: ignore[no-untyped-def]
-    """Write where a block's count stands in the table, for the rows begin..end."""
-    place[:] = start
-    for i in range(numbers.size):
-        column, mask = words[numbers[i], begin:end], masks[i]
-        for r in range(column.size):
-            place[r] += popcount(column[r] & mask)  # type: ignore[call-arg]
+def _count(words, begin, end, masks, mask, radix, place):  # type: ignore[no-untyped-def]
+    """Write a block's count behind the others' of its group, for the rows begin..end."""
+    for i in range(masks.size):
+        column, bits = words[masks[i], begin:end], mask[i]
+        if i == 0:
+            for r in range(column.size):
+                place[r] = place[r] * radix + popcount(column[r] & bits)  # type: ignore[call-arg]
+        else:
+            for r in range(column.size):
+                place[r] += popcount(column[r] & bits)  # type: ignore[call-arg]
 
 
 @_compile
@@ -37,8 +40,10 @@ def score_masked(  # type: ignore[no-untyped-def]
     weights,
     clamp,
     first_mask,
-    mask_word,
-    masks,
+    word,
+    mask,
+    radix,
+    first_group,
     first_block,
     starts,
     table,
@@ -47,11 +52,11 @@ def score_masked(  # type: ignore[no-untyped-def]
 ):
     """Write the posteriors of the rows first..last and return their log-likelihood.
 
-    Block b has the masks ``first_mask[b]..first_mask[b + 1]``, each of the word `mask_word`.
+    Blocks are described by `Counters`, and `table` is what it has spread.
     """
     n_classes = log_prior.size
     joint = np.empty((n_classes, TILE))
-    place = np.empty(TILE, dtype=np.uint64)
+    place = np.zeros(TILE, dtype=np.uint64)
     log_likelihood = 0.0
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
@@ -59,11 +64,13 @@ def score_masked(  # type: ignore[no-untyped-def]
         for y in range(n_classes):
             line = joint[y]
             line[:] = log_prior[y]
-            for b in range(first_block[y], first_block[y + 1]):
-                own = slice(first_mask[b], first_mask[b + 1])
-                _count(words, begin, end, mask_word[own], masks[own], starts[b], at)
+            for g in range(first_group[y], first_group[y + 1]):
+                for b in range(first_block[g], first_block[g + 1]):
+                    own = slice(first_mask[b], first_mask[b + 1])
+                    _count(words, begin, end, word[own], mask[own], radix[b], at)
+                values = table[starts[g] :]
                 for r in range(at.size):
-                    line[r] += table[at[r]]
+                    line[r] += values[at[r]]
         log_likelihood += settle(
             joint,
             end - begin,
@@ -83,7 +90,7 @@ def _walk(ones, labels, starts, place):  # type: ignore[no-untyped-def]
     for at in range(ones.size):
         block = labels[ones[at]]
         for y in range(block.size):
-            place[block[y]] += np.uint64(1)
+            place[block[y]] += 1
 
 
 @_compile
@@ -105,7 +112,7 @@ def score_walked(  # type: ignore[no-untyped-def]
     """Do the same by walking over the ones."""
     n_variables, n_classes = labels.shape
     joint = np.empty((n_classes, TILE))
-    place = np.empty(starts.size, dtype=np.uint64)
+    place = np.empty(starts.size, dtype=np.int64)
     buffer = np.empty(n_variables, dtype=np.int32)
     log_likelihood = 0.0
     for begin in range(first, last, TILE):
@@ -169,31 +176,36 @@ def add_histograms_masked(  # type: ignore[no-untyped-def]
     posterior,
     classes,
     first_mask,
-    mask_word,
-    masks,
+    word,
+    mask,
+    radix,
+    first_group,
     first_block,
     starts,
     histogram,
 ):
-    """Add the posteriors of the chosen classes to their histograms, for the rows first..last."""
-    most = np.max(first_block[1:] - first_block[:-1])
-    place = np.empty((most, TILE), dtype=np.uint64)
+    """Add the posteriors of the chosen classes to their groups' histograms."""
+    most = np.max(first_group[1:] - first_group[:-1])
+    place = np.zeros((most, TILE), dtype=np.uint64)
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
         for i in range(classes.size):
             share = posterior[classes[i], begin:end]
-            n_blocks = first_block[i + 1] - first_block[i]
-            for own in range(n_blocks):
-                b = first_block[i] + own
-                of_b = slice(first_mask[b], first_mask[b + 1])
-                at = place[own, : end - begin]
-                _count(words, begin, end, mask_word[of_b], masks[of_b], starts[b], at)
+            n_groups = first_group[i + 1] - first_group[i]
+            for group in range(n_groups):
+                g = first_group[i] + group
+                at = place[group, : end - begin]
+                for b in range(first_block[g], first_block[g + 1]):
+                    own = slice(first_mask[b], first_mask[b + 1])
+                    _count(words, begin, end, word[own], mask[own], radix[b], at)
+                for r in range(at.size):
+                    at[r] += np.uint64(starts[g])
             # A row at a time: its places differ, so that no addition waits for the one before.
             for r in range(end - begin):
                 mass = weights[begin + r] * share[r]
                 if mass > 0.0:
-                    for own in range(n_blocks):
-                        histogram[place[own, r]] += mass
+                    for group in range(n_groups):
+                        histogram[place[group, r]] += mass
 
 
 @_compile
@@ -213,7 +225,7 @@ def add_histograms_walked(  # type: ignore[no-untyped-def]
 ):
     """Do the same by walking over the ones."""
     n_variables, n_classes = labels.shape
-    place = np.empty(starts.size, dtype=np.uint64)
+    place = np.empty(starts.size, dtype=np.int64)
     buffer = np.empty(n_variables, dtype=np.int32)
     for row in range(first, last):
         ones = ones_of(bits, indptr, indices, row, buffer)

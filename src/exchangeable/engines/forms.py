@@ -1,7 +1,7 @@
 """Other forms of the same rows, made once, that the many passes of EM read faster."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,23 +15,6 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 CODE_BITS = 6
 """Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""
-
-
-@dataclass(frozen=True)
-class Masks:
-    """The variables of some blocks as bits.
-
-    Block b has the masks ``first[b]..first[b + 1] - 1``, mask i being of the word ``word[i]``.
-    """
-
-    first: IntArray
-    word: IntArray
-    bits: npt.NDArray[np.uint64]
-
-    @property
-    def arrays(self) -> tuple[Any, Any, Any]:
-        """What a kernel takes."""
-        return self.first, self.word, self.bits
 
 
 @dataclass(frozen=True)
@@ -59,14 +42,6 @@ class Words:
         words = np.zeros(((rows.n_variables + 63) // 64, rows.n_rows), dtype=np.uint64)
         _pack(*rows.arrays, position, words)
         return cls(words, position)
-
-    def masks(self, labels: npt.NDArray[np.integer[Any]], n_blocks: int) -> Masks:
-        """Return the masks of blocks, given those of each variable, one class a column."""
-        whole = np.zeros((n_blocks, self.words.shape[0]), dtype=np.uint64)
-        _make_masks(labels, self.position, whole)
-        block, word = np.nonzero(whole)
-        first = np.concatenate([[0], np.cumsum(np.bincount(block, minlength=n_blocks))])
-        return Masks(first, word, whole[block, word])
 
 
 @dataclass(frozen=True)
@@ -120,16 +95,6 @@ def _pack(bits, indptr, indices, position, words):  # type: ignore[no-untyped-de
         for at in range(ones.size):
             p = position[ones[at]]
             words[p >> 6, row] |= np.uint64(1) << np.uint64(p & 63)
-
-
-@_compile
-def _make_masks(labels, position, masks):  # type: ignore[no-untyped-def]
-    """Set the bits of each block's variables: masks[block, word], all zero before."""
-    for j in range(labels.shape[0]):
-        word = position[j] >> 6
-        bit = np.uint64(1) << np.uint64(position[j] & 63)
-        for y in range(labels.shape[1]):
-            masks[labels[j, y], word] |= bit
 
 
 @_compile
