@@ -134,18 +134,25 @@ def sum_moments(
     """
     by_class = _by_class(posterior)
     n_classes = by_class.shape[0]
-    codes = examples.codes
-    rows = examples.rows if codes is None else codes.rows
+    codes, width = examples.codes, powers * n_classes
 
     def one(span: tuple[int, int]) -> FloatArray:
-        sums = np.zeros((rows.n_variables, powers * n_classes))
-        em_kernels.add_moments(*rows.arrays, *span, examples.weights, by_class, sums)
-        return sums if codes is None else codes.fold(sums)
+        if codes is not None:
+            sums = codes.room(width)
+            em_kernels.add_moments_coded(codes.codes, *span, examples.weights, by_class, sums)
+            return codes.fold(sums)
+        sums = np.zeros((examples.rows.n_variables, width))
+        em_kernels.add_moments(*examples.rows.arrays, *span, examples.weights, by_class, sums)
+        return sums
 
-    steps = powers * n_classes * rows.indices.size / max(rows.n_rows, 1)
-    parts = examples.parts(steps / 4, 8 * rows.n_variables * powers * n_classes)
+    parts = examples.parts(_lines(examples) * width / 4, 8 * examples.rows.n_variables * width)
     sums = _sum(one, parts, n_jobs).reshape(-1, powers, n_classes)
     return np.moveaxis(sums, 1, 0)
+
+
+def _lines(examples: Examples) -> float:
+    """Return how many lines a row's sum over its ones has."""
+    return examples.mean_ones if examples.codes is None else examples.codes.codes.shape[0]
 
 
 def _sum(
@@ -233,24 +240,21 @@ def _score_linear(
     log_prior: FloatArray,
     n_jobs: int | None,
 ) -> Scores:
-    rows = examples.rows
-    posterior = np.empty((log_prior.size, rows.n_rows))
-    if examples.codes is not None:
-        rows, slope = examples.codes.rows, examples.codes.expand(slope)
+    codes = examples.codes
+    posterior = np.empty((log_prior.size, examples.rows.n_rows))
+    common = (examples.weights, examples.clamp, base)
+    lines = slope if codes is None else codes.expand(slope)
 
     def one(span: tuple[int, int]) -> float:
-        return float(
-            em_kernels.score_linear(
-                *rows.arrays,
-                *span,
-                examples.weights,
-                examples.clamp,
-                base,
-                slope,
-                log_prior,
-                posterior,
+        if codes is not None:
+            found = em_kernels.score_coded(
+                codes.codes, *span, *common, lines, log_prior, posterior
             )
-        )
+        else:
+            found = em_kernels.score_linear(
+                *examples.rows.arrays, *span, *common, lines, log_prior, posterior
+            )
+        return float(found)
 
-    parts = examples.parts(log_prior.size * (2 + rows.indices.size / max(rows.n_rows, 1) / 4))
+    parts = examples.parts(log_prior.size * (2 + _lines(examples) / 4))
     return Scores(sum(run(one, parts, n_jobs)), posterior.T)

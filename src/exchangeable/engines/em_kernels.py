@@ -168,6 +168,36 @@ def score_linear(  # type: ignore[no-untyped-def]
 
 
 @_compile
+def score_coded(  # type: ignore[no-untyped-def]
+    codes, first, last, weights, clamp, base, expanded, log_prior, posterior
+):
+    """Do the same with a line for every group and code."""
+    n_classes = base.size
+    joint = np.empty((n_classes, TILE))
+    scores = np.empty((TILE, n_classes))
+    log_likelihood = 0.0
+    for begin in range(first, last, TILE):
+        end = min(begin + TILE, last)
+        scores[:] = base
+        for g in range(codes.shape[0]):
+            of_group, code = expanded[g], codes[g, begin:end]
+            for r in range(code.size):
+                score, add = scores[r], of_group[code[r]]
+                for y in range(n_classes):
+                    score[y] += add[y]
+        joint[:] = scores.T
+        log_likelihood += settle(
+            joint,
+            end - begin,
+            weights[begin:end],
+            clamp[begin:end],
+            log_prior,
+            posterior[:, begin:end],
+        )
+    return log_likelihood
+
+
+@_compile
 def add_histograms_masked(  # type: ignore[no-untyped-def]
     words,
     first,
@@ -186,7 +216,7 @@ def add_histograms_masked(  # type: ignore[no-untyped-def]
 ):
     """Add the posteriors of the chosen classes to their groups' histograms."""
     most = np.max(first_group[1:] - first_group[:-1])
-    place = np.zeros((most, TILE), dtype=np.uint64)
+    place = np.zeros((most, TILE + 8), dtype=np.uint64)  # lines that do not share cache sets
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
         for i in range(classes.size):
@@ -238,6 +268,19 @@ def add_histograms_walked(  # type: ignore[no-untyped-def]
 
 
 @_compile
+def _weigh(weights, posterior, mass):  # type: ignore[no-untyped-def]
+    """Write each row's posteriors by its weight, then, if there is room, their squares by it."""
+    n_classes, n_rows = posterior.shape
+    for y in range(n_classes):
+        share = posterior[y]
+        for r in range(n_rows):
+            mass[r, y] = weights[r] * share[r]
+        if mass.shape[1] > n_classes:
+            for r in range(n_rows):
+                mass[r, n_classes + y] = mass[r, y] * share[r]
+
+
+@_compile
 def add_moments(  # type: ignore[no-untyped-def]
     bits, indptr, indices, first, last, weights, posterior, sums
 ):
@@ -245,23 +288,33 @@ def add_moments(  # type: ignore[no-untyped-def]
 
     ``sums[j]`` holds one entry a class, then one more a class for the squares.
     """
-    n_classes, width = posterior.shape[0], sums.shape[1]
+    width = sums.shape[1]
     mass = np.empty((TILE, width))
     buffer = np.empty(sums.shape[0], dtype=np.int32)
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
-        for y in range(n_classes):
-            share = posterior[y, begin:end]
-            for r in range(share.size):
-                mass[r, y] = weights[begin + r] * share[r]
-        for y in range(width - n_classes):
-            share = posterior[y, begin:end]
-            for r in range(share.size):
-                mass[r, n_classes + y] = mass[r, y] * share[r]
+        _weigh(weights[begin:end], posterior[:, begin:end], mass)
         for row in range(begin, end):
             add = mass[row - begin]
             ones = ones_of(bits, indptr, indices, row, buffer)
             for at in range(ones.size):
                 total = sums[ones[at]]
+                for y in range(width):
+                    total[y] += add[y]
+
+
+@_compile
+def add_moments_coded(codes, first, last, weights, posterior, sums):  # type: ignore[no-untyped-def]
+    """Do the same with a line for every group and code."""
+    width = sums.shape[2]
+    mass = np.empty((TILE, width))
+    for begin in range(first, last, TILE):
+        end = min(begin + TILE, last)
+        _weigh(weights[begin:end], posterior[:, begin:end], mass)
+        # A group at a time: its lines fit the first-level cache.
+        for g in range(codes.shape[0]):
+            of_group, code = sums[g], codes[g, begin:end]
+            for r in range(code.size):
+                total, add = of_group[code[r]], mass[r]
                 for y in range(width):
                     total[y] += add[y]

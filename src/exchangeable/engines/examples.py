@@ -7,7 +7,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import kernels
-from exchangeable.engines.forms import Codes, Words
+from exchangeable.engines.forms import CODE_BITS, Codes, Words
 from exchangeable.engines.rows import NO_BITS, Rows
 from exchangeable.engines.threads import row_ranges
 
@@ -16,7 +16,7 @@ PART_STEPS = 1_000_000
 PARTIAL_BYTES = 1 << 28
 MAX_LISTED_ONES = 1 << 28
 MAX_PACKED = 2048
-WORTH_CODING = 2.0
+WORTH_CODING = 1.5
 """Rows are also encoded where they have so many times fewer codes than ones."""
 
 
@@ -137,7 +137,7 @@ def listed(rows: Rows) -> Rows:
 
 def encoded(rows: Rows) -> Codes | None:
     """Return listed rows as codes, if these are much fewer than the ones."""
-    if rows.n_variables > MAX_PACKED or not rows.indptr.size:
+    n_groups = -(-rows.n_variables // CODE_BITS)
+    if not rows.indptr.size or n_groups * rows.n_rows * WORTH_CODING > rows.indices.size:
         return None
-    codes = Codes.of(rows)
-    return codes if codes.rows.indices.size * WORTH_CODING < rows.indices.size else None
+    return Codes.of(rows)

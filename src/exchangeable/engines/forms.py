@@ -9,7 +9,7 @@ from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines.kernels import ones_of
-from exchangeable.engines.rows import NO_BITS, Rows
+from exchangeable.engines.rows import Rows
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -49,39 +49,44 @@ class Codes:
     """Rows as codes of `CODE_BITS` variables each, for sums over ones where these are many.
 
     A sum of lines over the ones of a row is a sum of fewer lines over its codes, once `expand` has
-    summed the lines of every code; `fold` is the way back. Code c of group g is "on" at 2^6·g + c.
+    summed the lines of every code; `fold` is the way back.
+
+    Attributes
+    ----------
+    codes : array of shape (n_groups, n_rows)
+        Bit i of a group's code is the variable ``CODE_BITS * group + i``.
+    n_variables : int
+        Number of variables.
     """
 
-    rows: Rows
+    codes: npt.NDArray[np.uint8]
     n_variables: int
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
         """Encode listed rows."""
-        n_groups = -(-rows.n_variables // CODE_BITS)
-        indices = np.empty_like(rows.indices)
-        indptr = np.zeros(rows.n_rows + 1, dtype=np.int64)
-        _encode(rows.indptr, rows.indices, n_groups, indptr, indices)
-        coded = indices[: indptr[-1]].copy()
-        return cls(
-            Rows(rows.n_rows, n_groups << CODE_BITS, NO_BITS, indptr, coded), rows.n_variables
-        )
+        codes = np.zeros((-(-rows.n_variables // CODE_BITS), rows.n_rows), dtype=np.uint8)
+        _encode(rows.indptr, rows.indices, codes)
+        return cls(codes, rows.n_variables)
 
     def expand(self, lines: FloatArray) -> FloatArray:
-        """Return the sum of the variables' lines for every code."""
-        width = lines.shape[1]
-        n_groups = self.rows.n_variables >> CODE_BITS
+        """Return the sum of the variables' lines for every group and code."""
+        n_groups, width = self.codes.shape[0], lines.shape[1]
         padded = np.zeros((n_groups * CODE_BITS, width))
         padded[: self.n_variables] = lines
         padded = padded.reshape(n_groups, CODE_BITS, width)
         sums = np.zeros((n_groups, 1 << CODE_BITS, width))
         for i in range(CODE_BITS):
             sums[:, 1 << i : 2 << i] = sums[:, : 1 << i] + padded[:, i, None]
-        return sums.reshape(-1, width)
+        return sums
+
+    def room(self, width: int) -> FloatArray:
+        """Return zeros, a line for every group and code."""
+        return np.zeros((self.codes.shape[0], 1 << CODE_BITS, width))
 
     def fold(self, sums: FloatArray) -> FloatArray:
         """Return for every variable the sum of the lines of the codes that have it on."""
-        lines = np.zeros((self.n_variables, sums.shape[1]))
+        lines = np.zeros((self.n_variables, sums.shape[2]))
         _fold(sums, lines)
         return lines
 
@@ -98,26 +103,20 @@ def _pack(bits, indptr, indices, position, words):  # type: ignore[no-untyped-de
 
 
 @_compile
-def _encode(indptr, indices, n_groups, code_pointer, codes):  # type: ignore[no-untyped-def]
-    """Write the codes of each row that are not 0, and where each row's end."""
-    code = np.zeros(n_groups, dtype=np.int32)
-    written = 0
+def _encode(indptr, indices, codes):  # type: ignore[no-untyped-def]
+    """Set the bit of every one: codes[group, row], all zero before."""
     for row in range(indptr.size - 1):
         for at in range(indptr[row], indptr[row + 1]):
-            code[indices[at] // CODE_BITS] |= 1 << (indices[at] % CODE_BITS)
-        for g in range(n_groups):
-            if code[g]:
-                codes[written] = (g << CODE_BITS) + code[g]
-                written += 1
-                code[g] = 0
-        code_pointer[row + 1] = written
+            codes[indices[at] // CODE_BITS, row] |= np.uint8(1 << (indices[at] % CODE_BITS))
 
 
 @_compile
 def _fold(sums, lines):  # type: ignore[no-untyped-def]
     """Add the line of each code to those of its variables."""
     for j in range(lines.shape[0]):
-        start, bit = (j // CODE_BITS) << CODE_BITS, j % CODE_BITS
+        of_group, bit, line = sums[j // CODE_BITS], j % CODE_BITS, lines[j]
         for code in range(1 << CODE_BITS):
             if code >> bit & 1:
-                lines[j] += sums[start + code]
+                add = of_group[code]
+                for y in range(line.size):
+                    line[y] += add[y]
