@@ -217,6 +217,7 @@ def add_histograms_masked(  # type: ignore[no-untyped-def]
     """Add the posteriors of the chosen classes to their groups' histograms."""
     most = np.max(first_group[1:] - first_group[:-1])
     place = np.zeros((most, TILE + 8), dtype=np.uint64)  # lines that do not share cache sets
+    kept = np.empty(TILE, dtype=np.int64)
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
         for i in range(classes.size):
@@ -230,12 +231,16 @@ def add_histograms_masked(  # type: ignore[no-untyped-def]
                     _count(words, begin, end, word[own], mask[own], radix[b], at)
                 for r in range(at.size):
                     at[r] += np.uint64(starts[g])
+            n_kept = 0
+            for r in range(share.size):
+                kept[n_kept] = r
+                n_kept += share[r] > 0.0
             # A row at a time: its places differ, so that no addition waits for the one before.
-            for r in range(end - begin):
+            for at_row in range(n_kept):
+                r = kept[at_row]
                 mass = weights[begin + r] * share[r]
-                if mass > 0.0:
-                    for group in range(n_groups):
-                        histogram[place[group, r]] += mass
+                for group in range(n_groups):
+                    histogram[place[group, r]] += mass
 
 
 @_compile

@@ -12,7 +12,7 @@ from exchangeable.engines.rows import NO_BITS, Rows
 from exchangeable.engines.threads import row_ranges
 
 MAX_PARTS = 32
-PART_STEPS = 1_000_000
+PART_STEPS = 500_000
 PARTIAL_BYTES = 1 << 28
 MAX_LISTED_ONES = 1 << 28
 MAX_PACKED = 2048
