@@ -56,8 +56,9 @@ class Counters:
         n_blocks = tables.starts.size
         whole = np.zeros((n_blocks, words.words.shape[0]), dtype=np.uint64)
         _make_masks(tables.labels, words.position, whole)
-        block, word = np.nonzero(whole)
-        first_mask = np.concatenate([[0], np.cumsum(np.bincount(block, minlength=n_blocks))])
+        first_mask = np.zeros(n_blocks + 1, dtype=np.int64)
+        word, mask = np.empty(whole.size, dtype=np.int64), np.empty(whole.size, dtype=np.uint64)
+        n_masks = _list_masks(whole, first_mask, word, mask)
         lengths = np.diff(tables.starts, append=tables.values.size)
         radix = np.empty(n_blocks, dtype=np.uint64)
         first_group = np.zeros(tables.first_block.size, dtype=np.int64)
@@ -67,8 +68,8 @@ class Counters:
         )
         return cls(
             first_mask,
-            word,
-            whole[block, word],
+            word[:n_masks],
+            mask[:n_masks],
             radix,
             first_group,
             first_block[: n_groups + 1],
@@ -109,6 +110,19 @@ def _make_masks(labels, position, masks):  # type: ignore[no-untyped-def]
         bit = np.uint64(1) << np.uint64(position[j] & 63)
         for y in range(labels.shape[1]):
             masks[labels[j, y], word] |= bit
+
+
+@_compile
+def _list_masks(whole, first_mask, word, mask):  # type: ignore[no-untyped-def]
+    """List the masks that have a bit, block after block, and return their number."""
+    found = 0
+    for b in range(whole.shape[0]):
+        for w in range(whole.shape[1]):
+            if whole[b, w]:
+                word[found], mask[found] = w, whole[b, w]
+                found += 1
+        first_mask[b + 1] = found
+    return found
 
 
 @_compile

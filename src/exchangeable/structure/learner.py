@@ -20,7 +20,7 @@ from exchangeable.structure.conditions import (
     split_by_variance,
 )
 from exchangeable.structure.evidence import merge_blocks
-from exchangeable.structure.sweep import sweep, sweep_counts
+from exchangeable.structure.sweep import sweep_counts, sweep_each
 
 NAMES = ("evidence", "welch", "independent", "full")
 NEGLIGIBLE = 1e-8
@@ -118,28 +118,42 @@ class BlockLearner:
         if not self.needs_moments:
             nobody = Group(np.empty(0, dtype=np.int64))
             return [[self.learn(examples.rows, nobody, np.empty(0))] * n_components]
+        n = examples.total
+        once = np.ascontiguousarray(expectation.moments[0].T)
+        mean = once / n
+        twice = expectation.moments[1].T
+        variance = np.maximum(twice - n * mean**2, 0.0) / max(n - 1, 1e-300)
+        coarse, *_ = swept = [
+            [Partition.from_labels(labels) for labels in sweep_each(mean, variance, n, level)]
+            for level in dict.fromkeys((self.settings.significance, self.settings.start))
+            if self.name == "evidence" or level == self.settings.significance
+        ]
+        if self.name == "welch" and len(self.settings.conditions) == 1:
+            return [coarse]
         found = run(
-            lambda y: self._propose_one(examples, expectation, y), range(n_components), n_jobs
+            lambda y: self._refine(examples, expectation, y, coarse[y], swept[-1][y], once[y]),
+            range(n_components),
+            n_jobs,
         )
         return [list(proposal) for proposal in zip(*found, strict=True)]
 
-    def _propose_one(self, examples: Examples, expectation: Expectation, y: int) -> list[Partition]:
-        n = examples.total
-        once, twice = expectation.moments[0, :, y], expectation.moments[1, :, y]
-        mean = once / n
-        variance = np.maximum(twice - n * mean**2, 0.0) / max(n - 1, 1e-300)
-        proposals = [Partition.from_labels(sweep(mean, variance, n, self.settings.significance))]
-        if self.name == "welch" and len(self.settings.conditions) == 1:
-            return proposals
+    def _refine(
+        self,
+        examples: Examples,
+        expectation: Expectation,
+        y: int,
+        coarse: Partition,
+        fine: Partition,
+        ones: FloatArray,
+    ) -> list[Partition]:
+        """Return a component's proposals, given the blocks of a coarse and of a fine sweep."""
         weights = examples.weights * expectation.posterior[:, y]
         members = np.flatnonzero(weights > NEGLIGIBLE)
         group = Group(members, weights[members])
+        proposals = [coarse]
         if self.name == "evidence":
-            fine = proposals[0]
-            if self.settings.start != self.settings.significance:
-                fine = Partition.from_labels(sweep(mean, variance, n, self.settings.start))
             proposals.append(self._merge_blocks(examples.rows, group, fine))
-        return [self._split(proposal, examples.rows, group, once) for proposal in proposals]
+        return [self._split(proposal, examples.rows, group, ones) for proposal in proposals]
 
     def _merge(self, rows: Rows, group: Group, ones: FloatArray) -> Partition:
         """Merge the blocks of a fine sweep by their evidence.
