@@ -77,7 +77,7 @@ class Counters:
         )
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
         """What a kernel takes."""
         return (
             self.first_mask,

@@ -135,7 +135,7 @@ class Tables:
         return cls(labels, first_block, ends - lengths, np.empty(ends[-1]))
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple[Any, Any, Any, Any]:
         """What a kernel takes."""
         return self.labels, self.first_block, self.starts, self.values
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import em_kernels
+from exchangeable.engines import em_kernels, linear_kernels
 from exchangeable.engines.counters import Counters
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples
@@ -15,6 +15,8 @@ from exchangeable.partitions import Partition
 
 WORTH_WALKING = 4
 """A step of walking over ones takes as long as so many words under a mask."""
+MOST_MASKS = 1 << 20
+"""Where blocks times words are more than this, masks are not even tried."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Expectation(Scores):
 
 def _counters(examples: Examples, tables: Tables) -> Counters | None:
     """Return how blocks are counted by masks, or nothing where walking over the ones is less."""
-    if examples.words is None:
+    if examples.words is None or tables.starts.size * len(examples.words.words) > MOST_MASKS:
         return None
     counters = Counters.of(examples.words, tables)
     steps = examples.mean_ones * tables.labels.shape[1] + tables.starts.size
@@ -95,7 +97,7 @@ def _steps(examples: Examples, tables: Tables, counters: Counters | None) -> flo
     """Return how much work the counts of a row are."""
     if counters is None:
         return examples.mean_ones * tables.labels.shape[1] + tables.starts.size
-    return counters.word.size / WORTH_WALKING + counters.starts.size
+    return float(counters.word.size / WORTH_WALKING + counters.starts.size)
 
 
 def soft_histograms(
@@ -130,8 +132,7 @@ def soft_histograms(
 def sum_moments(
     examples: Examples, posterior: FloatArray, powers: int = 2, n_jobs: int | None = None
 ) -> FloatArray:
-    """Return the moments of given posteriors, as in `Expectation`, or the first `powers` of them.
-    """
+    """Return the moments of given posteriors, as in `Expectation`, or only the first power's."""
     by_class = _by_class(posterior)
     n_classes = by_class.shape[0]
     codes, width = examples.codes, powers * n_classes
@@ -139,13 +140,13 @@ def sum_moments(
     def one(span: tuple[int, int]) -> FloatArray:
         if codes is not None:
             sums = codes.room(width)
-            em_kernels.add_moments_coded(codes.codes, *span, examples.weights, by_class, sums)
+            linear_kernels.add_moments_coded(codes.codes, *span, examples.weights, by_class, sums)
             return codes.fold(sums)
         sums = np.zeros((examples.rows.n_variables, width))
-        em_kernels.add_moments(*examples.rows.arrays, *span, examples.weights, by_class, sums)
+        linear_kernels.add_moments(*examples.rows.arrays, *span, examples.weights, by_class, sums)
         return sums
 
-    parts = examples.parts(_lines(examples) * width / 4, 8 * examples.rows.n_variables * width)
+    parts = examples.parts(_lines(examples) * width / 2, 8 * examples.rows.n_variables * width)
     sums = _sum(one, parts, n_jobs).reshape(-1, powers, n_classes)
     return np.moveaxis(sums, 1, 0)
 
@@ -199,35 +200,27 @@ def expect(
     """Score every row and sum what the next parameters and blocks are made of."""
     single = all(partition.n_blocks == partition.labels.size for partition in partitions)
     if single and not moments and np.isfinite(tables.values).all():
-        return _expect_singles(examples, partitions, tables, log_prior, n_jobs)
+        return _expect_singles(examples, tables, log_prior, n_jobs)
     scores = score(examples, tables, log_prior, n_jobs)
     return complete(examples, partitions, scores, moments=moments, n_jobs=n_jobs)
 
 
 def _expect_singles(
-    examples: Examples,
-    partitions: Sequence[Partition],
-    tables: Tables,
-    log_prior: FloatArray,
-    n_jobs: int | None,
+    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
 ) -> Expectation:
     """Do the same where every variable is a block: naive Bayes, a linear score."""
-    n_variables, n_classes = examples.rows.n_variables, len(partitions)
-    labels = np.stack([partition.labels for partition in partitions])
-    pairs = tables.values.reshape(n_classes, n_variables, 2)
-    pairs = np.take_along_axis(pairs, labels[:, :, None], axis=1)
-    off, on = pairs[:, :, 0].T, pairs[:, :, 1].T
-    base, slope = log_prior + off.sum(axis=0), np.ascontiguousarray(on - off)
+    off = 2 * tables.labels.astype(np.int64)  # every block has two entries
+    low, high = tables.values[off], tables.values[off + 1]
+    base, slope = log_prior + low.sum(axis=0), high - low
     scores = _score_linear(examples, base, slope, log_prior, n_jobs)
     ones = sum_moments(examples, scores.posterior, 1, n_jobs)[0]
     totals = examples.weights @ scores.posterior
-    counted = np.empty((n_classes, n_variables, 2))
-    np.put_along_axis(counted[:, :, 1], labels, ones.T, axis=1)
-    counted[:, :, 0] = np.maximum(totals[:, None] - counted[:, :, 1], 0.0)
+    counted = np.empty(tables.values.size)
+    counted[off], counted[off + 1] = np.maximum(totals - ones, 0.0), ones
     return Expectation(
         scores.log_likelihood,
         scores.posterior,
-        list(counted.reshape(n_classes, -1)),
+        tables.split(counted),
         np.empty((0, 0, 0)),
         totals,
     )
@@ -247,14 +240,14 @@ def _score_linear(
 
     def one(span: tuple[int, int]) -> float:
         if codes is not None:
-            found = em_kernels.score_coded(
+            found = linear_kernels.score_coded(
                 codes.codes, *span, *common, lines, log_prior, posterior
             )
         else:
-            found = em_kernels.score_linear(
+            found = linear_kernels.score_linear(
                 *examples.rows.arrays, *span, *common, lines, log_prior, posterior
             )
         return float(found)
 
-    parts = examples.parts(log_prior.size * (2 + _lines(examples) / 4))
+    parts = examples.parts(log_prior.size * (2 + _lines(examples) / 2))
     return Scores(sum(run(one, parts, n_jobs)), posterior.T)

@@ -1,4 +1,4 @@
-"""The inner loops of EM: scores and posteriors, histograms by count, and moments.
+"""The inner loops of EM over blocks: scores and posteriors, and histograms by count.
 
 Rows are taken in tiles. Where there are few words of bits, blocks are counted by masks and
 popcount, a word of all rows of the tile at a time; where there are many, each one of a row moves
@@ -11,12 +11,9 @@ from numba import njit
 
 from exchangeable.engines.bits import popcount
 from exchangeable.engines.kernels import ones_of
-from exchangeable.engines.posteriors import settle
+from exchangeable.engines.posteriors import TILE, settle
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
-
-TILE = 256
-"""Rows of a tile: long enough for vector loops, few enough to stay in the nearest caches."""
 
 
 @_compile
@@ -137,67 +134,6 @@ def score_walked(  # type: ignore[no-untyped-def]
 
 
 @_compile
-def score_linear(  # type: ignore[no-untyped-def]
-    bits, indptr, indices, first, last, weights, clamp, base, slope, log_prior, posterior
-):
-    """Do the same for independent variables, whose scores are ``base + Σ_j slope[j]`` over ones."""
-    n_variables, n_classes = slope.shape
-    joint = np.empty((n_classes, TILE))
-    score = np.empty(n_classes)
-    buffer = np.empty(n_variables, dtype=np.int32)
-    log_likelihood = 0.0
-    for begin in range(first, last, TILE):
-        end = min(begin + TILE, last)
-        for row in range(begin, end):
-            ones = ones_of(bits, indptr, indices, row, buffer)
-            score[:] = base
-            for at in range(ones.size):
-                add = slope[ones[at]]
-                for y in range(n_classes):
-                    score[y] += add[y]
-            joint[:, row - begin] = score
-        log_likelihood += settle(
-            joint,
-            end - begin,
-            weights[begin:end],
-            clamp[begin:end],
-            log_prior,
-            posterior[:, begin:end],
-        )
-    return log_likelihood
-
-
-@_compile
-def score_coded(  # type: ignore[no-untyped-def]
-    codes, first, last, weights, clamp, base, expanded, log_prior, posterior
-):
-    """Do the same with a line for every group and code."""
-    n_classes = base.size
-    joint = np.empty((n_classes, TILE))
-    scores = np.empty((TILE, n_classes))
-    log_likelihood = 0.0
-    for begin in range(first, last, TILE):
-        end = min(begin + TILE, last)
-        scores[:] = base
-        for g in range(codes.shape[0]):
-            of_group, code = expanded[g], codes[g, begin:end]
-            for r in range(code.size):
-                score, add = scores[r], of_group[code[r]]
-                for y in range(n_classes):
-                    score[y] += add[y]
-        joint[:] = scores.T
-        log_likelihood += settle(
-            joint,
-            end - begin,
-            weights[begin:end],
-            clamp[begin:end],
-            log_prior,
-            posterior[:, begin:end],
-        )
-    return log_likelihood
-
-
-@_compile
 def add_histograms_masked(  # type: ignore[no-untyped-def]
     words,
     first,
@@ -270,56 +206,3 @@ def add_histograms_walked(  # type: ignore[no-untyped-def]
             if mass > 0.0:
                 for b in range(first_block[y], first_block[y + 1]):
                     histogram[place[b]] += mass
-
-
-@_compile
-def _weigh(weights, posterior, mass):  # type: ignore[no-untyped-def]
-    """Write each row's posteriors by its weight, then, if there is room, their squares by it."""
-    n_classes, n_rows = posterior.shape
-    for y in range(n_classes):
-        share = posterior[y]
-        for r in range(n_rows):
-            mass[r, y] = weights[r] * share[r]
-        if mass.shape[1] > n_classes:
-            for r in range(n_rows):
-                mass[r, n_classes + y] = mass[r, y] * share[r]
-
-
-@_compile
-def add_moments(  # type: ignore[no-untyped-def]
-    bits, indptr, indices, first, last, weights, posterior, sums
-):
-    """Add the posteriors, and their squares if there is room, to sums[j] over the rows with j on.
-
-    ``sums[j]`` holds one entry a class, then one more a class for the squares.
-    """
-    width = sums.shape[1]
-    mass = np.empty((TILE, width))
-    buffer = np.empty(sums.shape[0], dtype=np.int32)
-    for begin in range(first, last, TILE):
-        end = min(begin + TILE, last)
-        _weigh(weights[begin:end], posterior[:, begin:end], mass)
-        for row in range(begin, end):
-            add = mass[row - begin]
-            ones = ones_of(bits, indptr, indices, row, buffer)
-            for at in range(ones.size):
-                total = sums[ones[at]]
-                for y in range(width):
-                    total[y] += add[y]
-
-
-@_compile
-def add_moments_coded(codes, first, last, weights, posterior, sums):  # type: ignore[no-untyped-def]
-    """Do the same with a line for every group and code."""
-    width = sums.shape[2]
-    mass = np.empty((TILE, width))
-    for begin in range(first, last, TILE):
-        end = min(begin + TILE, last)
-        _weigh(weights[begin:end], posterior[:, begin:end], mass)
-        # A group at a time: its lines fit the first-level cache.
-        for g in range(codes.shape[0]):
-            of_group, code = sums[g], codes[g, begin:end]
-            for r in range(code.size):
-                total, add = of_group[code[r]], mass[r]
-                for y in range(width):
-                    total[y] += add[y]

@@ -13,6 +13,8 @@ from exchangeable.engines.bits import float_from_bits
 
 _vectorise = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
+TILE = 256
+"""Rows of a tile: long enough for vector loops, few enough to stay in the nearest caches."""
 NOTHING = 1e-14
 """A posterior below this is set to zero: what it would add is lost in rounding."""
 LOG_NOTHING = -40.0

@@ -6,9 +6,10 @@ the result is the same, to the last bit, for any number of threads.
 """
 
 import itertools
+import os
 import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import numba
@@ -17,6 +18,19 @@ from exchangeable.arrays import check_count
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+MAX_HELPERS = 256
+
+
+def _make_pool() -> None:
+    """Make the pool of threads that are kept for the next call; they start when needed."""
+    global _pool
+    _pool = ThreadPoolExecutor(MAX_HELPERS, thread_name_prefix="exchangeable")
+
+
+_pool: ThreadPoolExecutor
+_make_pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_make_pool)  # a forked process has none of the threads
 
 
 def n_threads(n_jobs: int | None = None) -> int:
@@ -47,11 +61,16 @@ def run(
         while (number := next(numbers)) < len(listed):
             results[number] = function(listed[number])
 
-    with ThreadPoolExecutor(workers - 1) as pool:
-        others = [pool.submit(work) for _ in range(workers - 1)]
+    others = [_pool.submit(work) for _ in range(workers - 1)]
+    try:
         work()
-        for other in others:
-            other.result()
+    finally:
+        # Those that have not begun find nothing left to do: not waiting for them lets tasks run
+        # tasks of their own.
+        begun = [other for other in others if not other.cancel()]
+        wait(begun)
+    for other in begun:
+        other.result()
     return [results[number] for number in range(len(listed))]
 
 

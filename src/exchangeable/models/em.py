@@ -150,9 +150,7 @@ def _best(
         if other.log_likelihood >= found.log_likelihood:
             best, found = model, other
     moments = bool(learners)
-    return complete(
-        examples, best.partitions, found, moments=moments, n_jobs=settings.n_jobs
-    ), best
+    return complete(examples, best.partitions, found, moments=moments, n_jobs=settings.n_jobs), best
 
 
 def _expect(
