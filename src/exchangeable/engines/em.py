@@ -96,7 +96,7 @@ def score(
 def _steps(examples: Examples, tables: Tables, counters: Counters | None) -> float:
     """Return how much work the counts of a row are."""
     if counters is None:
-        return examples.mean_ones * tables.labels.shape[1] + tables.starts.size
+        return float(examples.mean_ones * tables.labels.shape[1] + tables.starts.size)
     return float(counters.word.size / WORTH_WALKING + counters.starts.size)
 
 
