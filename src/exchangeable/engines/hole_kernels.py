@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 
 from exchangeable.engines.bits import popcount
-from exchangeable.engines.em_kernels import _settle
 from exchangeable.engines.kernels import ones_of
+from exchangeable.engines.posteriors import LOG_NOTHING, NOTHING
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 _compile_no_nan = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
@@ -215,6 +215,38 @@ def _spread(key, mass, table, log_factorial, histogram):  # type: ignore[no-unty
         term = table[place + s] - log_factorial[s] - log_factorial[holes - s]
         if term > -np.inf and value > -np.inf:
             histogram[place + s] += mass * np.exp(term + log_factorial[holes] - value)
+
+
+@_compile
+def _settle(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
+    """Turn a row's log P(x, y) into posteriors in place and return its log-likelihood."""
+    if clamped >= 0:
+        known = joint[clamped]
+        joint[:] = 0.0
+        joint[clamped] = 1.0
+        return known
+    highest = joint.max()
+    if highest == -np.inf:
+        # An impossible row tells nothing about its component.
+        joint[:] = np.exp(log_prior)
+        return highest
+    total = 0.0
+    for y in range(joint.size):
+        difference = joint[y] - highest
+        joint[y] = np.exp(difference) if difference > LOG_NOTHING else 0.0
+        total += joint[y]
+    for y in range(joint.size):
+        joint[y] = joint[y] / total if joint[y] >= NOTHING * total else 0.0
+    return highest + np.log(total)
+
+
+@_compile
+def make_masks(labels, masks):  # type: ignore[no-untyped-def]
+    """Set the bits of each block's variables: masks[word, block], all zero before."""
+    for j in range(labels.shape[0]):
+        bit = np.uint64(1) << np.uint64(j % 64)
+        for y in range(labels.shape[1]):
+            masks[j // 64, labels[j, y]] |= bit
 
 
 @_compile

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
-from exchangeable.engines import em_kernels, hole_kernels
+from exchangeable.engines import hole_kernels, linear_kernels
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.em import Expectation
 from exchangeable.engines.examples import Examples
@@ -82,16 +82,20 @@ def _expect_singles(
     off, on = tables.values[place], tables.values[place + 1]
     slope = np.concatenate([on - off, -off])
     base = log_prior + off.sum(axis=0)
-    posterior = np.empty((rows.n_rows, log_prior.size))
+    by_class = np.empty((log_prior.size, rows.n_rows))
 
     def one(span: tuple[int, int]) -> tuple[float, FloatArray]:
-        sums = np.zeros(slope.shape)
-        given = examples.weights, examples.clamp, base, slope, log_prior, posterior, sums
-        return em_kernels.expect_singles(*rows.arrays, *span, *given), sums
+        given, sums = (*rows.arrays, *span, examples.weights), np.zeros(slope.shape)
+        found = linear_kernels.score_linear(
+            *given, examples.clamp, base, slope, log_prior, by_class
+        )
+        linear_kernels.add_moments(*given, by_class, sums)
+        return found, sums
 
     steps = rows.indices.size / max(rows.n_rows, 1) * log_prior.size
     parts = run(one, examples.parts(steps, slope.nbytes), n_jobs)
     seen_on, hidden = np.split(np.sum([part[1] for part in parts], axis=0), 2)
+    posterior = by_class.T
     totals = examples.weights @ posterior
     expected = seen_on + hidden * np.exp(on)
     histogram = np.empty(tables.values.size)
@@ -154,7 +158,7 @@ def _masks(
     if not packed or n_words * n_blocks > STEPS_A_WORD * n_variables * n_classes:
         return NO_BITS
     masks = np.zeros((n_words, n_blocks), dtype=np.uint64)
-    em_kernels.make_masks(labels, masks)
+    hole_kernels.make_masks(labels, masks)
     return masks
 
 
