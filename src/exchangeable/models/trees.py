@@ -1,0 +1,150 @@
+"""Classes or components made of trees over the variables, with or without a count on top.
+
+A plain tree is P(x) = T(x), T(x) = exp(base + Σ_j slope_j·x_j + Σ_j pair_j·x_j·x_parent(j)). A
+weighted tree is P(x) = q(n) · T(x) / F(n): n is the number of ones, F(n) the probability that T
+gives to it. Without edges the first is naive Bayes, the second a weighted urn.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.engines import forest_kernels, forests, trees
+from exchangeable.engines.forests import NO_NUMBERS, NO_PARENTS, Scores
+from exchangeable.engines.observed import Observed
+from exchangeable.engines.threads import run
+
+ParentArray = npt.NDArray[np.int32]
+NO_TABLE = np.zeros(1)
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """For each class a forest, its natural parameters, and q of the number of ones if it has one.
+
+    Attributes
+    ----------
+    base : array of shape (n_classes,)
+        log P of the row without ones, for plain trees; zero for weighted ones.
+    slope : array of shape (n_variables, n_classes)
+        What a one adds.
+    parent, pair : arrays of shape (n_variables, n_classes), or (0, 0) where there are no edges
+        Each variable's parent (the number of variables for a root), and what the two add together.
+    log_q : array of shape (n_variables + 1, n_classes), or (0, 0) for plain trees
+        log q(l) of every number of ones.
+    scores : Scores
+        What scoring reads, made of the others.
+    """
+
+    base: FloatArray
+    slope: FloatArray
+    parent: ParentArray
+    pair: FloatArray
+    log_q: FloatArray
+    scores: Scores
+
+    @classmethod
+    def make(
+        cls,
+        base: FloatArray,
+        slope: FloatArray,
+        parent: ParentArray = NO_PARENTS,
+        pair: FloatArray = NO_NUMBERS,
+        log_q: FloatArray = NO_NUMBERS,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Return the model of given parameters."""
+        by_count = NO_NUMBERS
+        if log_q.size:
+            by_count = log_q - trees.log_counts(slope, parent, pair, n_jobs)
+        scores = Scores(base, slope, parent, pair, by_count)
+        return cls(base, slope, parent, pair, log_q, scores)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.slope.shape[1]
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return self.slope.shape[0]
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters: one a variable and one an edge, and q."""
+        n, k = self.slope.shape
+        edges = int((self.parent < n).sum())
+        return n * k + edges + ((n - 1) * k if self.log_q.size else 0)
+
+    @classmethod
+    def stack(cls, models: Sequence["TreeModel"]) -> "TreeModel":
+        """Return the model of all classes of several models."""
+        return cls.make(
+            *(
+                np.concatenate([getattr(model, name) for model in models], axis=-1)
+                for name in ("base", "slope", "parent", "pair", "log_q")
+            )
+        )
+
+    def only(self, classes: IntArray) -> "TreeModel":
+        """Return the model of some of the classes."""
+        columns = (self.slope, self.parent, self.pair, self.log_q)
+        kept = [np.ascontiguousarray(a[:, classes]) if a.size else a for a in columns]
+        return TreeModel.make(self.base[classes], *kept)
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        if observed.holes is None:
+            return forests.score(observed.ones, self.scores, n_jobs)
+        out = np.zeros((self.n_classes, observed.n_rows))
+        for part, rows in observed.chunks():
+            states = rows.dense()
+
+            def one(y: int, part: slice = part, states: Any = states) -> None:
+                self._ask(forest_kernels.score_rows, y, states, out[y, part])
+
+            run(one, range(self.n_classes), n_jobs)
+        return np.ascontiguousarray(out.T)
+
+    def marginals(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+        out = np.empty((observed.n_rows, self.n_variables))
+        order = self._ask(forest_kernels.marginal_rows, y, observed.dense(), out)[0]
+        back = np.empty_like(out)
+        back[:, order] = out
+        return back
+
+    def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
+        """Return the most probable completion x of each row, and log P(x | y)."""
+        out = np.empty(observed.n_rows)
+        return self._filled(forest_kernels.complete_rows, y, observed, out), out
+
+    def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
+        """Return a completion of each row, drawn from P(x | e, y)."""
+        uniforms = rng.random((observed.n_rows, 2 * self.n_variables + 1))
+        return self._filled(forest_kernels.draw_rows, y, observed, uniforms)
+
+    def _filled(
+        self, kernel: Callable[..., None], y: int, observed: Observed, extra: FloatArray
+    ) -> SymbolArray:
+        """Return the rows as a kernel has filled them in."""
+        order, states = self._ask(kernel, y, observed.dense(), extra)
+        back = np.empty_like(states)
+        back[:, order] = states
+        return back
+
+    def _ask(
+        self, kernel: Callable[..., None], y: int, states: SymbolArray, extra: FloatArray
+    ) -> tuple[IntArray, SymbolArray]:
+        """Run a kernel on a class; return the order of the nodes, and the rows in that order."""
+        forest = trees.Forest.of(self.slope, self.parent, self.pair, y)
+        counting = bool(self.log_q.size)
+        table = self.scores.by_count[:, y].copy() if counting else self.base[y : y + 1]
+        ordered = np.ascontiguousarray(states[:, forest.order])
+        kernel(ordered, forest.parent, forest.slope, forest.pair, table, counting, extra)
+        return forest.order, ordered
