@@ -31,6 +31,8 @@ def _add_scores(ones, on, slope, parent, pair, joint):  # type: ignore[no-untype
 @_compile
 def _place(ones, labels, starts, place):  # type: ignore[no-untyped-def]
     """Write where each block's count stands in the table."""
+    if not starts.size:
+        return
     place[:] = starts
     for at in range(ones.size):
         block = labels[ones[at]]
@@ -146,6 +148,7 @@ def expect_forest(  # type: ignore[no-untyped-def]
     first_block,
     starts,
     table,
+    given,
     posterior,
     sums,
     pair_sums,
@@ -156,33 +159,39 @@ def expect_forest(  # type: ignore[no-untyped-def]
 
     ``sums[j, y]`` gets the posteriors of the rows with variable j on, ``pair_sums[j, y]`` those
     with j and its parent on, ``count_sums[l, y]`` those with l ones, `histogram` those with each
-    count in each block. `base` includes the classes' log-probabilities.
+    count in each block. `base` includes the classes' log-probabilities. Posteriors that are `given`
+    are kept, and the log-likelihood is left 0.
     """
     n_variables, n_classes = slope.shape
     buffer = np.empty(n_variables, dtype=np.int32)
     on = np.zeros(n_variables + 1)
-    place = np.empty(starts.size, dtype=np.int64)
+    place = np.zeros(starts.size, dtype=np.int64)
     mass = np.empty(n_classes)
     log_likelihood = 0.0
     for row in range(first, last):
         ones = ones_of(bits, indptr, indices, row, buffer)
         joint = posterior[row]
-        _score_row(
-            ones,
-            on,
-            base,
-            slope,
-            parent,
-            pair,
-            by_count,
-            labels,
-            first_block,
-            starts,
-            table,
-            place,
-            joint,
-        )
-        log_likelihood += weights[row] * settle(joint, log_prior, clamp[row] if clamp.size else -1)
+        if given:
+            on[ones] = 1.0
+            _place(ones, labels, starts, place)
+        else:
+            _score_row(
+                ones,
+                on,
+                base,
+                slope,
+                parent,
+                pair,
+                by_count,
+                labels,
+                first_block,
+                starts,
+                table,
+                place,
+                joint,
+            )
+            known = clamp[row] if clamp.size else -1
+            log_likelihood += weights[row] * settle(joint, log_prior, known)
         for y in range(n_classes):
             mass[y] = weights[row] * joint[y]
         _add_sums(ones, on, parent, mass, sums, pair_sums)

@@ -103,12 +103,19 @@ def score(rows: Rows, scores: Scores, n_jobs: int | None = None) -> FloatArray:
 
 
 def expect(
-    examples: Examples, scores: Scores, log_prior: FloatArray, n_jobs: int | None = None
+    examples: Examples,
+    scores: Scores,
+    log_prior: FloatArray,
+    n_jobs: int | None = None,
+    given: FloatArray | None = None,
 ) -> Sums:
-    """Find the posteriors of all examples and sum what the next parameters are made of."""
+    """Find the posteriors of all examples and sum what the next parameters are made of.
+
+    With posteriors that are `given` nothing is scored, and the log-likelihood is 0.
+    """
     rows, tables = examples.rows, scores.tables
-    n_variables, n_classes = scores.slope.shape
-    posterior = np.empty((rows.n_rows, n_classes))
+    n_classes = scores.base.size
+    posterior = np.empty((rows.n_rows, n_classes)) if given is None else given
     shapes = (scores.slope.shape, scores.pair.shape, scores.by_count.shape, tables.values.shape)
 
     def one(span: tuple[int, int]) -> tuple[float, list[FloatArray]]:
@@ -121,6 +128,7 @@ def expect(
             log_prior,
             scores.base + log_prior,
             *scores.arrays,
+            given is not None,
             posterior,
             *sums,
         )
@@ -214,9 +222,8 @@ def _urns(partition: Partition) -> tuple[IntArray, IntArray, IntArray]:
     return order, partition.sizes, partition.starts
 
 
-def spread(histogram: FloatArray, bandwidth: float) -> FloatArray:
-    """Return a histogram of counts smoothed by a Gaussian kernel, its mass unchanged."""
+def spread(histogram: FloatArray, width: float, narrow: float) -> FloatArray:
+    """Return a histogram of counts smoothed by Gaussian kernels of bandwidth width·(count + 1)."""
     out = np.zeros(histogram.size)
-    urn_kernels.smooth_counts(histogram, bandwidth, out)
+    urn_kernels.smooth_counts(histogram, width, narrow, out)
     return out
-

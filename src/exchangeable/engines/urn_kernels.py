@@ -95,19 +95,22 @@ def expected_ones(weights, histogram, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def smooth_counts(histogram, bandwidth, out):  # type: ignore[no-untyped-def]
-    """Add to `out` the histogram with each count's mass spread by a Gaussian kernel."""
-    reach = int(np.ceil(4 * bandwidth))
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / bandwidth) ** 2)
+def smooth_counts(histogram, width, narrow, out):  # type: ignore[no-untyped-def]
+    """Add to `out` the histogram with each count's mass spread by a Gaussian kernel.
+
+    Its bandwidth is width·(count + 1); where that is less than `narrow` the mass stays.
+    """
     for count in range(histogram.size):
         if histogram[count] <= 0.0:
             continue
+        bandwidth = width * (count + 1)
+        if bandwidth < narrow:
+            out[count] += histogram[count]
+            continue
+        reach = int(np.ceil(4 * bandwidth))
         first, last = max(count - reach, 0), min(count + reach, histogram.size - 1)
-        mass = 0.0
-        for other in range(first, last + 1):
-            mass += kernel[other - count + reach]
-        for other in range(first, last + 1):
-            out[other] += histogram[count] * kernel[other - count + reach] / mass
+        kernel = np.exp(-0.5 * ((np.arange(first, last + 1) - count) / bandwidth) ** 2)
+        out[first : last + 1] += (histogram[count] / kernel.sum()) * kernel
 
 
 @_compile

@@ -11,7 +11,7 @@ from exchangeable.engines.cpu import Group
 from exchangeable.engines.examples import Examples
 from exchangeable.partitions import Partition
 
-BANDWIDTH = 0.9
+BANDWIDTH = 0.6
 """Of the kernel that smooths counts, by standard deviation and fifth root of the weight."""
 NARROW = 0.5
 """A kernel narrower than this is not worth having."""
@@ -61,6 +61,12 @@ class Pool:
                 distinct[key] = counted / self.examples.total
         return [distinct[partition.labels.tobytes()] for partition in partitions]
 
+    def pairs(self) -> FloatArray:
+        """Return how probable each pair of variables is to be on, smoothed as `means` are."""
+        everyone = np.ones((self.examples.rows.n_rows, 1))
+        both = forests.pair_sums(self.examples, everyone, 0)
+        return np.asarray((both + self.alpha / 2) / (self.examples.total + 2 * self.alpha))
+
     def smooth(self, partition: Partition, shares: FloatArray) -> FloatArray:
         """Return the shares of each count, smoothed so that every possible count has some."""
         parts = []
@@ -78,12 +84,16 @@ class Pool:
 
 
 def spread(histogram: FloatArray) -> FloatArray:
-    """Return a histogram of counts, smoothed as far as its weight and its width ask for."""
+    """Return a histogram of counts, smoothed as far as its weight and its width ask for.
+
+    Widths are measured on a logarithmic scale, on which the counts of texts, baskets and ratings
+    alike are spread evenly; small counts stay as they are.
+    """
     weight = histogram.sum()
     if histogram.size <= 3 or weight <= 0:
         return histogram
-    counts = np.arange(histogram.size)
-    mean = histogram @ counts / weight
-    deviation = np.sqrt(max(histogram @ (counts - mean) ** 2 / weight, 0.0))
-    bandwidth = BANDWIDTH * deviation * max(weight, 1.0) ** -0.2
-    return histogram if bandwidth < NARROW else forests.spread(histogram, bandwidth)
+    scale = np.log1p(np.arange(histogram.size))
+    mean = histogram @ scale / weight
+    deviation = np.sqrt(max(histogram @ (scale - mean) ** 2 / weight, 0.0))
+    width = BANDWIDTH * deviation * max(weight, 1.0) ** -0.2
+    return forests.spread(histogram, width, NARROW)
