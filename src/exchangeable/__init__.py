@@ -3,7 +3,9 @@
 from importlib.metadata import version
 
 from exchangeable.component import EVM
+from exchangeable.missing import with_missing
 from exchangeable.models.classifier import ExchangeableClassifier
+from exchangeable.models.imputer import ExchangeableImputer
 from exchangeable.models.mixture import ExchangeableMixture
 from exchangeable.statistics import (
     BlockCounts,
@@ -25,6 +27,7 @@ __all__ = [
     "CategoricalCounts",
     "Count",
     "ExchangeableClassifier",
+    "ExchangeableImputer",
     "ExchangeableMixture",
     "FiniteState",
     "Nested",
@@ -33,4 +36,5 @@ __all__ = [
     "Transitions",
     "__version__",
     "exchangeability_report",
+    "with_missing",
 ]

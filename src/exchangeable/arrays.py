@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -79,7 +80,7 @@ def as_numbers(values: Any, name: str) -> npt.NDArray[Any]:
         raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}")
     numbers = np.empty(array.size)
     for at, value in enumerate(array.flat):
-        missing = value is None or type(value).__name__ == "NAType"  # that of pandas
+        missing = _is_missing(value)
         if not missing and not isinstance(value, Real | np.bool_):
             raise TypeError(f"{name} must hold numbers, got {value!r} ({type(value).__name__})")
         try:
@@ -87,6 +88,30 @@ def as_numbers(values: Any, name: str) -> npt.NDArray[Any]:
         except OverflowError:
             numbers[at] = np.inf
     return numbers.reshape(array.shape)
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is one of scipy's sparse matrices or arrays."""
+    return bool(sp.issparse(X))
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ == "NAType"  # that of pandas
+
+
+def missing_as_nan(X: Any) -> Any:
+    """Return data with NaN for None, pandas.NA and masked entries, otherwise as they are."""
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    if is_sparse(X):
+        return X
+    if hasattr(X, "select_dtypes"):  # a pandas frame: its columns keep their names
+        return X.apply(lambda c: c.where(c.notna(), np.nan) if c.dtype == object else c)
+    array = X if isinstance(X, np.ndarray) else np.asarray(X) if isinstance(X, list | tuple) else X
+    if not isinstance(array, np.ndarray) or array.dtype != object:
+        return X
+    gaps = np.array([_is_missing(value) for value in array.flat], dtype=bool)
+    return np.where(gaps.reshape(array.shape), np.nan, array) if gaps.any() else X
 
 
 def _as_symbols(array: npt.NDArray[Any], name: str, n_symbols: int, missing: bool) -> IntArray:

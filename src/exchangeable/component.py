@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exchangeable.arrays import (
-    UNASSIGNED,
     Evidence,
     FloatArray,
     IntArray,
@@ -24,11 +23,14 @@ from exchangeable.arrays import (
     check_sample_weight,
     named_evidence,
 )
+from exchangeable.engines.observed import Observed
+from exchangeable.inference.mixin import Queries
+from exchangeable.inference.single import StatisticModel, log_marginals
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.combinatorics import log_divide
 
 
-class EVM(BaseEstimator):
+class EVM(Queries, BaseEstimator):
     """Variables that are partially exchangeable with respect to a statistic.
 
     By Theorem 2.3 of the paper such a distribution is a unique mixture of urns:
@@ -124,16 +126,11 @@ class EVM(BaseEstimator):
             Examples, possibly with NaN where a variable was not observed.
         """
         log_urns = self._log_urns()
-        rows = check_matrix(X, self.statistic.n_variables, self.statistic.n_symbols, missing=True)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        result = np.empty(len(rows))
-        complete = (rows != UNASSIGNED).all(axis=1)
-        result[complete] = log_urns[self.statistic._index(rows[complete])]
-        if not complete.all():
-            distinct, position = np.unique(rows[~complete], axis=0, return_inverse=True)
-            marginals = [self._log_joint(row, log_urns)[1] for row in distinct]
-            result[~complete] = np.array(marginals)[position.ravel()]
-        return result
+        return log_marginals(self.statistic, log_urns, self._symbols(X))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return the log-probability of each row: another name for `log_prob`."""
+        return self.log_prob(X)
 
     def log_marginal(self, evidence: Evidence = None) -> float:
         """Return the log-probability of a partial assignment, −inf if it is impossible.
@@ -144,9 +141,11 @@ class EVM(BaseEstimator):
             An array with NaN for unassigned variables, or a dict from variable (its number, or its
             name if the model was fitted on a frame with names) to value.
         """
-        return self._log_joint(self._evidence(evidence), self._log_urns())[1]
+        return self._log_joint(self._assigned(evidence), self._log_urns())[1]
 
-    def conditional(self, evidence: Evidence = None) -> FloatArray:
+    def conditional(  # type: ignore[override]
+        self, evidence: Evidence = None, query: Any = None
+    ) -> FloatArray:
         """Return the probability of each variable being on, given the evidence.
 
         For variables with more than two values the result has one column a value. An assigned
@@ -156,8 +155,13 @@ class EVM(BaseEstimator):
         ----------
         evidence : array-like of shape (n_variables,), dict or None
             As in `log_marginal`; it must be possible.
+        query : sequence of int or str, optional
+            A few binary variables whose joint distribution to return instead, with one axis each:
+            entry [1, 0] is the probability that the first is on and the second off.
         """
-        log_urns, assigned = self._log_urns(), self._evidence(evidence)
+        if query is not None:
+            return super().conditional(query, evidence)
+        log_urns, assigned = self._log_urns(), self._assigned(evidence)
         _, log_marginal = self._log_joint(assigned, log_urns)
         self._check_possible(log_marginal, evidence)
         masses = self.statistic._log_masses(log_urns, assigned)
@@ -172,7 +176,7 @@ class EVM(BaseEstimator):
         evidence : array-like of shape (n_variables,), dict or None
             As in `log_marginal`; it must be possible.
         """
-        log_urns, assigned = self._log_urns(), self._evidence(evidence)
+        log_urns, assigned = self._log_urns(), self._assigned(evidence)
         possible = np.isfinite(self.statistic._log_sizes(assigned))
         candidates = np.where(possible, log_urns, -np.inf)
         best = int(candidates.argmax())
@@ -180,7 +184,7 @@ class EVM(BaseEstimator):
         x = self.statistic._complete(best, assigned).astype(self.statistic._dtype)
         return x, float(candidates[best])
 
-    def sample(
+    def sample(  # type: ignore[override]
         self, n: int = 1, evidence: Evidence = None, random_state: RandomState = None
     ) -> SymbolArray:
         """Draw `n` assignments from the distribution, given the evidence.
@@ -196,7 +200,7 @@ class EVM(BaseEstimator):
         """
         n = check_count(n, "n", minimum=0)
         rng = as_generator(random_state)
-        log_urns, assigned = self._log_urns(), self._evidence(evidence)
+        log_urns, assigned = self._log_urns(), self._assigned(evidence)
         log_joint, log_marginal = self._log_joint(assigned, log_urns)
         self._check_possible(log_marginal, evidence)
         chance = np.exp(log_joint - log_marginal)
@@ -206,6 +210,28 @@ class EVM(BaseEstimator):
             rows = np.flatnonzero(positions == position)
             draws[rows] = self.statistic._draw(int(position), assigned, rows.size, rng)
         return draws
+
+    def _class_model(self) -> StatisticModel:
+        log_urns = self._log_urns()
+        if self.statistic.n_symbols != 2:
+            raise ValueError(
+                f"this question is for binary variables, but those of {self.statistic!r} have "
+                f"{self.statistic.n_symbols} values; conditional, map and sample answer for them"
+            )
+        return StatisticModel(self.statistic, log_urns)
+
+    @property
+    def _log_prior(self) -> FloatArray:
+        return np.zeros(1)
+
+    def _observed(self, X: Any, reset: bool = False) -> Observed:
+        return Observed.from_symbols(self._symbols(X))
+
+    def _symbols(self, X: Any) -> IntArray:
+        """Return a checked matrix, `UNASSIGNED` where nothing is known."""
+        rows = check_matrix(X, self.statistic.n_variables, self.statistic.n_symbols, missing=True)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return rows
 
     @staticmethod
     def _check_statistic(statistic: Any) -> None:
@@ -224,7 +250,7 @@ class EVM(BaseEstimator):
         log_joint = log_urns + self.statistic._log_sizes(assigned)
         return log_joint, float(logsumexp(log_joint))
 
-    def _evidence(self, evidence: Evidence) -> IntArray:
+    def _assigned(self, evidence: Evidence) -> IntArray:
         named = named_evidence(evidence, getattr(self, "feature_names_in_", None))
         return check_evidence(named, self.statistic.n_variables, self.statistic.n_symbols)
 

@@ -334,7 +334,6 @@ class TestEdges:
     ("X", "options", "message"),
     [
         (np.empty((0, 3)), {}, "0 sample"),
-        ([[0, np.nan]], {}, "NaN"),
         ([[0, np.inf]], {}, "infinity"),
         ([[0, 2]], dict(binarize=None), r"X\[0, 1\] is 2"),
         ([[0.5, 1]], dict(binarize=None), r"X\[0, 0\] is 0.5"),

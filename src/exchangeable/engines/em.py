@@ -76,7 +76,10 @@ def expect(
     moments: bool = True,
     n_jobs: int | None = None,
 ) -> Expectation:
-    """Score every row and sum what the next parameters and blocks are made of."""
+    """Score every row and sum what the next parameters and blocks are made of.
+
+    Rows must have no holes: see `exchangeable.engines.holes` for those that do.
+    """
     single = all(partition.n_blocks == partition.labels.size for partition in partitions)
     if single and not moments and np.isfinite(tables.values).all():
         return _expect_singles(examples, partitions, tables, log_prior, n_jobs)

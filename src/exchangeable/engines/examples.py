@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import em_kernels
-from exchangeable.engines.rows import NO_BITS, Rows
+from exchangeable.engines.observed import Observed
+from exchangeable.engines.rows import NO_BITS, Rows, take_rows
 from exchangeable.engines.threads import row_ranges
 
 MAX_PARTS = 32
@@ -32,12 +33,20 @@ class Examples:
         The known class of each row, −1 if it has none; empty if none has.
     packed : array of shape (n_rows, n_words) or (0, 0)
         The rows as bits, where they have few variables.
+    holes : Rows, optional
+        The entries that are not known; None where every entry is.
     """
 
     rows: Rows
     weights: FloatArray
     clamp: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     packed: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_BITS)
+    holes: Rows | None = None
+
+    @property
+    def observed(self) -> Observed:
+        """The rows and their holes."""
+        return Observed(self.rows, self.holes)
 
     @property
     def total(self) -> float:
@@ -58,7 +67,7 @@ class Examples:
     def fingerprint(self) -> int:
         """A checksum of rows and weights."""
         checksum = zlib.crc32(self.weights.tobytes())
-        for array in self.rows.arrays:
+        for array in (*self.rows.arrays, *(self.holes.arrays if self.holes else ())):
             checksum = zlib.crc32(np.ascontiguousarray(array).tobytes(), checksum)
         return checksum
 
@@ -67,17 +76,26 @@ class Examples:
         """The average number of ones of a row."""
         return self.rows.indices.size / max(self.rows.n_rows, 1)
 
+    @property
+    def mean_holes(self) -> float:
+        """The average number of holes of a row."""
+        return self.holes.indices.size / max(self.rows.n_rows, 1) if self.holes else 0.0
+
 
 def merge_equal_rows(
-    rows: Rows, weights: FloatArray, clamp: IntArray | None = None
+    observed: Observed, weights: FloatArray, clamp: IntArray | None = None
 ) -> tuple[Examples, IntArray]:
     """Return the distinct rows with their weights, and which of them each row is.
 
     Rows are compared by 128 bits of hash; rows whose classes are known and different stay apart.
     """
-    keys = np.random.default_rng(0).integers(0, 2**64, (rows.n_variables, 2), dtype=np.uint64)
-    hashes = np.zeros((rows.n_rows, 2), dtype=np.uint64)
-    em_kernels.hash_rows(*rows.arrays, keys, hashes)
+    rows, holes = observed.ones, observed.holes
+    shape = (2, observed.n_variables, 2)
+    keys = np.random.default_rng(0).integers(0, 2**64, shape, dtype=np.uint64)
+    hashes = np.zeros((observed.n_rows, 2), dtype=np.uint64)
+    em_kernels.hash_rows(*rows.arrays, keys[0], hashes)
+    if holes is not None:
+        em_kernels.hash_rows(*holes.arrays, keys[1], hashes)
     if clamp is not None:
         hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     whole = hashes.view([("", np.uint64), ("", np.uint64)]).ravel()
@@ -95,18 +113,9 @@ def merge_equal_rows(
         distinct,
         np.empty(0, dtype=np.int64) if clamp is None else clamp[kept],
         packed(chosen) if rows.n_variables <= MAX_PACKED else NO_BITS,
+        None if holes is None else listed(take_rows(holes, kept)),
     )
     return examples, member
-
-
-def take_rows(rows: Rows, chosen: IntArray) -> Rows:
-    """Return some of the rows."""
-    if not rows.indptr.size:
-        return Rows(chosen.size, rows.n_variables, rows.bits[chosen], rows.indptr, rows.indices)
-    lengths = np.diff(rows.indptr)[chosen]
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    source = np.repeat(rows.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
-    return Rows(chosen.size, rows.n_variables, NO_BITS, indptr, rows.indices[source])
 
 
 def listed(rows: Rows) -> Rows:

@@ -53,6 +53,16 @@ def as_rows(X: Any, binarize: float | None, n_jobs: int | None = None) -> Rows:
     return _sparse_rows(X, binarize) if sp.issparse(X) else _dense_rows(X, binarize, n_jobs)
 
 
+def take_rows(rows: Rows, chosen: npt.NDArray[np.int64]) -> Rows:
+    """Return some of the rows."""
+    if not rows.indptr.size:
+        return Rows(chosen.size, rows.n_variables, rows.bits[chosen], rows.indptr, rows.indices)
+    lengths = np.diff(rows.indptr)[chosen]
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    source = np.repeat(rows.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
+    return Rows(chosen.size, rows.n_variables, NO_BITS, indptr, rows.indices[source])
+
+
 def _sparse_rows(X: Any, binarize: float | None) -> Rows:
     if binarize is not None and binarize < 0:
         raise ValueError(

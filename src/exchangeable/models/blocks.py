@@ -7,8 +7,10 @@ from typing import Self
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
-from exchangeable.engines import cpu, kernels
+from exchangeable.engines import cpu, holes, kernels
 from exchangeable.engines.cpu import Group, Tables
+from exchangeable.engines.examples import Examples
+from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import run
 from exchangeable.partitions import Partition, log_factorials
@@ -37,6 +39,25 @@ class BlockModel:
         partition = Partition.from_labels(np.zeros(n_variables, dtype=np.int32))
         histograms = [np.zeros(partition.table_size) for _ in range(n_classes)]
         return cls([partition] * n_classes, histograms, np.zeros(n_classes))
+
+    @classmethod
+    def of_known_entries(cls, examples: Examples, posterior: FloatArray, alpha: float) -> Self:
+        """Return independent variables, each with its frequency among the rows that know it."""
+        single = Partition.from_labels(np.arange(examples.rows.n_variables))
+        totals = examples.weights @ posterior
+        everyone = np.arange(examples.rows.n_rows)
+        histograms = []
+        for y, total in enumerate(totals):
+            group = Group(everyone, examples.weights * posterior[:, y])
+            on = cpu.moments(examples.rows, [group], 1)[0]
+            hidden = cpu.moments(examples.holes, [group], 1)[0] if examples.holes else 0.0
+            known = np.maximum(total - hidden, on)
+            with np.errstate(invalid="ignore"):
+                share = np.where(known > 0, on / known, 0.5)
+            histograms.append((total * np.stack([1 - share, share], axis=1)).ravel())
+        model = cls([single] * totals.size, histograms, totals)
+        model.set_tables(alpha)
+        return model
 
     def add(
         self, rows: Rows, groups: Sequence[Group], structure: Structure, n_jobs: int | None = None
@@ -75,20 +96,6 @@ class BlockModel:
         part.set_tables(alpha)
         return part
 
-    def draw(self, classes: IntArray, rng: np.random.Generator) -> SymbolArray:
-        """Return one random row for each of the given classes."""
-        n_variables = self.partitions[0].labels.size
-        rows = np.zeros((classes.size, n_variables), dtype=np.uint8)
-        probabilities = self.count_probabilities()
-        for y in np.unique(classes):
-            members = np.flatnonzero(classes == y)
-            partition = self.partitions[y]
-            for block, q in zip(partition.blocks, probabilities[y], strict=True):
-                counts = rng.choice(q.size, size=members.size, p=q / q.sum())
-                filled = (np.arange(block.size) < counts[:, None]).astype(np.uint8)
-                rows[np.ix_(members, block)] = rng.permuted(filled, axis=1)
-        return rows
-
     def set_tables(self, alpha: float, n_jobs: int | None = None) -> None:
         """Compute the tables from the histograms, with Laplace smoothing (Theorem 4.2)."""
         log_factorial = log_factorials(self.partitions[0].labels.size)
@@ -124,9 +131,33 @@ class BlockModel:
             result.append(blocks)
         return result
 
-    def score(self, rows: Rows, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(x | y) for every row and class."""
-        return cpu.score(rows, self.made_tables, n_jobs)
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.partitions)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return self.partitions[0].labels.size
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y) for every row and class, e being what is known of the row."""
+        if observed.holes is None:
+            return cpu.score(observed.ones, self.made_tables, n_jobs)
+        return holes.score(observed, self.made_tables, n_jobs)
+
+    def marginals(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(x_j = 1 | e, y) for every row and variable."""
+        return holes.marginals(observed, self.partitions[y], self.made_tables.of_class(y))
+
+    def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
+        """Return the most probable completion x of every row in class y, and log P(x | y)."""
+        return holes.complete(observed, self.partitions[y], self.made_tables.of_class(y))
+
+    def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
+        """Return a random completion of every row in class y."""
+        return holes.draw(observed, self.partitions[y], self.made_tables.of_class(y), rng)
 
     def expected_log_likelihood(self) -> FloatArray:
         """Return, for each class, Σ h·log(q / C) over its histogram: what its rows are worth."""

@@ -17,14 +17,15 @@ from exchangeable.arrays import (
     check_flag,
     check_number,
     check_sample_weight,
+    missing_as_nan,
     normalize_log,
 )
-from exchangeable.engines.rows import Rows, as_rows
+from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
 from exchangeable.models.em import EMSettings
 from exchangeable.models.fitted import FittedBlocks
+from exchangeable.models.incomplete import fit_incomplete
 from exchangeable.models.labels import class_groups, log_prior, unique_labels
-from exchangeable.models.semi_supervised import fit_partly_labelled
 from exchangeable.structure.learner import Structure
 
 
@@ -65,9 +66,9 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
     semi_supervised : bool, default=False
         Whether rows labelled −1 are rows without a label, from which `fit` learns by EM.
     max_iter : int, default=50
-        Largest number of EM iterations (semi-supervised only).
+        Largest number of EM iterations (by EM only).
     tol : float, default=1e-3
-        EM stops when the average log-likelihood gains less than this (semi-supervised only).
+        EM stops when the average log-likelihood gains less than this (by EM only).
     n_jobs : int, optional
         Number of threads; all cores by default. It never changes the result.
 
@@ -86,13 +87,13 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
     count_probabilities_ : list of lists of ndarray
         For each class and block the probabilities q(l | y) of l = 0, 1, … ones.
     log_likelihood_ : float
-        Average log-likelihood of the training rows after EM (semi-supervised only).
+        Average log-likelihood of the training rows after EM (by EM only).
     history_ : list of float
-        The same after each EM iteration (semi-supervised only).
+        The same after each EM iteration (by EM only).
     n_iter_ : int
         Number of times the parameters were estimated: 1, or the number of EM iterations.
     converged_ : bool
-        Whether EM stopped before `max_iter` (semi-supervised only).
+        Whether EM stopped before `max_iter` (by EM only).
 
     Examples
     --------
@@ -143,6 +144,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -152,26 +154,35 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; an entry greater than `binarize` is on.
+            Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
         self._check_options()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric")
+        X, y = validate_data(
+            self,
+            missing_as_nan(X),
+            y,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite="allow-nan",
+        )
         labelled = y[y != -1] if self.semi_supervised else y
         if not labelled.size:
             raise ValueError("all rows are unlabelled (-1); at least one needs a class")
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
-        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize, self.n_jobs)
-        structure = self._check_structure(rows.n_variables, classes.tolist())
-        if self.semi_supervised:
+        alpha, observed = check_alpha(self.alpha), as_observed(X, self.binarize, self.n_jobs)
+        structure = self._check_structure(observed.n_variables, classes.tolist())
+        if self.semi_supervised or observed.holes is not None:
             labels = np.full(len(y), -1)
-            labels[y != -1] = np.searchsorted(classes, labelled)
-            self._fit_partly_labelled(rows, labels, sample_weight, structure, classes)
+            known = y != -1 if self.semi_supervised else np.full(len(y), True)
+            labels[known] = np.searchsorted(classes, labelled)
+            self._fit_incomplete(observed, labels, sample_weight, structure, classes)
             return self
+        rows = observed.ones
         groups = class_groups(y, classes, sample_weight)
         partitions = learn_partitions(rows, groups, structure, self.n_jobs)
         self._set_model(fit_blocks(rows, groups, partitions, alpha, self.n_jobs), classes)
@@ -210,8 +221,22 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = unique_labels(classes, "classes") if first else self.classes_
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype="numeric", reset=first)
-        alpha, rows = check_alpha(self.alpha), as_rows(X, self.binarize, self.n_jobs)
+        X, y = validate_data(
+            self,
+            missing_as_nan(X),
+            y,
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite="allow-nan",
+            reset=first,
+        )
+        alpha, observed = check_alpha(self.alpha), as_observed(X, self.binarize, self.n_jobs)
+        if observed.holes is not None:
+            raise ValueError(
+                "X contains NaN; partial_fit needs complete rows, since hidden counts of one batch "
+                "depend on the others: use fit for rows with holes"
+            )
+        rows = observed.ones
         if not (classes is None or np.array_equal(known, np.unique(np.asarray(classes)))):
             raise ValueError(f"classes={classes!r} is not the same as on the first call: {known}")
         unknown = np.setdiff1d(y, known)
@@ -227,10 +252,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return log P(x, y) for every row and class, −inf where the model excludes it."""
-        model = self._fitted()
-        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False)
-        rows = as_rows(X, self.binarize, self.n_jobs)
-        return model.score(rows, self.n_jobs) + self.class_log_prior_
+        return self._fitted().score(self._observed(X), self.n_jobs) + self.class_log_prior_
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log-probability of each class for every row.
@@ -249,6 +271,13 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         best = self.predict_log_proba(X).argmax(axis=1)
         labels: npt.NDArray[Any] = self.classes_[best]
         return labels
+
+    @property
+    def _log_prior(self) -> FloatArray:
+        return self.class_log_prior_
+
+    def _labels(self) -> npt.NDArray[Any]:
+        return self.classes_
 
     def _check_options(self) -> None:
         """Refuse values of parameters that only some fits would notice."""
@@ -271,9 +300,9 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self._model = model
 
-    def _fit_partly_labelled(
+    def _fit_incomplete(
         self,
-        rows: Rows,
+        observed: Observed,
         labels: IntArray,
         sample_weight: npt.ArrayLike | None,
         structure: Structure,
@@ -281,10 +310,10 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
     ) -> None:
         learned = self.class_prior is None and self.fit_prior
         known = None if learned else log_prior(np.ones(classes.size), False, self.class_prior)
-        state = fit_partly_labelled(
-            rows,
+        state = fit_incomplete(
+            observed,
             labels,
-            check_sample_weight(sample_weight, rows.n_rows),
+            check_sample_weight(sample_weight, observed.n_rows),
             classes.size,
             structure,
             EMSettings(

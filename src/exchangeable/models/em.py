@@ -11,7 +11,8 @@ from threading import Event
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines import holes
 from exchangeable.engines.em import (
     Expectation,
     expect,
@@ -23,8 +24,17 @@ from exchangeable.engines.examples import Examples
 from exchangeable.models.blocks import BlockModel
 from exchangeable.partitions import Partition
 
-Relearn = Callable[[Expectation], list[list[Partition]]]
-"""Returns one or more proposals for the blocks of all classes, given the posteriors."""
+
+@dataclass(frozen=True)
+class Proposal:
+    """Blocks for all classes, and how to count the rows of some of the classes in them."""
+
+    partitions: list[Partition]
+    count: Callable[[IntArray], list[FloatArray]]
+
+
+Relearn = Callable[[BlockModel | None, Expectation], list[Proposal]]
+"""Returns one or more proposals, given the parameters so far (if any) and the posteriors."""
 
 
 @dataclass(frozen=True)
@@ -76,16 +86,39 @@ class EMState:
         return max(len(self.history) - 1, 0)
 
 
+def soft_proposals(
+    examples: Examples,
+    choose: Callable[[Expectation], list[list[Partition]]],
+    n_jobs: int | None = None,
+) -> Relearn:
+    """Return what proposes the blocks that `choose` finds, for rows without holes."""
+
+    def relearn(model: BlockModel | None, current: Expectation) -> list[Proposal]:
+        def counted(partitions: list[Partition]) -> Proposal:
+            return Proposal(
+                partitions,
+                lambda classes: soft_histograms(
+                    examples, current.posterior, classes, [partitions[y] for y in classes], n_jobs
+                ),
+            )
+
+        return [counted(partitions) for partitions in choose(current)]
+
+    return relearn
+
+
 def start_from_posterior(
     examples: Examples, posterior: FloatArray, relearn: Relearn, settings: EMSettings
 ) -> EMState:
     """Return the parameters that fit given posteriors, the blocks learned from them."""
     totals = examples.weights @ posterior
-    moments = sum_moments(examples, posterior)
-    partitions = relearn(Expectation(-np.inf, posterior, [], moments, totals))[0]
-    classes = np.arange(totals.size)
-    histograms = soft_histograms(examples, posterior, classes, partitions, settings.n_jobs)
-    model = BlockModel(partitions, histograms, totals)
+    first, moments = None, np.empty((0, 0, 0))
+    if examples.holes is None:
+        moments = sum_moments(examples, posterior)
+    else:
+        first = BlockModel.of_known_entries(examples, posterior, settings.alpha)
+    proposal = relearn(first, Expectation(-np.inf, posterior, [], moments, totals))[0]
+    model = BlockModel(proposal.partitions, proposal.count(np.arange(totals.size)), totals)
     model.set_tables(settings.alpha, settings.n_jobs)
     return EMState(model, _log_prior(totals, settings))
 
@@ -114,7 +147,7 @@ def run_em(
             break
         log_prior = _log_prior(current.totals, settings)
         relearn = learners[state.phase] if learners else None
-        candidates = _maximise(examples, state.model, current, relearn, settings)
+        candidates = _maximise(state.model, current, relearn, settings)
         found, model = _best(examples, candidates, log_prior, learners, settings)
         gain = (found.log_likelihood - current.log_likelihood) / total
         better = found.log_likelihood > current.log_likelihood
@@ -147,9 +180,7 @@ def _best(
     found = _expect(examples, best, log_prior, learners, settings)
     highest = found.log_likelihood
     for model in candidates[:-1]:
-        likelihood = log_likelihood(
-            examples, model.partitions, model.made_tables, log_prior, settings.n_jobs
-        )
+        likelihood = _log_likelihood(examples, model, log_prior, settings)
         if likelihood >= highest:
             best, highest = model, likelihood
     if best is not candidates[-1]:
@@ -164,6 +195,8 @@ def _expect(
     learners: Sequence[Relearn],
     settings: EMSettings,
 ) -> Expectation:
+    if examples.holes is not None:
+        return holes.expect(examples, model.made_tables, log_prior, settings.n_jobs)
     return expect(
         examples,
         model.partitions,
@@ -174,8 +207,15 @@ def _expect(
     )
 
 
+def _log_likelihood(
+    examples: Examples, model: BlockModel, log_prior: FloatArray, settings: EMSettings
+) -> float:
+    if examples.holes is not None:
+        return holes.log_likelihood(examples, model.made_tables, log_prior, settings.n_jobs)
+    return log_likelihood(examples, model.partitions, model.made_tables, log_prior, settings.n_jobs)
+
+
 def _maximise(
-    examples: Examples,
     model: BlockModel,
     current: Expectation,
     relearn: Relearn | None,
@@ -185,7 +225,8 @@ def _maximise(
     old = BlockModel(model.partitions, current.histograms, current.totals)
     old.set_tables(settings.alpha, settings.n_jobs)
     candidates = [old]
-    for partitions in relearn(current) if relearn else ():
+    for proposal in relearn(model, current) if relearn else ():
+        partitions = proposal.partitions
         changed = [
             y
             for y, (before, after) in enumerate(zip(model.partitions, partitions, strict=True))
@@ -194,14 +235,7 @@ def _maximise(
         if not changed:
             continue
         histograms = list(current.histograms)
-        counted = soft_histograms(
-            examples,
-            current.posterior,
-            np.array(changed),
-            [partitions[y] for y in changed],
-            settings.n_jobs,
-        )
-        for y, histogram in zip(changed, counted, strict=True):
+        for y, histogram in zip(changed, proposal.count(np.array(changed)), strict=True):
             histograms[y] = histogram
         new = BlockModel(partitions, histograms, current.totals)
         new.set_tables(settings.alpha, settings.n_jobs)

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray, IntArray, missing_as_nan
+from exchangeable.engines.observed import Observed, as_observed
+from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
 from exchangeable.structure.learner import BlockSettings, Structure, check_structure
 
 
-class FittedBlocks:
+class FittedBlocks(Queries):
     """Mixin for estimators that keep a `BlockModel`, with one partition a class or component."""
 
     structure: Any
@@ -19,6 +21,7 @@ class FittedBlocks:
     start: float
     prior: float
     conditions: Sequence[int]
+    binarize: float | None
     _model: BlockModel
 
     @property
@@ -40,6 +43,20 @@ class FittedBlocks:
         """Return the model, or say that there is none yet."""
         check_is_fitted(self, "_model")
         return self._model
+
+    _class_model = _fitted
+
+    def _observed(self, X: Any, reset: bool = False) -> Observed:
+        """Return checked rows, a NaN being an entry that is not known."""
+        X = validate_data(
+            self,
+            missing_as_nan(X),
+            accept_sparse="csr",
+            dtype="numeric",
+            ensure_all_finite="allow-nan",
+            reset=reset,
+        )
+        return as_observed(X, self.binarize, self.n_jobs)
 
     def _check_structure(self, n_variables: int, classes: Sequence[Any]) -> Structure:
         """Return what the `structure` parameter stands for."""

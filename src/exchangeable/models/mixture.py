@@ -11,21 +11,18 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exchangeable.arrays import (
     FloatArray,
     IntArray,
     RandomState,
-    SymbolArray,
     as_generator,
     check_alpha,
     check_count,
     check_sample_weight,
     normalize_log,
 )
-from exchangeable.engines.examples import Examples, merge_equal_rows, take_rows
-from exchangeable.engines.rows import Rows, as_rows
+from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.models.em import EMSettings, EMState
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.mixture_runs import MixtureRuns
@@ -169,6 +166,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         # scikit-learn's check of sparse input asks whatever has a predict_proba for these.
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
@@ -181,33 +179,30 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; an entry greater than `binarize` is on.
+            Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
         y : ignored
             Present for scikit-learn's sake.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
         self._check_choices()
-        rows = self._rows(X, reset=True)
-        weight = check_sample_weight(sample_weight, rows.n_rows)
+        observed = self._observed(X, reset=True)
+        weight = check_sample_weight(sample_weight, observed.n_rows)
         n_components = check_count(self.n_components, "n_components")
         counting = np.flatnonzero(weight > 0)
         if n_components > counting.size:
             raise ValueError(
-                f"n_components={n_components} is more than the {counting.size} rows of X that count"
+                f"n_components={n_components} is more than the rows of X that count, "
+                f"n_samples = {counting.size}"
             )
-        structure = self._check_structure(rows.n_variables, range(n_components))
+        structure = self._check_structure(observed.n_variables, range(n_components))
         row_weight = weight[counting]
-        examples, member = merge_equal_rows(take_rows(rows, counting), row_weight)
+        examples, member = merge_equal_rows(observed.take(counting), row_weight)
         states = self._run(examples, member, row_weight, n_components, structure)
         best = int(np.argmax([state.history[-1] for state in states]))
         self._keep(states, best)
         self.n_samples_weight_ = examples.total
         return self
-
-    def score_samples(self, X: Any) -> FloatArray:
-        """Return the log-probability of every row."""
-        return normalize_log(self._joint(X), self._log_prior)[1]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the average log-probability of the rows."""
@@ -228,24 +223,6 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> IntArray:
         """Fit, and return the most probable component of every row."""
         return self.fit(X, y, **options).predict(X)
-
-    def sample(
-        self, n_samples: int = 1, random_state: RandomState = None
-    ) -> tuple[SymbolArray, IntArray]:
-        """Draw rows from the mixture, and return them with the components they came from.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of rows.
-        random_state : int, RandomState, Generator or None
-            Seed of the draws.
-        """
-        check_is_fitted(self, "weights_")
-        n_samples = check_count(n_samples, "n_samples", minimum=0)
-        rng = as_generator(random_state)
-        component = np.sort(rng.choice(self.weights_.size, size=n_samples, p=self.weights_))
-        return self._model.draw(component, rng), component
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion on X; the lower the better."""
@@ -317,12 +294,8 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         if not self.tol >= 0:
             raise ValueError(f"tol must be at least 0, got {self.tol!r}")
 
-    def _rows(self, X: Any, reset: bool = False) -> Rows:
-        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset)
-        return as_rows(X, self.binarize)
-
     def _joint(self, X: Any) -> FloatArray:
-        return self._fitted().score(self._rows(X), self.n_jobs) + self._log_prior
+        return self._fitted().score(self._observed(X), self.n_jobs) + self._log_prior
 
     def _run(
         self,

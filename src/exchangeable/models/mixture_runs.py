@@ -9,7 +9,15 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines.em import Expectation
 from exchangeable.engines.examples import Examples
-from exchangeable.models.em import EMSettings, EMState, Relearn, run_em, start_from_posterior
+from exchangeable.models.completion import CompletedRows, completed_proposals
+from exchangeable.models.em import (
+    EMSettings,
+    EMState,
+    Relearn,
+    run_em,
+    soft_proposals,
+    start_from_posterior,
+)
 from exchangeable.models.starts import first_posterior
 from exchangeable.partitions import Partition
 from exchangeable.structure.learner import BlockLearner, Structure
@@ -59,10 +67,11 @@ class MixtureRuns:
         settings = replace(self.settings, n_jobs=threads)
         learners = [self._proposals(learner, threads) for learner in self._phases()]
         if state is None:
-            state = self.warm or self._begin(number, settings, learners)
+            first = learners[0] if learners else self._proposals(self.structure, threads)
+            state = self.warm or self._begin(number, settings, first)
         return run_em(self.examples, state, learners, settings, report, stop)
 
-    def _begin(self, number: int, settings: EMSettings, learners: list[Relearn]) -> EMState:
+    def _begin(self, number: int, settings: EMSettings, first: Relearn) -> EMState:
         kind = ("rows", "random")[number % 2] if self.init == "both" else self.init
         posterior = first_posterior(
             kind,
@@ -72,17 +81,30 @@ class MixtureRuns:
             self.n_components,
             self.generators[number],
         )
-        first = learners[0] if learners else self._fixed
         return start_from_posterior(self.examples, posterior, first, settings)
 
     def _phases(self) -> list[BlockLearner]:
         return [] if isinstance(self.structure, list) else self.structure.phases()
 
-    def _proposals(self, learner: BlockLearner, threads: int) -> Relearn:
-        return lambda expectation: learner.propose(self.examples, expectation, threads)
+    def _proposals(self, structure: Structure, threads: int) -> Relearn:
+        """Return what proposes blocks, learned or given."""
+        if self.examples.holes is None:
 
-    def _fixed(self, expectation: Expectation) -> list[list[Partition]]:
-        """Return the blocks that do not depend on the data."""
-        if isinstance(self.structure, list):
-            return [self.structure]
-        return self.structure.propose(self.examples, expectation, 1)
+            def choose(expectation: Expectation) -> list[list[Partition]]:
+                if isinstance(structure, list):
+                    return [structure]
+                return structure.propose(self.examples, expectation, threads)
+
+            return soft_proposals(self.examples, choose, threads)
+        total = self.examples.total
+
+        def choose_one(completed: CompletedRows, y: int) -> list[Partition]:
+            if isinstance(structure, list):
+                return [structure[y]]
+            if not structure.needs_moments:
+                return [structure.learn(completed.rows, completed.group, np.empty(0))]
+            return structure.propose_one(
+                completed.rows, completed.weights, completed.moments, total
+            )
+
+        return completed_proposals(self.examples, choose_one, threads)

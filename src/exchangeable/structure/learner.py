@@ -119,27 +119,39 @@ class BlockLearner:
             nobody = Group(np.empty(0, dtype=np.int64))
             return [[self.learn(examples.rows, nobody, np.empty(0))] * n_components]
         found = run(
-            lambda y: self._propose_one(examples, expectation, y), range(n_components), n_jobs
+            lambda y: self.propose_one(
+                examples.rows,
+                examples.weights * expectation.posterior[:, y],
+                expectation.moments[:, :, y],
+                examples.total,
+            ),
+            range(n_components),
+            n_jobs,
         )
         return [list(proposal) for proposal in zip(*found, strict=True)]
 
-    def _propose_one(self, examples: Examples, expectation: Expectation, y: int) -> list[Partition]:
-        n = examples.total
-        once, twice = expectation.moments[0, :, y], expectation.moments[1, :, y]
+    def propose_one(
+        self, rows: Rows, weights: FloatArray, moments: FloatArray, n: float
+    ) -> list[Partition]:
+        """Return proposals for one component.
+
+        `weights` say how much of each row is the component's, `moments` are its two sums of each
+        variable as in `Expectation`, and `n` is the weight of all rows of all components.
+        """
+        once, twice = moments
         mean = once / n
         variance = np.maximum(twice - n * mean**2, 0.0) / max(n - 1, 1e-300)
         proposals = [Partition.from_labels(sweep(mean, variance, n, self.settings.significance))]
         if self.name == "welch" and len(self.settings.conditions) == 1:
             return proposals
-        weights = examples.weights * expectation.posterior[:, y]
         members = np.flatnonzero(weights > NEGLIGIBLE)
         group = Group(members, weights[members])
         if self.name == "evidence":
             fine = proposals[0]
             if self.settings.start != self.settings.significance:
                 fine = Partition.from_labels(sweep(mean, variance, n, self.settings.start))
-            proposals.append(self._merge_blocks(examples.rows, group, fine))
-        return [self._split(proposal, examples.rows, group, once) for proposal in proposals]
+            proposals.append(self._merge_blocks(rows, group, fine))
+        return [self._split(proposal, rows, group, once) for proposal in proposals]
 
     def _merge(self, rows: Rows, group: Group, ones: FloatArray) -> Partition:
         """Merge the blocks of a fine sweep by their evidence.

@@ -1,0 +1,53 @@
+"""Masks for data that cannot hold a NaN by itself."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from exchangeable.arrays import is_sparse
+
+
+def with_missing(X: Any, missing: Any) -> Any:
+    """Return X with NaN where a mask says that the entry is not known.
+
+    This is how a sparse matrix gets holes: an entry that it does not store is a known zero, a NaN
+    that it stores is unknown.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Examples.
+    missing : {array-like, sparse matrix} of bool of the same shape
+        True where an entry is not known; what X holds there does not matter.
+
+    Returns
+    -------
+    ndarray or CSR array
+        Sparse where X is.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from exchangeable import with_missing
+    >>> X = sp.csr_array([[1, 0, 0], [0, 1, 1]])
+    >>> with_missing(X, [[False, True, False], [False, False, True]]).toarray().tolist()
+    [[1.0, nan, 0.0], [0.0, 1.0, nan]]
+    """
+    shape = X.shape if is_sparse(X) else np.shape(X)
+    mask: Any = missing if is_sparse(missing) else np.asarray(missing)
+    if mask.dtype != np.bool_ and not np.isin(mask.data if is_sparse(mask) else mask, [0, 1]).all():
+        raise ValueError("missing must hold True where an entry is not known, False elsewhere")
+    if mask.shape != shape:
+        raise ValueError(f"missing has shape {mask.shape}, but X has shape {shape}")
+    if not is_sparse(X):
+        flat = mask.toarray() if is_sparse(mask) else mask
+        return np.where(flat.astype(bool), np.nan, np.asarray(X, dtype=np.float64))
+    gaps: Any = sp.csr_array(mask).astype(np.float64)
+    gaps.sum_duplicates()
+    gaps.eliminate_zeros()
+    known: Any = sp.csr_array(X).astype(np.float64)
+    known.sum_duplicates()
+    known = known - known.multiply(gaps)
+    gaps.data[:] = np.nan
+    return sp.csr_array(known + gaps)
