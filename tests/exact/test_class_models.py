@@ -114,7 +114,7 @@ def rows_with_holes(seed, n_rows=40, share=0.5):
 
 
 def as_evidence(observed):
-    dense = observed.dense().astype(float)
+    dense = observed.symbols().astype(float)
     dense[dense == UNASSIGNED] = np.nan
     return dense
 

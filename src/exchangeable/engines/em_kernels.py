@@ -20,7 +20,7 @@ NOTHING = 1e-14
 
 
 @_compile
-def settle(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
+def _settle(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
     """Turn log P(x, y) into posteriors in place and return the row's log-likelihood."""
     if clamped >= 0:
         known = joint[clamped]
@@ -114,7 +114,7 @@ def expect_blocks(  # type: ignore[no-untyped-def]
                 total += table[place[b]]
             joint[y] = total
         w = weights[row]
-        log_likelihood += w * settle(joint, log_prior, clamp[row] if clamp.size else -1)
+        log_likelihood += w * _settle(joint, log_prior, clamp[row] if clamp.size else -1)
         if histogram.size:
             for y in range(n_classes):
                 mass[y] = w * joint[y]
@@ -160,7 +160,7 @@ def expect_singles(  # type: ignore[no-untyped-def]
             for y in range(n_classes):
                 joint[y] += add[y]
         w = weights[row]
-        log_likelihood += w * settle(joint, log_prior, clamp[row] if clamp.size else -1)
+        log_likelihood += w * _settle(joint, log_prior, clamp[row] if clamp.size else -1)
         for y in range(n_classes):
             mass[y] = w * joint[y]
         for at in range(ones.size):

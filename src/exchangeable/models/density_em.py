@@ -16,6 +16,8 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import forests
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Sums
+from exchangeable.engines.observed import flags
+from exchangeable.engines.rows import take_rows
 from exchangeable.models.families import DensityModel, Family, IndependentFamily
 
 OWN_SHARE = 0.25
@@ -84,10 +86,8 @@ def naive_start(
     examples: Examples, naive: IndependentFamily, chosen: IntArray, n_jobs: int | None = None
 ) -> Sums:
     """Return the sums after a few steps of naive Bayes from components that lean towards rows."""
-    means = np.tile((1 - OWN_SHARE) * naive.pool.means[:, None], chosen.size)
-    rows = examples.rows
-    for y, row in enumerate(chosen):
-        means[rows.indices[rows.indptr[row] : rows.indptr[row + 1]], y] += OWN_SHARE
+    own = flags(take_rows(examples.rows, chosen)).T
+    means = (1 - OWN_SHARE) * naive.pool.means[:, None] + OWN_SHARE * own
     model, log_prior = naive.from_means(means), np.full(chosen.size, -np.log(chosen.size))
     for _ in range(NAIVE_STEPS):
         sums = forests.expect(examples, model.scores, log_prior, n_jobs)

@@ -103,7 +103,7 @@ class TreeModel:
             return forests.score(observed.ones, self.scores, n_jobs)
         out = np.zeros((self.n_classes, observed.n_rows))
         for part, rows in observed.chunks():
-            states = rows.dense()
+            states = rows.symbols()
 
             def one(y: int, part: slice = part, states: Any = states) -> None:
                 self._ask(forest_kernels.score_rows, y, states, out[y, part])
@@ -114,7 +114,7 @@ class TreeModel:
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
         out = np.empty((observed.n_rows, self.n_variables))
-        order = self._ask(forest_kernels.marginal_rows, y, observed.dense(), out)[0]
+        order = self._ask(forest_kernels.marginal_rows, y, observed.symbols(), out)[0]
         back = np.empty_like(out)
         back[:, order] = out
         return back
@@ -133,7 +133,7 @@ class TreeModel:
         self, kernel: Callable[..., None], y: int, observed: Observed, extra: FloatArray
     ) -> SymbolArray:
         """Return the rows as a kernel has filled them in."""
-        order, states = self._ask(kernel, y, observed.dense(), extra)
+        order, states = self._ask(kernel, y, observed.symbols(), extra)
         back = np.empty_like(states)
         back[:, order] = states
         return back

@@ -111,7 +111,7 @@ class UrnModel:
             return forests.score(observed.ones, self.scores, n_jobs)
         out = np.zeros((self.n_classes, observed.n_rows))
         for part, rows in observed.chunks():
-            states = rows.dense()
+            states = rows.symbols()
 
             def one(y: int, part: slice = part, states: Any = states) -> None:
                 self._each(urn_query_kernels.score_urn, y, states, out[y, part])
@@ -121,20 +121,20 @@ class UrnModel:
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
-        states = observed.dense()
+        states = observed.symbols()
         out = states.astype(np.float64)
         self._each(urn_query_kernels.marginals_urn, y, states, out)
         return out
 
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y)."""
-        states, out = observed.dense(), np.zeros(observed.n_rows)
+        states, out = observed.symbols(), np.zeros(observed.n_rows)
         self._each(urn_query_kernels.complete_urn, y, states, out, ranked=True)
         return states, out
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
-        states = observed.dense()
+        states = observed.symbols()
         # Rows that agree in what is known are drawn together: they share their polynomials.
         _, first, alike = np.unique(states, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(alike.ravel(), kind="stable")
