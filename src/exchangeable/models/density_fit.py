@@ -12,10 +12,11 @@ from threadpoolctl import threadpool_limits
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import forests
 from exchangeable.engines.em import Expectation, sum_moments
-from exchangeable.engines.examples import Examples
+from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.engines.forests import Scores, Sums
+from exchangeable.engines.observed import Observed
 from exchangeable.engines.threads import n_threads
-from exchangeable.models.density_em import Run, StopRule, fit_run, log_shares, naive_start
+from exchangeable.models.density_em import Run, StopRule, fit_run, naive_start
 from exchangeable.models.families import DensityModel, Family, IndependentFamily, UrnFamily
 from exchangeable.models.pooled import Pool
 from exchangeable.models.restarts import FitProgress
@@ -243,6 +244,23 @@ def average(runs: Sequence[Run]) -> tuple[DensityModel, FloatArray]:
     return stacked, log_prior
 
 
+def fit_labelled(
+    observed: Observed,
+    labels: IntArray,
+    weights: FloatArray,
+    options: DensityOptions,
+    n_jobs: int | None = None,
+) -> tuple[DensityModel, FloatArray, int]:
+    """Return the model whose classes fit rows with labels 0..k − 1.
+
+    With it come the classes' weights, and the number of steps it took.
+    """
+    examples = merge_equal_rows(observed, weights, labels)[0]
+    posterior = (examples.clamp[:, None] == np.arange(options.n_components)).astype(np.float64)
+    model, steps = fit_classes(examples, posterior, options, n_jobs)
+    return model, examples.weights @ posterior, steps
+
+
 def fit_classes(
     examples: Examples,
     posterior: FloatArray,
@@ -285,19 +303,3 @@ def _settle(
         if moved < rule.tol:
             break
     return model, step
-
-
-def choose_alive(log_prior: FloatArray, least: float) -> IntArray:
-    """Return the components that have kept some of the rows."""
-    return np.flatnonzero(np.exp(log_prior) > least)
-
-
-__all__ = [
-    "DensityOptions",
-    "DensityRuns",
-    "average",
-    "choose_alive",
-    "fit_classes",
-    "log_shares",
-    "run_restarts",
-]

@@ -12,11 +12,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
 from exchangeable.engines import forest_kernels, forests, trees
 from exchangeable.engines.forests import NO_NUMBERS, NO_PARENTS, Scores
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.threads import run
+from exchangeable.partitions import Partition
 
 ParentArray = npt.NDArray[np.int32]
 NO_TABLE = np.zeros(1)
@@ -80,6 +81,31 @@ class TreeModel:
         n, k = self.slope.shape
         edges = int((self.parent < n).sum())
         return n * k + edges + ((n - 1) * k if self.log_q.size else 0)
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The blocks of each class: all variables for weighted trees, single ones for others."""
+        n, k = self.slope.shape
+        labels = np.zeros(n, dtype=np.int64) if self.log_q.size else np.arange(n)
+        return [Partition.from_labels(labels)] * k
+
+    def count_probabilities(self) -> list[list[FloatArray]]:
+        """Return q(l | y) for every class, block and count l."""
+        if self.log_q.size:
+            return [[np.exp(column)] for column in self.log_q.T]
+        nothing = Observed.from_symbols(np.full((1, self.n_variables), UNASSIGNED, dtype=np.int8))
+        means = [self.marginals(nothing, y)[0] for y in range(self.n_classes)]
+        return [[np.array([1 - p, p]) for p in row] for row in means]
+
+    def edges(self) -> list[IntArray]:
+        """Return, for each class, the (variable, parent) of each edge of its forest."""
+        if not self.parent.size:
+            return [np.empty((0, 2), dtype=np.int64)] * self.n_classes
+        found = []
+        for column in self.parent.T.astype(np.int64):
+            child = np.flatnonzero(column < self.n_variables)
+            found.append(np.stack([child, column[child]], axis=1))
+        return found
 
     @classmethod
     def stack(cls, models: Sequence["TreeModel"]) -> "TreeModel":
