@@ -6,6 +6,7 @@ from exchangeable.component import EVM
 from exchangeable.missing import with_missing
 from exchangeable.models.classifier import ExchangeableClassifier
 from exchangeable.models.imputer import ExchangeableImputer
+from exchangeable.models.density import ExchangeableDensity
 from exchangeable.models.mixture import ExchangeableMixture
 from exchangeable.statistics import (
     BlockCounts,
@@ -27,6 +28,7 @@ __all__ = [
     "CategoricalCounts",
     "Count",
     "ExchangeableClassifier",
+    "ExchangeableDensity",
     "ExchangeableImputer",
     "ExchangeableMixture",
     "FiniteState",
