@@ -18,9 +18,7 @@ STATES = all_states(N)
 
 
 def random_log_q(rng, partition):
-    return np.concatenate(
-        [np.log(rng.dirichlet(np.ones(size + 1))) for size in partition.sizes]
-    )
+    return np.concatenate([np.log(rng.dirichlet(np.ones(size + 1))) for size in partition.sizes])
 
 
 def random_parents(rng, n):

@@ -204,9 +204,7 @@ def score_rows(states, parent, slope, pair, table, counting, out):  # type: igno
     for row in range(states.shape[0]):
         state = states[row]
         top = (state < 0).sum() if counting else 0
-        scores = _count_scores(
-            parent, slope, pair, state, table, counting, room, tilts[: top + 1]
-        )
+        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
         out[row] = log_sum(scores)
 
 
@@ -241,18 +239,14 @@ def marginal_rows(states, parent, slope, pair, table, counting, out):  # type: i
     for row in range(states.shape[0]):
         state = states[row]
         top = (state < 0).sum() if counting else 0
-        scores = _count_scores(
-            parent, slope, pair, state, table, counting, room, tilts[: top + 1]
-        )
+        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
         total = log_sum(scores)
         if total == -np.inf:
             for v in range(n):
                 out[row, v] = 1.0 if state[v] == 1 else 0.0
             continue
         mass = np.exp(scores - total)
-        expected(
-            parent, slope, pair, state, mass, tilts[: top + 1], counting, room, ones, pairs
-        )
+        expected(parent, slope, pair, state, mass, tilts[: top + 1], counting, room, ones, pairs)
         for v in range(n):
             out[row, v] = min(ones[v], 1.0) if state[v] < 0 else state[v]
 
@@ -281,9 +275,7 @@ def draw_rows(states, parent, slope, pair, table, counting, uniforms):  # type: 
     for row in range(states.shape[0]):
         state = states[row]
         top = (state < 0).sum() if counting else 0
-        scores = _count_scores(
-            parent, slope, pair, state, table, counting, room, tilts[: top + 1]
-        )
+        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
         total = log_sum(scores)
         counts[n] = 0
         if total > -np.inf:

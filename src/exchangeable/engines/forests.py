@@ -1,6 +1,6 @@
 """Scores that are linear terms, pairs along forests and look-ups, and EM's pass over them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ from exchangeable.partitions import Partition
 SCORE_CHUNK = 1 << 10
 ACTIVE = 1e-6
 """Rows of less posterior than this do not count when pairs are summed to choose a tree."""
+SCORE: Callable[..., None] = forest_em_kernels.score_forest
+EXPECT: Callable[..., float] = forest_em_kernels.expect_forest
 NO_PARENTS = np.empty((0, 0), dtype=np.int32)
 NO_NUMBERS = np.empty((0, 0))
 
@@ -96,7 +98,7 @@ def score(rows: Rows, scores: Scores, n_jobs: int | None = None) -> FloatArray:
     out = np.empty((rows.n_rows, scores.base.size))
 
     def one(span: tuple[int, int]) -> None:
-        forest_em_kernels.score_forest(*rows.arrays, *span, scores.base, *scores.arrays, out)
+        SCORE(*rows.arrays, *span, scores.base, *scores.arrays, out)
 
     run(one, row_ranges(rows.n_rows, SCORE_CHUNK), n_jobs)
     return out
@@ -120,7 +122,7 @@ def expect(
 
     def one(span: tuple[int, int]) -> tuple[float, list[FloatArray]]:
         sums = [np.zeros(shape) for shape in shapes]
-        log_likelihood = forest_em_kernels.expect_forest(
+        log_likelihood = EXPECT(
             *rows.arrays,
             *span,
             examples.weights,

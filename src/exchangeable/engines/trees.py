@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import forest_kernels, tree_kernels
+from exchangeable.engines import tree_kernels
 from exchangeable.engines.threads import run
 
 
@@ -31,9 +31,7 @@ class Forest:
     pair: FloatArray
 
     @classmethod
-    def of(
-        cls, slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, y: int
-    ) -> Self:
+    def of(cls, slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, y: int) -> Self:
         """Return the forest of class y; `parent` and `pair` are empty where there are no edges."""
         n = slope.shape[0]
         if not parent.size:

@@ -155,8 +155,9 @@ def draw_members(weights, counts, uniforms, out):  # type: ignore[no-untyped-def
         for j in range(last - 1, first - 1, -1):
             for row in range(counts.size):
                 left = counts[row]
-                on = left > 0 and uniforms[row, j] * (ratios[j - first, left] + weights[j]) < (
-                    weights[j]
+                on = (
+                    left > 0
+                    and uniforms[row, j] * (ratios[j - first, left] + weights[j]) < (weights[j])
                 )
                 out[row, j] = on
                 counts[row] -= on

@@ -112,20 +112,11 @@ class Beyond:
                 except OSError:
                     self.tell(f"{name} is not in the data folder")
                     continue
-                parts = [_examples(rows) for rows in (data.train, data.valid, data.test)]
                 for model in wanted:
-                    self._cell(name, model, seed, *parts, data)
+                    self._cell(name, model, seed, data)
 
-    def _cell(
-        self,
-        name: str,
-        model: str,
-        seed: int,
-        train: Examples,
-        valid: Examples,
-        test: Examples,
-        data: Any,
-    ) -> None:
+    def _cell(self, name: str, model: str, seed: int, data: Any) -> None:
+        train, valid, test = (_examples(rows) for rows in (data.train, data.valid, data.test))
         self.tell(f"{name}, {model}, seed {seed}")
         began = time.monotonic()
         if model == PAPERS:

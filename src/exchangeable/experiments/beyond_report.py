@@ -13,12 +13,13 @@ from exchangeable.experiments.store import Row, Store
 
 COLUMNS = ("naive Bayes", PAPERS, "tree", "weighted urn", "weighted tree", AVERAGE)
 PUBLISHED = ("learnspn", "idspn", "mt", "ratspn", "einet", "hyperspn", "xcnet40", "hclt")
+MINUS = "\N{MINUS SIGN}"
 HEAD = """# Density: weighted urns and trees on the benchmark
 
 This page is written by `exchangeable reproduce --table beyond`; the cells are in
-`results/beyond.csv`. Every setting (number of components, strength of the pooled prior, shrinkage of
-edges, iteration to stop at, family of the average) was chosen on the validation rows; the test rows
-were scored once by each fit.
+`results/beyond.csv`. Every setting (number of components, strength of the pooled prior, shrinkage
+of edges, iteration to stop at, family of the average) was chosen on the validation rows; the test
+rows were scored once by each fit.
 
 """
 
@@ -49,7 +50,7 @@ def _cell(values: list[float]) -> str:
     told = f"{np.mean(values):.{digits}f}"
     if len(values) > 1:
         told += f" ± {np.std(values, ddof=1):.{digits}f} ({len(values)})"
-    return told.replace("-", "−")
+    return told.replace("-", MINUS)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
@@ -61,27 +62,29 @@ def _results(store: Store, sets: list[str]) -> str:
     known = published()
     rows = []
     for name in sets:
-        best = known[name]["best"].replace("-", "−") if name in known else ""
+        best = known[name]["best"].replace("-", MINUS) if name in known else ""
         by = known[name]["best_model"] if name in known else ""
         cells = [_cell(_tests(store, name, model)) for model in COLUMNS]
         rows.append([name, *cells, f"{best} ({by})"])
     told = (
         "## Test log-likelihood\n\nMean over seeds ± their standard deviation, with the number of "
-        "seeds in brackets; a single number is one seed. The average is one mixture made of several "
-        "fits of the family that does best on the validation rows.\n\n"
+        "seeds in brackets; a single number is one seed. The average is one mixture made of "
+        "several fits of the family that does best on the validation rows.\n\n"
     )
     return told + _table(["data", *COLUMNS, "best published"], rows)
 
 
 def _verdict(store: Store, sets: list[str]) -> str:
     known = published()
-    ahead, level, behind = [], [], []
+    ahead: list[str] = []
+    level: list[str] = []
+    behind: list[str] = []
     for name in sets:
         tests = _tests(store, name, AVERAGE)
         if not tests or name not in known:
             continue
         gap = tests[0] - float(known[name]["best"])
-        told = f"{name} ({gap:+.3f})".replace("-", "−")
+        told = f"{name} ({gap:+.3f})".replace("-", MINUS)
         # Published figures have two decimals: closer than half of the last one is level.
         (ahead if gap > 0.005 else behind if gap < -0.005 else level).append(told)
     lines = ["## The average beside the best published figure\n"]
@@ -110,7 +113,7 @@ def _describe(row: Row) -> str:
     if float(row["shrinkage"]) > 0:
         told += f", {float(row['shrinkage']):g}"
     if row["model"] == AVERAGE:
-        told = f"{row['n_averaged']} × {row['family']}: {told}"
+        told = f"{row['n_averaged']} fits of {row['family']}: {told}"
     return told
 
 
@@ -145,7 +148,7 @@ def _size(number: int) -> str:
 def _literature(sets: list[str]) -> str:
     known: dict[str, Any] = published()
     rows = [
-        [name, *(known[name][model].replace("-", "−") for model in PUBLISHED)]
+        [name, *(known[name][model].replace("-", MINUS) for model in PUBLISHED)]
         for name in sets
         if name in known
     ]

@@ -135,9 +135,7 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, X_valid: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, X_valid: Any = None) -> Self:
         """Search, fit the best settings from several starts, and average.
 
         Parameters

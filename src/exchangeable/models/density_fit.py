@@ -4,7 +4,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -68,7 +68,7 @@ class DensityOptions:
     pooling: float = POOLING
     alpha: float = 0.1
     shrinkage: float = 0.0
-    rule: StopRule = StopRule()
+    rule: StopRule = field(default_factory=StopRule)
     init: str = "rows"
 
 
@@ -162,9 +162,7 @@ class DensityRuns:
         return structure.propose(self.examples, found, 1)[-1]
 
 
-def given_sums(
-    examples: Examples, posterior: FloatArray, n_jobs: int | None = None
-) -> Sums:
+def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:
     """Return the sums of given posteriors."""
     n, k = examples.rows.n_variables, posterior.shape[1]
     scores = Scores(np.zeros(k), np.zeros((n, k)))
@@ -191,9 +189,7 @@ def check_tree_size(n_variables: int) -> None:
         )
 
 
-def run_restarts(
-    runs: DensityRuns, max_iter: int, n_jobs: int | None = None
-) -> list[Run]:
+def run_restarts(runs: DensityRuns, max_iter: int, n_jobs: int | None = None) -> list[Run]:
     """Run EM from every start, side by side, and return where the runs end.
 
     An interrupt from the keyboard ends all runs after their iteration, with a warning.

@@ -120,9 +120,7 @@ class UrnFamily:
         model = UrnModel.make(self.partitions, odds, flat, n_jobs)
         # The sums of naive Bayes lack the counts in blocks, which a pass under any parameters
         # adds up; posteriors are what matters, so they are held.
-        held = forests.expect(
-            examples, model.scores, sums.totals, n_jobs, given=sums.posterior
-        )
+        held = forests.expect(examples, model.scores, sums.totals, n_jobs, given=sums.posterior)
         return self.following(examples, model, held, 0, n_jobs)
 
     def following(

@@ -23,8 +23,8 @@ from exchangeable.arrays import (
     normalize_log,
 )
 from exchangeable.engines.examples import Examples, merge_equal_rows
-from exchangeable.models.em import EMSettings, EMState
 from exchangeable.models.blocks import BlockModel
+from exchangeable.models.em import EMSettings, EMState
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.mixture_fit import NO_MASS, FittedMixture, fit_mixture
 from exchangeable.models.mixture_runs import MixtureRuns
@@ -341,7 +341,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         model, k = self._fitted(), self.weights_.size
         if isinstance(model, BlockModel):
             return int(k * self.n_features_in_ + k - 1)
-        return model.n_parameters + k - 1
+        return int(model.n_parameters + k - 1)
 
     @property
     def _log_prior(self) -> FloatArray:

@@ -103,9 +103,7 @@ def refuse(estimator: Any, defaults: dict[str, Any], why: str) -> None:
             raise ValueError(f"{name}={value!r} {why}")
 
 
-def held_out(
-    validation_fraction: Any, n_rows: int, rng: np.random.Generator
-) -> Sequence[Any]:
+def held_out(validation_fraction: Any, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
     """Return the numbers of the rows to fit and of those to hold out, drawn at random."""
     share = check_number(validation_fraction, "validation_fraction")
     if not 0 < share < 1:

@@ -48,8 +48,7 @@ class FitProgress:
         """Show where a run of structural EM stands."""
         blocks = sum(p.n_blocks for p in state.model.partitions) / len(state.model.partitions)
         told = (
-            f"iteration {state.n_iter}, log-likelihood {state.history[-1]:.4f}, "
-            f"{blocks:.1f} blocks"
+            f"iteration {state.n_iter}, log-likelihood {state.history[-1]:.4f}, {blocks:.1f} blocks"
         )
         self.show(run, state.n_iter, state.converged, told)
 

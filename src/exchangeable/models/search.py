@@ -125,7 +125,7 @@ class Search:
     examples: Examples
     valid: Examples
     alpha: float = 0.1
-    rule: StopRule = StopRule()
+    rule: StopRule = field(default_factory=StopRule)
     seed: int = 0
     max_components: int = 500
     deadline: float = np.inf
@@ -235,7 +235,10 @@ class Search:
         if family_uses_shrinkage(settings.family) and not 0.1 <= values["shrinkage"] <= 1e5:
             return None
         return Settings(
-            settings.family, k, float(f"{values['pooling']:.3g}"), float(f"{values['shrinkage']:.3g}")
+            settings.family,
+            k,
+            float(f"{values['pooling']:.3g}"),
+            float(f"{values['shrinkage']:.3g}"),
         )
 
 

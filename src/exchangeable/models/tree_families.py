@@ -133,9 +133,7 @@ class TreeFamily:
         )
 
 
-def pooled_pairs(
-    pool: Pool, pairs: FloatArray, sums: Sums, parent: ParentArray
-) -> FloatArray:
+def pooled_pairs(pool: Pool, pairs: FloatArray, sums: Sums, parent: ParentArray) -> FloatArray:
     """Return the weight of the rows with a variable and its parent on, the prior included."""
     n = parent.shape[0]
     wide = np.concatenate([pairs, np.zeros((n, 1))], axis=1)
@@ -189,9 +187,7 @@ class WeightedTreeFamily:
         ones, totals = pooled_means(pool, sums)
         mass = sums.counts + pool.strength * np.stack(self.urns.shares, axis=1)
         found = trees.expected_pairs(model.slope, parent, model.pair, mass, n_jobs)
-        alone = trees.expected_pairs(
-            model.slope, parent, np.zeros(model.pair.shape), mass, n_jobs
-        )
+        alone = trees.expected_pairs(model.slope, parent, np.zeros(model.pair.shape), mass, n_jobs)
         share = totals / (totals + self.shrinkage)
         wanted = share * pooled_pairs(pool, self.pairs, sums, parent)
         wanted += (1 - share) * _scaled(alone, ones, parent)
@@ -201,9 +197,7 @@ class WeightedTreeFamily:
         ]
         slope = model.slope + np.stack([move[0] for move in moves], axis=1)
         pair = model.pair + np.stack([move[1] for move in moves], axis=1)
-        return TreeModel.make(
-            model.base, slope, parent, pair, self.urns.log_counts(sums), n_jobs
-        )
+        return TreeModel.make(model.base, slope, parent, pair, self.urns.log_counts(sums), n_jobs)
 
     def _learn(self, examples: Examples, sums: Sums, n_jobs: int | None) -> ParentArray:
         pool, weights = self.urns.pool, np.exp(self.urn_model.log_weights)
@@ -240,7 +234,7 @@ def _scaled(
     above = np.take_along_axis(ratio, parent.astype(np.int64), axis=0)
     wide = np.concatenate([ones, np.full((1, ones.shape[1]), np.inf)])
     most = np.minimum(ones, np.take_along_axis(wide, parent.astype(np.int64), axis=0))
-    return np.minimum(alone[1] * ratio[:-1] * above, most)
+    return np.asarray(np.minimum(alone[1] * ratio[:-1] * above, most))
 
 
 def _move(

@@ -68,19 +68,19 @@ class TreeModel:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return self.slope.shape[1]
+        return int(self.slope.shape[1])
 
     @property
     def n_variables(self) -> int:
         """Number of variables."""
-        return self.slope.shape[0]
+        return int(self.slope.shape[0])
 
     @property
     def n_parameters(self) -> int:
         """Number of free parameters: one a variable and one an edge, and q."""
         n, k = self.slope.shape
         edges = int((self.parent < n).sum())
-        return n * k + edges + ((n - 1) * k if self.log_q.size else 0)
+        return int(n * k + edges + ((n - 1) * k if self.log_q.size else 0))
 
     @property
     def partitions(self) -> list[Partition]:
@@ -110,18 +110,21 @@ class TreeModel:
     @classmethod
     def stack(cls, models: Sequence["TreeModel"]) -> "TreeModel":
         """Return the model of all classes of several models."""
-        return cls.make(
-            *(
-                np.concatenate([getattr(model, name) for model in models], axis=-1)
-                for name in ("base", "slope", "parent", "pair", "log_q")
-            )
-        )
+        names = ("base", "slope", "parent", "pair", "log_q")
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(model, name) for model in models], axis=-1)
+            for name in names
+        }
+        return cls.make(**arrays)
 
     def only(self, classes: IntArray) -> "TreeModel":
         """Return the model of some of the classes."""
-        columns = (self.slope, self.parent, self.pair, self.log_q)
-        kept = [np.ascontiguousarray(a[:, classes]) if a.size else a for a in columns]
-        return TreeModel.make(self.base[classes], *kept)
+        arrays: dict[str, Any] = {
+            name: np.ascontiguousarray(getattr(self, name)[:, classes])
+            for name in ("slope", "parent", "pair", "log_q")
+            if getattr(self, name).size
+        }
+        return TreeModel.make(self.base[classes], **arrays)
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""

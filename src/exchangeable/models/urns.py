@@ -64,12 +64,12 @@ class UrnModel:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return self.log_weights.shape[1]
+        return int(self.log_weights.shape[1])
 
     @property
     def n_variables(self) -> int:
         """Number of variables."""
-        return self.log_weights.shape[0]
+        return int(self.log_weights.shape[0])
 
     @property
     def n_parameters(self) -> int:
@@ -161,9 +161,7 @@ class UrnModel:
                 known, block, weights, table, rng.random(rows.size), counts
             )
             on = np.empty((rows.size, holes.size), dtype=np.int8)
-            urn_query_kernels.draw_members(
-                np.exp(weights[holes]), counts, rng.random(on.shape), on
-            )
+            urn_query_kernels.draw_members(np.exp(weights[holes]), counts, rng.random(on.shape), on)
             states[np.ix_(rows, holes)] = on
 
     def _urns(self, y: int) -> list[tuple[IntArray, FloatArray]]:
