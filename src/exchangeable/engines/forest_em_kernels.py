@@ -207,12 +207,12 @@ def expect_forest(  # type: ignore[no-untyped-def]
 
 @_compile
 def add_pairs(bits, indptr, indices, members, mass, total):  # type: ignore[no-untyped-def]
-    """Add the mass of the rows in `members` to total[i, j] for all their ones i < j."""
+    """Add the mass of the rows in `members` to total[i, j] for all their ones i ≤ j."""
     buffer = np.empty(total.shape[0], dtype=np.int32)
     for at in range(members.size):
         ones = np.sort(ones_of(bits, indptr, indices, members[at], buffer))
         w = mass[at]
         for a in range(ones.size):
             line = total[ones[a]]
-            for b in range(a + 1, ones.size):
+            for b in range(a, ones.size):
                 line[ones[b]] += w

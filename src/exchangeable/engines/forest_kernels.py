@@ -359,3 +359,28 @@ def complete_rows(states, parent, slope, pair, table, counting, out):  # type: i
             counts[p] -= chosen
             if state[v] < 0:
                 state[v] = 1 if on[v, chosen] + link > off[v, chosen] else 0
+
+
+@_compile
+def sums_rows(states, parent, slope, pair, table, counting, mass, sums):  # type: ignore[no-untyped-def]
+    """Add each row's mass to what it has, the unknown by their chances.
+
+    ``sums[0]`` gets that of each node on, ``sums[1]`` that of it and its parent on, ``sums[2]``
+    that of each number of ones.
+    """
+    n = parent.size
+    room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
+    ones, pairs = np.empty(n), np.empty(n)
+    for row in range(states.shape[0]):
+        if mass[row] <= 0.0:
+            continue
+        state = states[row]
+        n_ones = (state == 1).sum()
+        top = (state < 0).sum() if counting else 0
+        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
+        shares = np.exp(scores - log_sum(scores))
+        expected(parent, slope, pair, state, shares, tilts[: top + 1], counting, room, ones, pairs)
+        sums[0, :n] += mass[row] * ones
+        sums[1, :n] += mass[row] * pairs
+        if counting:
+            sums[2, n_ones : n_ones + top + 1] += mass[row] * shares

@@ -153,31 +153,15 @@ def expect(
     )
 
 
-def log_likelihood(
-    examples: Examples, scores: Scores, log_prior: FloatArray, n_jobs: int | None = None
-) -> float:
-    """Return the log-likelihood of all examples, each by its weight."""
-    joint = score(examples.rows, scores, n_jobs) + log_prior
-    highest = joint.max(axis=1)
-    with np.errstate(invalid="ignore"):
-        log_sums = highest + np.log(np.exp(joint - highest[:, None]).sum(axis=1))
-    return float(examples.weights @ np.where(highest > -np.inf, log_sums, -np.inf))
+def pair_sums(rows: Rows, members: IntArray, mass: FloatArray) -> FloatArray:
+    """Return the mass of the rows with both of two variables on, for all pairs.
 
-
-def pair_sums(
-    examples: Examples, posterior: FloatArray, y: int, out: FloatArray | None = None
-) -> FloatArray:
-    """Return the posterior weight of the rows with both of two variables on, for all pairs.
-
-    The result is symmetric with a diagonal of zeros.
+    The result is symmetric; its diagonal is the mass of the rows with a variable on.
     """
-    n = examples.rows.n_variables
-    total = np.zeros((n, n)) if out is None else out
-    members = np.flatnonzero(posterior[:, y] > ACTIVE)
-    mass = examples.weights[members] * posterior[members, y]
-    forest_em_kernels.add_pairs(*examples.rows.arrays, members, mass, total)
+    total = np.zeros((rows.n_variables, rows.n_variables))
+    forest_em_kernels.add_pairs(*rows.arrays, members, mass, total)
     upper = np.triu(total, 1)
-    return upper + upper.T
+    return total + upper.T
 
 
 def expected_ones(
@@ -224,8 +208,13 @@ def _urns(partition: Partition) -> tuple[IntArray, IntArray, IntArray]:
     return order, partition.sizes, partition.starts
 
 
-def spread(histogram: FloatArray, width: float, narrow: float) -> FloatArray:
-    """Return a histogram of counts smoothed by Gaussian kernels of bandwidth width·(count + 1)."""
-    out = np.zeros(histogram.size)
-    urn_kernels.smooth_counts(histogram, width, narrow, out)
+def smoothed(histogram: FloatArray, prior: FloatArray, widths: FloatArray) -> FloatArray:
+    """Return a histogram of counts plus a prior, smoothed by the best of some widths.
+
+    Kernels have bandwidth width·(count + 1), so that widths are those on a logarithmic scale, on
+    which the counts of texts, baskets and ratings alike are spread evenly. The best width is that
+    which predicts rows left out best.
+    """
+    out = np.empty(histogram.size)
+    urn_kernels.best_smoothing(np.ascontiguousarray(histogram), prior, widths, out)
     return out

@@ -13,6 +13,10 @@ _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"
 
 STORED = 1 << 15
 """Ratios of all stages are kept up to so many numbers; beyond, some stages are computed twice."""
+NARROW = 0.3
+"""A kernel narrower than this is not worth having."""
+TRACE = 1e-5
+"""Mass of a count below this share of the whole is not worth smoothing."""
 NEGLIGIBLE = 1e-25
 """Mass of a count below this share of the whole is not followed."""
 
@@ -95,22 +99,53 @@ def expected_ones(weights, histogram, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def smooth_counts(histogram, width, narrow, out):  # type: ignore[no-untyped-def]
-    """Add to `out` the histogram with each count's mass spread by a Gaussian kernel.
+def smooth_counts(histogram, width, out, own):  # type: ignore[no-untyped-def]
+    """Write the histogram with each count's mass spread by a Gaussian kernel.
 
-    Its bandwidth is width·(count + 1); where that is less than `narrow` the mass stays.
+    The bandwidth is width·(count + 1); where it is small, or the mass is, the mass stays.
+    ``own[count]`` gets the share of a count's mass that stays there.
     """
+    out[:] = 0.0
+    own[:] = 1.0
+    little = TRACE * histogram.sum()
     for count in range(histogram.size):
         if histogram[count] <= 0.0:
             continue
         bandwidth = width * (count + 1)
-        if bandwidth < narrow:
+        if bandwidth < NARROW or histogram[count] < little:
             out[count] += histogram[count]
             continue
-        reach = int(np.ceil(4 * bandwidth))
+        reach = int(np.ceil(3 * bandwidth))
         first, last = max(count - reach, 0), min(count + reach, histogram.size - 1)
         kernel = np.exp(-0.5 * ((np.arange(first, last + 1) - count) / bandwidth) ** 2)
         out[first : last + 1] += (histogram[count] / kernel.sum()) * kernel
+        own[count] = 1.0 / kernel.sum()
+
+
+@_compile
+def best_smoothing(histogram, prior, widths, out):  # type: ignore[no-untyped-def]
+    """Write the smoothed histogram plus the prior, by the width that predicts left-out rows best.
+
+    A row is left out by taking one unit of mass, or all there is if that is less, from its count.
+    """
+    weight, known = histogram.sum(), prior.sum()
+    tried, own = np.empty(histogram.size), np.empty(histogram.size)
+    best = -np.inf
+    out[:] = histogram + prior
+    if weight <= 0.0:
+        return
+    for width in widths:
+        smooth_counts(histogram, width, tried, own)
+        worth = 0.0
+        for count in range(histogram.size):
+            h = histogram[count]
+            if h > 0.0:
+                unit = min(h, 1.0)
+                left = max(tried[count] - unit * own[count], 0.0) + prior[count]
+                worth += h * np.log(max(left, 1e-300) / (weight - unit + known))
+        if worth > best:
+            best = worth
+            out[:] = tried + prior
 
 
 @_compile

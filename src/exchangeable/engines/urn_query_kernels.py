@@ -161,3 +161,27 @@ def draw_members(weights, counts, uniforms, out):  # type: ignore[no-untyped-def
                 )
                 out[row, j] = on
                 counts[row] -= on
+
+
+@_exact
+def sums_urn(states, members, log_weights, table, mass, ones, histogram):  # type: ignore[no-untyped-def]
+    """Add each row's mass to the variables and the counts it has, the unknown by their chances."""
+    holes = np.empty(members.size, dtype=np.int64)
+    weights = np.empty(members.size)
+    expected = np.empty(members.size)
+    for row in range(states.shape[0]):
+        if mass[row] <= 0.0:
+            continue
+        n_holes, n_ones, _ = _split(states[row], members, log_weights, holes, weights)
+        for at in range(members.size):
+            if states[row, members[at]] == 1:
+                ones[members[at]] += mass[row]
+        if n_holes == 0:
+            histogram[n_ones] += mass[row]
+            continue
+        scores = _count_scores(weights[:n_holes], n_ones, table)
+        shares = np.exp(scores - log_sum(scores))
+        expected_ones(weights[:n_holes], shares, expected[:n_holes])
+        for at in range(n_holes):
+            ones[holes[at]] += mass[row] * expected[at]
+        histogram[n_ones : n_ones + n_holes + 1] += mass[row] * shares

@@ -13,7 +13,6 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.datasets import fetch_density
-from exchangeable.engines import forests
 from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
@@ -23,6 +22,7 @@ from exchangeable.models.density_em import StopRule
 from exchangeable.models.density_fit import average
 from exchangeable.models.families import DensityModel
 from exchangeable.models.mixture import ExchangeableMixture
+from exchangeable.models.posteriors import log_likelihood
 from exchangeable.models.search import Search, Settings
 
 SETS = (
@@ -58,7 +58,7 @@ PAPERS = "paper's MEVM"
 AVERAGE = "average"
 MODELS = (*FAMILIES, AVERAGE, PAPERS)
 KEY = ("dataset", "model", "seed")
-FINE = StopRule(tol=2e-4, patience=5)
+FINE = StopRule(tol=5e-4, patience=4)
 COARSE = StopRule(tol=1e-3, patience=3)
 
 
@@ -82,7 +82,7 @@ class Beyond:
 
     store: Store
     search_seconds: float = 240.0
-    n_averaged: int = 20
+    n_averaged: int = 10
     tell: Callable[[str], None] = lambda text: None
     n_jobs: int | None = None
 
@@ -195,8 +195,7 @@ def _examples(rows: Any) -> Examples:
 def _mean(
     examples: Examples, model: DensityModel, log_prior: FloatArray, n_jobs: int | None
 ) -> float:
-    found = forests.log_likelihood(examples, model.scores, log_prior, n_jobs)
-    return found / examples.total
+    return log_likelihood(model, examples, log_prior, n_jobs) / examples.total
 
 
 def _told(settings: Settings) -> Row:

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -31,6 +32,16 @@ from exchangeable.models.options import check_choices, density_options, is_paper
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.structure.learner import Structure
+
+
+def _adds_up(classifier: Any) -> bool:
+    """Whether batches add up: the weights of urns and trees need all rows at once."""
+    if not is_papers(classifier):
+        raise AttributeError(
+            "partial_fit is for the paper's model; urn='weighted', dependence='tree' and pooling "
+            "need all rows at once: use fit"
+        )
+    return True
 
 
 class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
@@ -221,6 +232,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         self._forget_em()
         return self
 
+    @available_if(_adds_up)
     def partial_fit(
         self,
         X: Any,
@@ -246,11 +258,6 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
             How much each row counts, 1 by default.
         """
         self._check_options()
-        if not is_papers(self):
-            raise ValueError(
-                "partial_fit is for the paper's model; urn='weighted', dependence='tree' and "
-                "pooling need all rows at once: use fit"
-            )
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")

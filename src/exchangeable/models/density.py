@@ -19,15 +19,14 @@ from exchangeable.arrays import (
     check_alpha,
     check_count,
     check_number,
-    check_sample_weight,
 )
 from exchangeable.engines.examples import Examples, merge_equal_rows
-from exchangeable.engines.observed import Observed
 from exchangeable.engines.threads import n_threads, run
 from exchangeable.models.density_em import Run, StopRule
-from exchangeable.models.density_fit import MOST_TREE_VARIABLES, average, check_complete
+from exchangeable.models.density_fit import MOST_TREE_VARIABLES, average
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.options import held_out
+from exchangeable.models.posteriors import log_likelihood
 from exchangeable.models.search import FAMILIES, Search, Settings, Trial
 
 SEARCHED = ("urns", "weighted tree", "tree")
@@ -135,34 +134,28 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, X_valid: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, X_valid: Any = None) -> Self:
         """Search, fit the best settings from several starts, and average.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Complete examples; an entry greater than `binarize` is on.
+            Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
         y : ignored
             Present for scikit-learn's sake.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, 1 by default.
         X_valid : {array-like, sparse matrix}, optional
             Rows to compare by; by default some of X are held out for that.
         """
         began = time.monotonic()
         observed = self._observed(X, reset=True)
-        weights = check_sample_weight(sample_weight, observed.n_rows)
         rng = as_generator(self.random_state)
         if X_valid is None:
             kept, out = self._split(observed.n_rows, rng)
-            held = merge_equal_rows(observed.take(out), weights[out])[0]
-            observed, weights = observed.take(kept), weights[kept]
+            observed, valid = observed.take(kept), observed.take(out)
         else:
             valid = self._observed(X_valid)
-            held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
-        counting = np.flatnonzero(weights > 0)
-        examples = merge_equal_rows(observed.take(counting), weights[counting])[0]
-        check_complete(examples, held)
+        held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
+        examples = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
         search = self._search(examples, held, rng, began)
         with threadpool_limits(1, "blas"), SearchProgress() as progress:
             search.report = progress.show
@@ -256,10 +249,8 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         self.best_params_ = {name: row[name] for name in names}
         self.best_score_, self.n_fits_ = chosen.valid, len(runs)
         self.n_parameters_ = self._model.n_parameters + self.weights_.size - 1
-        joint = self._model.score(Observed(search.valid.rows), self.n_jobs) + self._log_prior
-        highest = joint.max(axis=1)
-        found = highest + np.log(np.exp(joint - highest[:, None]).sum(axis=1))
-        self.valid_score_ = float(search.valid.weights @ found / search.valid.total)
+        found = log_likelihood(self._model, search.valid, self._log_prior, self.n_jobs)
+        self.valid_score_ = found / search.valid.total
 
 
 class SearchProgress:

@@ -19,6 +19,7 @@ from exchangeable.engines.forests import Sums
 from exchangeable.engines.observed import flags
 from exchangeable.engines.rows import take_rows
 from exchangeable.models.families import DensityModel, Family, IndependentFamily
+from exchangeable.models.posteriors import expect, log_likelihood
 
 OWN_SHARE = 0.25
 """How far a component's first means lean towards its row."""
@@ -110,9 +111,10 @@ def fit_run(
     n_jobs: int | None = None,
     report: Callable[[Run], None] = lambda run: None,
     stop: Event | None = None,
+    begun: Examples | None = None,
 ) -> Run:
-    """Run EM of a family from the posteriors in `sums`."""
-    first = family.first(examples, sums, n_jobs)
+    """Run EM of a family from the posteriors in `sums`, those of `begun` where rows have holes."""
+    first = family.first(begun or examples, sums, n_jobs)
     return go_on(
         examples, valid, family, first, log_shares(sums.totals), rule, n_jobs, report, stop
     )
@@ -133,10 +135,10 @@ def go_on(
     run = Run(model, log_prior)
     kept, since = -np.inf, 0
     while True:
-        sums = forests.expect(examples, model.scores, log_prior, n_jobs)
+        sums = expect(model, examples, log_prior, n_jobs)
         run.history.append(sums.log_likelihood / examples.total)
         if valid is not None:
-            held_out = forests.log_likelihood(valid, model.scores, log_prior, n_jobs)
+            held_out = log_likelihood(model, valid, log_prior, n_jobs)
             run.valid_history.append(held_out / valid.total)
         worth = run.history[-1] if valid is None else run.valid_history[-1]
         since = 0 if worth >= kept + rule.tol else since + 1

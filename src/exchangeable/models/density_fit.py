@@ -19,6 +19,7 @@ from exchangeable.engines.threads import n_threads
 from exchangeable.models.density_em import Run, StopRule, fit_run, naive_start
 from exchangeable.models.families import DensityModel, Family, IndependentFamily, UrnFamily
 from exchangeable.models.pooled import Pool
+from exchangeable.models.posteriors import expect, fill_by_frequency
 from exchangeable.models.restarts import FitProgress
 from exchangeable.models.tree_families import TreeFamily, WeightedTreeFamily
 from exchangeable.models.urns import UrnModel
@@ -74,9 +75,13 @@ class DensityOptions:
 
 @dataclass(frozen=True)
 class DensityRuns:
-    """What runs from different starts have in common."""
+    """What runs from different starts have in common.
+
+    Runs start on `filled`, the examples with their holes, if there are any, filled by frequency.
+    """
 
     examples: Examples
+    filled: Examples
     valid: Examples | None
     options: DensityOptions
     generators: Sequence[np.random.Generator]
@@ -92,13 +97,13 @@ class DensityRuns:
         generators: Sequence[np.random.Generator],
     ) -> "DensityRuns":
         """Prepare runs, one for each generator."""
-        check_complete(examples, valid)
-        pool = Pool.of(examples, options.pooling, options.alpha)
+        filled = fill_by_frequency(examples)
+        pool = Pool.of(filled, options.pooling, options.alpha)
         pairs = np.empty((0, 0))
         if "tree" in options.kind:
             check_tree_size(examples.rows.n_variables)
             pairs = pool.pairs()
-        return cls(examples, valid, options, generators, pool, pairs)
+        return cls(examples, filled, valid, options, generators, pool, pairs)
 
     def run(
         self,
@@ -108,32 +113,40 @@ class DensityRuns:
         threads: int | None = None,
     ) -> Run:
         """Run EM from one start."""
-        sums = self._start(number, threads)
 
-        def em(family: Family, sums: Sums) -> Run:
+        def em(family: Family, sums: Sums, begun: Examples) -> Run:
             return fit_run(
-                self.examples, self.valid, family, sums, self.options.rule, threads, report, stop
+                self.examples,
+                self.valid,
+                family,
+                sums,
+                self.options.rule,
+                threads,
+                report,
+                stop,
+                begun,
             )
 
-        kind = self.options.kind
+        kind, sums = self.options.kind, self._start(number, threads)
         if kind == "independent":
-            return em(IndependentFamily(self.pool), sums)
+            return em(IndependentFamily(self.pool), sums, self.filled)
         if kind == "tree":
-            return em(self._trees(), sums)
-        urns = UrnFamily.of(self.pool, self._partitions(sums), self.options.weighted)
-        fitted = em(urns, sums)
+            return em(self.trees(), sums, self.filled)
+        urns = UrnFamily.of(self.pool, self.partitions(sums), self.options.weighted)
+        fitted = em(urns, sums, self.filled)
         if kind == "urns" or not isinstance(fitted.model, UrnModel):
             return fitted
         family = self.weighted_trees(urns, fitted.model)
-        sums = forests.expect(self.examples, fitted.model.scores, fitted.log_prior, threads)
-        return em(family, sums)
+        sums = expect(fitted.model, self.examples, fitted.log_prior, threads)
+        return em(family, sums, self.examples)
 
     def weighted_trees(self, urns: UrnFamily, fitted: UrnModel) -> WeightedTreeFamily:
         """Return the family of weighted trees over fitted urns."""
         penalty = PENALTY["weighted tree"]
         return WeightedTreeFamily(urns, self.pairs, self.options.shrinkage, penalty, fitted)
 
-    def _trees(self) -> TreeFamily:
+    def trees(self) -> TreeFamily:
+        """Return the family of plain trees."""
         return TreeFamily(self.pool, self.pairs, self.options.shrinkage, PENALTY["tree"])
 
     def _start(self, number: int, threads: int | None) -> Sums:
@@ -144,11 +157,11 @@ class DensityRuns:
             share = self.examples.weights / self.examples.total
             few = k <= np.count_nonzero(share)
             chosen = rng.choice(share.size, size=k, replace=not few, p=share)
-            return naive_start(self.examples, naive, chosen, threads)
+            return naive_start(self.filled, naive, chosen, threads)
         posterior = rng.dirichlet(np.ones(k), size=self.examples.rows.n_rows)
-        return given_sums(self.examples, posterior, threads)
+        return given_sums(self.filled, posterior, threads)
 
-    def _partitions(self, sums: Sums) -> list[Partition]:
+    def partitions(self, sums: Sums) -> list[Partition]:
         """Return the blocks, given or learned from the first posteriors."""
         structure, k = self.options.structure, self.options.n_components
         if isinstance(structure, list):
@@ -157,9 +170,9 @@ class DensityRuns:
             n = self.examples.rows.n_variables
             labels = np.arange(n) if structure.name == "independent" else np.zeros(n, dtype=int)
             return [Partition.from_labels(labels)] * k
-        moments = sum_moments(self.examples, sums.posterior)
+        moments = sum_moments(self.filled, sums.posterior)
         found = Expectation(-np.inf, sums.posterior, [], moments, sums.totals)
-        return structure.propose(self.examples, found, 1)[-1]
+        return structure.propose(self.filled, found, 1)[-1]
 
 
 def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:
@@ -167,17 +180,6 @@ def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = N
     n, k = examples.rows.n_variables, posterior.shape[1]
     scores = Scores(np.zeros(k), np.zeros((n, k)))
     return forests.expect(examples, scores, np.zeros(k), n_jobs, given=posterior)
-
-
-def check_complete(examples: Examples, valid: Examples | None) -> None:
-    """Refuse rows with holes."""
-    for name, rows in (("X", examples), ("X_valid", valid)):
-        if rows is not None and rows.holes is not None:
-            raise ValueError(
-                f"{name} contains NaN; weighted urns, trees and the pooled prior are fitted to "
-                "complete rows only (queries may have holes): use urn='uniform', "
-                "dependence='independent' and pooling=None, or impute first"
-            )
 
 
 def check_tree_size(n_variables: int) -> None:
@@ -264,36 +266,48 @@ def fit_classes(
     n_jobs: int | None = None,
 ) -> tuple[DensityModel, int]:
     """Return the model whose classes fit given posteriors, and the number of steps that took."""
-    generator = np.random.default_rng(0)
-    runs = DensityRuns.of(examples, None, options, [generator])
-    sums = given_sums(examples, posterior, n_jobs)
+    runs = DensityRuns.of(examples, None, options, [np.random.default_rng(0)])
+    sums = given_sums(runs.filled, posterior, n_jobs)
+    families: list[Callable[[DensityModel | None], Family]] = []
     if options.kind == "independent":
-        return IndependentFamily(runs.pool).first(examples, sums, n_jobs), 1
-    if options.kind == "tree":
-        return runs._trees().first(examples, sums, n_jobs), 1
-    urns = UrnFamily.of(runs.pool, runs._partitions(sums), options.weighted)
-    model, steps = _settle(examples, posterior, urns, sums, options.rule, n_jobs)
-    if options.kind == "urns" or not isinstance(model, UrnModel):
-        return model, steps
-    family = runs.weighted_trees(urns, model)
-    held = forests.expect(examples, model.scores, np.zeros(sums.totals.size), n_jobs, posterior)
-    model, more = _settle(examples, posterior, family, held, options.rule, n_jobs)
-    return model, steps + more
+        families = [lambda _: IndependentFamily(runs.pool)]
+    elif options.kind == "tree":
+        families = [lambda _: runs.trees()]
+    else:
+        urns = UrnFamily.of(runs.pool, runs.partitions(sums), options.weighted)
+        families = [lambda _: urns]
+        if options.kind == "weighted tree":
+            families.append(lambda fitted: runs.weighted_trees(urns, fitted))  # type: ignore[arg-type]
+    model: DensityModel | None = None
+    steps, begun = 0, runs.filled
+    for family in families:
+        model, more = _settle(runs, begun, posterior, family(model), sums, n_jobs)
+        steps, begun = steps + more, examples
+        sums = expect(model, examples, sums.totals, n_jobs, posterior)
+    if model is None:
+        raise RuntimeError("no family was fitted")
+    return model, steps
 
 
 def _settle(
-    examples: Examples,
+    runs: DensityRuns,
+    begun: Examples,
     posterior: FloatArray,
     family: Family,
     sums: Sums,
-    rule: StopRule,
     n_jobs: int | None,
 ) -> tuple[DensityModel, int]:
     """Repeat a family's step with fixed posteriors until the parameters move no more."""
-    model = family.first(examples, sums, n_jobs)
-    held = forests.expect(examples, model.scores, sums.totals, n_jobs, given=posterior)
-    for step in range(1, rule.max_iter + 1):
-        after = family.following(examples, model, held, step, n_jobs)
+    model = family.first(begun, sums, n_jobs)
+    complete = runs.examples.holes is None
+    if complete and isinstance(family, IndependentFamily | TreeFamily):
+        return model, 1
+    step, rule, held = 0, runs.options.rule, None
+    while step < rule.max_iter:
+        step += 1
+        if held is None or not complete:
+            held = expect(model, runs.examples, sums.totals, n_jobs, given=posterior)
+        after = family.following(runs.examples, model, held, step, n_jobs)
         moved = np.abs(after.scores.slope - model.scores.slope).max()
         model = after
         if moved < rule.tol:

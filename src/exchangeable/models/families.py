@@ -15,7 +15,8 @@ from exchangeable.arrays import FloatArray
 from exchangeable.engines import forests
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Sums
-from exchangeable.models.pooled import Pool, spread
+from exchangeable.models.pooled import WIDTHS, Pool
+from exchangeable.models.posteriors import expect
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
@@ -120,7 +121,7 @@ class UrnFamily:
         model = UrnModel.make(self.partitions, odds, flat, n_jobs)
         # The sums of naive Bayes lack the counts in blocks, which a pass under any parameters
         # adds up; posteriors are what matters, so they are held.
-        held = forests.expect(examples, model.scores, sums.totals, n_jobs, given=sums.posterior)
+        held = expect(model, examples, sums.totals, n_jobs, given=sums.posterior)
         return self.following(examples, model, held, 0, n_jobs)
 
     def following(
@@ -155,16 +156,15 @@ class UrnFamily:
         return np.stack([self._log_q(y, h) for y, h in enumerate(sums.counts.T)], axis=1)
 
     def _log_q(self, y: int, histogram: FloatArray) -> FloatArray:
-        partition, strength = self.partitions[y], self.pool.strength
-        smoothed = np.concatenate(
-            [spread(part) for part in np.split(histogram, partition.starts[1:])]
-        )
-        mass = smoothed + strength * self.smooth_shares[y]
+        starts = self.partitions[y].starts[1:]
+        prior = self.pool.strength * self.smooth_shares[y]
+        parts = []
+        for seen, known in zip(np.split(histogram, starts), np.split(prior, starts), strict=True):
+            mass = forests.smoothed(seen, known, WIDTHS) if seen.size > 3 else seen + known
+            mass[known == 0] = 0.0
+            parts.append(mass / mass.sum())
         with np.errstate(divide="ignore"):
-            log_q: FloatArray = np.log(mass)
-        for part in np.split(log_q, partition.starts[1:]):
-            part -= np.log(np.exp(part).sum())
-        return log_q
+            return np.asarray(np.log(np.concatenate(parts)))
 
 
 def centred(log_weights: FloatArray) -> FloatArray:

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from exchangeable.arrays import FloatArray, as_generator, check_count
-from exchangeable.engines import forests
 from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.engines.observed import Observed
 from exchangeable.models.density_em import Run
 from exchangeable.models.density_fit import DensityRuns, average, run_restarts
 from exchangeable.models.families import DensityModel
 from exchangeable.models.options import density_options, held_out, refuse
+from exchangeable.models.posteriors import log_likelihood
 from exchangeable.structure.learner import Structure
 
 NO_MASS = 1e-10
@@ -89,5 +89,5 @@ def _kept(
         model, log_prior = model.only(alive), log_prior[alive]
     share = np.exp(log_prior)
     share /= share.sum()
-    found = forests.log_likelihood(examples, model.scores, np.log(share), n_jobs)
+    found = log_likelihood(model, examples, np.log(share), n_jobs)
     return FittedMixture(model, share, runs, best, found / examples.total, examples.total)

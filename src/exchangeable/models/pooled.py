@@ -11,10 +11,8 @@ from exchangeable.engines.cpu import Group
 from exchangeable.engines.examples import Examples
 from exchangeable.partitions import Partition
 
-BANDWIDTH = 0.6
-"""Of the kernel that smooths counts, by standard deviation and fifth root of the weight."""
-NARROW = 0.5
-"""A kernel narrower than this is not worth having."""
+WIDTHS = np.array([0.0, 0.06, 0.13, 0.3])
+"""Widths of the kernels that smooth counts, on a logarithmic scale."""
 ALL_COUNTS = 4096
 """Blocks of up to so many variables have a probability for every count."""
 
@@ -63,9 +61,11 @@ class Pool:
 
     def pairs(self) -> FloatArray:
         """Return how probable each pair of variables is to be on, smoothed as `means` are."""
-        everyone = np.ones((self.examples.rows.n_rows, 1))
-        both = forests.pair_sums(self.examples, everyone, 0)
-        return np.asarray((both + self.alpha / 2) / (self.examples.total + 2 * self.alpha))
+        everyone = np.arange(self.examples.rows.n_rows)
+        both = forests.pair_sums(self.examples.rows, everyone, self.examples.weights)
+        pairs: FloatArray = (both + self.alpha / 2) / (self.examples.total + 2 * self.alpha)
+        np.fill_diagonal(pairs, self.means)
+        return pairs
 
     def smooth(self, partition: Partition, shares: FloatArray) -> FloatArray:
         """Return the shares of each count, smoothed so that every possible count has some."""
@@ -76,24 +76,7 @@ class Pool:
                 reach = min(reach, 2 * int(np.flatnonzero(share)[-1]) + 1024)
             rest = np.zeros(share.size)
             rest[:reach] = self.alpha / reach
-            known = spread(share * self.examples.total)
-            parts.append((known + rest) / (self.examples.total + self.alpha))
-            parts[-1][reach:] = 0.0
-            parts[-1] /= parts[-1].sum()
+            known = forests.smoothed(share * self.examples.total, rest, WIDTHS)
+            known[reach:] = 0.0
+            parts.append(known / known.sum())
         return np.concatenate(parts)
-
-
-def spread(histogram: FloatArray) -> FloatArray:
-    """Return a histogram of counts, smoothed as far as its weight and its width ask for.
-
-    Widths are measured on a logarithmic scale, on which the counts of texts, baskets and ratings
-    alike are spread evenly; small counts stay as they are.
-    """
-    weight = histogram.sum()
-    if histogram.size <= 3 or weight <= 0:
-        return histogram
-    scale = np.log1p(np.arange(histogram.size))
-    mean = histogram @ scale / weight
-    deviation = np.sqrt(max(histogram @ (scale - mean) ** 2 / weight, 0.0))
-    width = BANDWIDTH * deviation * max(weight, 1.0) ** -0.2
-    return forests.spread(histogram, width, NARROW)

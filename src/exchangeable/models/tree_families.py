@@ -1,6 +1,6 @@
 """Families of trees over the variables: mixtures of Chow-Liu trees, and weighted trees."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from exchangeable.engines.forests import Sums
 from exchangeable.engines.threads import run
 from exchangeable.models.families import DensityModel, UrnFamily, pooled_means
 from exchangeable.models.pooled import Pool
+from exchangeable.models.posteriors import class_pairs
 from exchangeable.models.trees import ParentArray, TreeModel
 from exchangeable.models.urns import UrnModel
 
@@ -78,8 +79,7 @@ class TreeFamily:
 
     def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> TreeModel:
         """Return the Chow-Liu trees of the posteriors."""
-        parent = self._learn(examples, sums, n_jobs)
-        return self._estimate(examples, sums, parent, n_jobs)
+        return self._learn(examples, sums, None, n_jobs)
 
     def following(
         self,
@@ -91,29 +91,27 @@ class TreeFamily:
     ) -> TreeModel:
         """Return new parameters, and now and then new trees."""
         if step in LEARNING_STEPS:
-            return self.first(examples, sums, n_jobs)
+            return self._learn(examples, sums, model, n_jobs)
         return self._fitted(sums, model.scores.parent)
 
-    def _learn(self, examples: Examples, sums: Sums, n_jobs: int | None) -> ParentArray:
-        ones, totals = pooled_means(self.pool, sums)
-
-        def one(y: int) -> ParentArray:
-            both = forests.pair_sums(examples, sums.posterior, y)
-            both += self.pool.strength * self.pairs
-            gains = np.empty_like(both)
-            tree_kernels.pair_gains(totals[y], ones[:, y].copy(), both, self.penalty, gains)
-            return trees.best_tree(gains)
-
-        return np.stack(run(one, range(totals.size), n_jobs), axis=1)
-
-    def _estimate(
-        self, examples: Examples, sums: Sums, parent: ParentArray, n_jobs: int | None
+    def _learn(
+        self, examples: Examples, sums: Sums, model: DensityModel | None, n_jobs: int | None
     ) -> TreeModel:
-        """Return the parameters of given trees, their pairs summed over the posteriors."""
-        shape = parent.shape
-        scores = forests.Scores(np.zeros(shape[1]), np.zeros(shape), parent, np.zeros(shape))
-        held = forests.expect(examples, scores, sums.totals, n_jobs, given=sums.posterior)
-        return self._fitted(held, parent)
+        totals = sums.totals + self.pool.strength
+        n = examples.rows.n_variables
+
+        def one(y: int) -> tuple[ParentArray, FloatArray, FloatArray]:
+            seen = class_pairs(examples, sums.posterior, y, model)
+            both = seen + self.pool.strength * self.pairs
+            gains = np.empty_like(both)
+            tree_kernels.pair_gains(totals[y], np.diag(both).copy(), both, self.penalty, gains)
+            parent = trees.best_tree(gains)
+            wide = np.concatenate([seen, np.zeros((n, 1))], axis=1)
+            return parent, np.diag(seen), wide[np.arange(n), parent]
+
+        parents, ones, pairs = zip(*run(one, range(totals.size), n_jobs), strict=True)
+        learned = replace(sums, ones=np.stack(ones, axis=1), pairs=np.stack(pairs, axis=1))
+        return self._fitted(learned, np.stack(parents, axis=1))
 
     def _fitted(self, sums: Sums, parent: ParentArray) -> TreeModel:
         ones, totals = pooled_means(self.pool, sums)
@@ -187,7 +185,9 @@ class WeightedTreeFamily:
         ones, totals = pooled_means(pool, sums)
         mass = sums.counts + pool.strength * np.stack(self.urns.shares, axis=1)
         found = trees.expected_pairs(model.slope, parent, model.pair, mass, n_jobs)
-        alone = trees.expected_pairs(model.slope, parent, np.zeros(model.pair.shape), mass, n_jobs)
+        alone = trees.expected_pairs(
+            self.urn_model.log_weights, parent, np.zeros(model.pair.shape), mass, n_jobs
+        )
         share = totals / (totals + self.shrinkage)
         wanted = share * pooled_pairs(pool, self.pairs, sums, parent)
         wanted += (1 - share) * _scaled(alone, ones, parent)
@@ -209,12 +209,12 @@ class WeightedTreeFamily:
         found = forests.expected_ones(self.urns.partitions, weights, mass, n_jobs)
 
         def one(y: int) -> ParentArray:
-            both = forests.pair_sums(examples, sums.posterior, y)
+            both = class_pairs(examples, sums.posterior, y, self.urn_model)
             both += pool.strength * self.pairs
             gains = np.empty_like(both)
             tree_kernels.urn_pair_gains(
                 totals[y],
-                ones[:, y].copy(),
+                np.diag(both).copy(),
                 both,
                 weights[:, y].copy(),
                 found[:, y].copy(),

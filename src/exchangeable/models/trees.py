@@ -158,6 +158,25 @@ class TreeModel:
         uniforms = rng.random((observed.n_rows, 2 * self.n_variables + 1))
         return self._filled(forest_kernels.draw_rows, y, observed, uniforms)
 
+    def hole_sums(
+        self, observed: Observed, mass: FloatArray, y: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the mass of class y by variables on, by pairs on, and by counts."""
+        n = self.n_variables
+        found, sums = np.zeros((3, n + 1)), np.zeros((3, n + 1))
+        forest = trees.Forest.of(self.slope, self.parent, self.pair, y)
+        states = np.ascontiguousarray(observed.symbols()[:, forest.order])
+        counting = bool(self.log_q.size)
+        forest_kernels.sums_rows(
+            states, forest.parent, forest.slope, forest.pair, self._table(y), counting, mass, found
+        )
+        sums[:2, forest.order] = found[:2, :n]
+        return sums[0, :n], sums[1, :n], found[2]
+
+    def _table(self, y: int) -> FloatArray:
+        """Return a class's look-ups by count, or for a plain tree what the empty row scores."""
+        return self.scores.by_count[:, y].copy() if self.log_q.size else self.base[y : y + 1]
+
     def _filled(
         self, kernel: Callable[..., None], y: int, observed: Observed, extra: FloatArray
     ) -> SymbolArray:
@@ -173,7 +192,6 @@ class TreeModel:
         """Run a kernel on a class; return the order of the nodes, and the rows in that order."""
         forest = trees.Forest.of(self.slope, self.parent, self.pair, y)
         counting = bool(self.log_q.size)
-        table = self.scores.by_count[:, y].copy() if counting else self.base[y : y + 1]
         ordered = np.ascontiguousarray(states[:, forest.order])
-        kernel(ordered, forest.parent, forest.slope, forest.pair, table, counting, extra)
+        kernel(ordered, forest.parent, forest.slope, forest.pair, self._table(y), counting, extra)
         return forest.order, ordered

@@ -143,6 +143,19 @@ class UrnModel:
             self._draw_alike(states, members, known, y, rng)
         return states
 
+    def hole_sums(
+        self, observed: Observed, mass: FloatArray, y: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the mass of class y by variables on, by pairs on (none), and by counts."""
+        weights = np.ascontiguousarray(self.log_weights[:, y])
+        ones, counts = np.zeros(self.n_variables), np.zeros(self.partitions[y].table_size)
+        states = observed.symbols()
+        for (block, table), part in zip(
+            self._urns(y), np.split(counts, self.partitions[y].starts[1:]), strict=True
+        ):
+            urn_query_kernels.sums_urn(states, block, weights, table, mass, ones, part)
+        return ones, np.empty(0), counts
+
     def _draw_alike(
         self,
         states: SymbolArray,
