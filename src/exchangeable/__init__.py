@@ -5,6 +5,7 @@ from importlib.metadata import version
 from exchangeable.component import EVM
 from exchangeable.missing import with_missing
 from exchangeable.models.classifier import ExchangeableClassifier
+from exchangeable.models.density import ExchangeableDensity
 from exchangeable.models.imputer import ExchangeableImputer
 from exchangeable.models.mixture import ExchangeableMixture
 from exchangeable.statistics import (
@@ -27,6 +28,7 @@ __all__ = [
     "CategoricalCounts",
     "Count",
     "ExchangeableClassifier",
+    "ExchangeableDensity",
     "ExchangeableImputer",
     "ExchangeableMixture",
     "FiniteState",

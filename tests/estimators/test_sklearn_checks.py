@@ -24,9 +24,15 @@ def every_estimator():
                 model = exchangeable.ExchangeableMixture(2, random_state=0)
                 yield thing(model, method=method, random_state=0)
             continue
+        if name == "ExchangeableDensity":
+            yield thing(n_init=1, max_components=3)
+            continue
         few = {"n_components": 2} if hasattr(thing(), "n_components") else {}
         for structure in STRUCTURES:
             yield thing(structure=structure, **few)
+        yield thing(urn="weighted", **few)
+        yield thing(dependence="tree", **few)
+        yield thing(urn="weighted", dependence="tree", **few)
 
 
 @parametrize_with_checks(list(every_estimator()))

@@ -5,6 +5,7 @@ import click
 from exchangeable import __version__
 from exchangeable.cli.datasets import datasets
 from exchangeable.cli.demo import demo
+from exchangeable.cli.reproduce import reproduce
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -15,3 +16,4 @@ def main() -> None:
 
 main.add_command(datasets)
 main.add_command(demo)
+main.add_command(reproduce)

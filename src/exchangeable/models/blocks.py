@@ -96,6 +96,17 @@ class BlockModel:
         part.set_tables(alpha)
         return part
 
+    @classmethod
+    def stack(cls, models: Sequence["BlockModel"], alpha: float) -> "BlockModel":
+        """Return the model of all classes of several models."""
+        stacked = cls(
+            [partition for model in models for partition in model.partitions],
+            [histogram for model in models for histogram in model.histograms],
+            np.concatenate([model.totals for model in models]),
+        )
+        stacked.set_tables(alpha)
+        return stacked
+
     def set_tables(self, alpha: float, n_jobs: int | None = None) -> None:
         """Compute the tables from the histograms, with Laplace smoothing (Theorem 4.2)."""
         log_factorial = log_factorials(self.partitions[0].labels.size)

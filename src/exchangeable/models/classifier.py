@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -22,11 +23,25 @@ from exchangeable.arrays import (
 )
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
+from exchangeable.models.density_fit import fit_labelled
 from exchangeable.models.em import EMSettings
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.incomplete import fit_incomplete
 from exchangeable.models.labels import class_groups, log_prior, unique_labels
+from exchangeable.models.options import check_choices, density_options, is_papers, refuse
+from exchangeable.models.trees import TreeModel
+from exchangeable.models.urns import UrnModel
 from exchangeable.structure.learner import Structure
+
+
+def _adds_up(classifier: Any) -> bool:
+    """Whether batches add up: the weights of urns and trees need all rows at once."""
+    if not is_papers(classifier):
+        raise AttributeError(
+            "partial_fit is for the paper's model; urn='weighted', dependence='tree' and pooling "
+            "need all rows at once: use fit"
+        )
+    return True
 
 
 class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
@@ -40,12 +55,27 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    structure : {"evidence", "welch", "independent", "full"}, partition or dict, default="evidence"
+    structure : {"auto", "evidence", "welch", "independent", "full"}, partition or dict
         How each class's variables are put into blocks. ``"welch"`` is the paper's sweep: sort by
         mean, cut where Welch's t-test rejects. ``"evidence"`` starts from a finer sweep and merges
         neighbours as long as the evidence grows. ``"independent"`` is naive Bayes, ``"full"`` one
         block. A list of lists of variables (numbers or feature names) is used for all classes, a
-        dict from class to such a list for each its own.
+        dict from class to such a list for each its own. ``"auto"``, the default, is ``"evidence"``
+        for uniform urns, ``"full"`` for weighted ones, and ``"independent"`` for trees of
+        variables.
+    urn : {"uniform", "weighted"}, default="uniform"
+        Whether the variables of a block are all alike, as in the paper, or have weights: given how
+        many are on, heavier ones are on more often. P(x) = q(n)·Π_j θ_j^{x_j} / e_n(θ) in a block.
+    dependence : {"independent", "tree"}, default="independent"
+        With ``"tree"`` each class has a tree over its variables: with uniform urns its Chow-Liu
+        tree, with weighted ones a weighted tree, q(n)·T(x) / F(n).
+    pooling : float, optional
+        Strength of the pooled prior: each class is given so many pseudo-rows distributed as the
+        whole training set. Without it the paper's model has Laplace smoothing alone, and weighted
+        urns and trees have 8 pseudo-rows.
+    shrinkage : float, optional
+        Pseudo-rows that pull each edge of a tree towards independence; 8 by default, 100 for
+        weighted trees.
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each count in a block.
     significance : float, default=0.1
@@ -112,8 +142,12 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        structure: Any = "evidence",
+        structure: Any = "auto",
         *,
+        urn: str = "uniform",
+        dependence: str = "independent",
+        pooling: float | None = None,
+        shrinkage: float | None = None,
         alpha: float = 0.1,
         significance: float = 0.1,
         start: float = 0.5,
@@ -128,6 +162,10 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
     ) -> None:
         self.structure = structure
+        self.urn = urn
+        self.dependence = dependence
+        self.pooling = pooling
+        self.shrinkage = shrinkage
         self.alpha = alpha
         self.significance = significance
         self.start = start
@@ -176,6 +214,9 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         check_classification_targets(labelled)
         alpha, observed = check_alpha(self.alpha), as_observed(X, self.binarize, self.n_jobs)
         structure = self._check_structure(observed.n_variables, classes.tolist())
+        if not is_papers(self):
+            self._fit_pooled(observed, y, sample_weight, structure, classes)
+            return self
         if self.semi_supervised or observed.holes is not None:
             labels = np.full(len(y), -1)
             known = y != -1 if self.semi_supervised else np.full(len(y), True)
@@ -185,13 +226,13 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         rows = observed.ones
         groups = class_groups(y, classes, sample_weight)
         partitions = learn_partitions(rows, groups, structure, self.n_jobs)
-        self._set_model(fit_blocks(rows, groups, partitions, alpha, self.n_jobs), classes)
+        model = fit_blocks(rows, groups, partitions, alpha, self.n_jobs)
+        self._set_model(model, classes, model.totals)
         self.n_iter_ = 1
-        for name in ("history_", "log_likelihood_", "converged_"):  # of an earlier fit by EM
-            if hasattr(self, name):
-                delattr(self, name)
+        self._forget_em()
         return self
 
+    @available_if(_adds_up)
     def partial_fit(
         self,
         X: Any,
@@ -244,10 +285,12 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
             raise ValueError(f"y contains {unknown.tolist()}, which are not in {known}")
         groups = class_groups(y, known, sample_weight)
         structure = self._check_structure(rows.n_variables, known.tolist())
-        before = BlockModel.blank(rows.n_variables, known.size) if first else self._model
+        before = BlockModel.blank(rows.n_variables, known.size) if first else self._fitted()
+        if not isinstance(before, BlockModel):
+            raise ValueError("partial_fit cannot go on from weighted urns or trees; use fit")
         model = before.add(rows, groups, structure, self.n_jobs)
         model.set_tables(alpha, self.n_jobs)
-        self._set_model(model, known)
+        self._set_model(model, known, model.totals)
         return self
 
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
@@ -281,6 +324,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
 
     def _check_options(self) -> None:
         """Refuse values of parameters that only some fits would notice."""
+        check_choices(self)
         check_flag(self.fit_prior, "fit_prior")
         check_flag(self.semi_supervised, "semi_supervised")
         check_count(self.max_iter, "max_iter")
@@ -290,15 +334,47 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
             raise TypeError("structure is an iterator, which can be read only once; pass a list")
 
     def _set_model(
-        self, model: BlockModel, classes: npt.NDArray[Any], prior: FloatArray | None = None
+        self,
+        model: BlockModel | UrnModel | TreeModel,
+        classes: npt.NDArray[Any],
+        totals: FloatArray,
+        prior: FloatArray | None = None,
     ) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""
         if prior is None:
-            prior = log_prior(model.totals, self.fit_prior, self.class_prior)
+            prior = log_prior(totals, self.fit_prior, self.class_prior)
         self.class_log_prior_ = prior
-        self.class_count_ = model.totals
+        self.class_count_ = totals
         self.classes_ = classes
         self._model = model
+
+    def _fit_pooled(
+        self,
+        observed: Observed,
+        y: npt.NDArray[Any],
+        sample_weight: npt.ArrayLike | None,
+        structure: Structure,
+        classes: npt.NDArray[Any],
+    ) -> None:
+        """Fit weighted urns or trees, or blocks under a pooled prior."""
+        refuse(
+            self,
+            {"semi_supervised": False},
+            "is for the paper's model, not for urn='weighted', dependence='tree' or pooling",
+        )
+        options = density_options(self, structure, classes.size)
+        weight = check_sample_weight(sample_weight, observed.n_rows)
+        model, totals, self.n_iter_ = fit_labelled(
+            observed, np.searchsorted(classes, y), weight, options, self.n_jobs
+        )
+        self._set_model(model, classes, totals)
+        self._forget_em()
+
+    def _forget_em(self) -> None:
+        """Drop what an earlier fit by EM has left."""
+        for name in ("history_", "log_likelihood_", "converged_"):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _fit_incomplete(
         self,
@@ -324,6 +400,6 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
                 n_jobs=self.n_jobs,
             ),
         )
-        self._set_model(state.model, classes, state.log_prior)
+        self._set_model(state.model, classes, state.model.totals, state.log_prior)
         self.history_, self.log_likelihood_ = state.history, state.history[-1]
         self.n_iter_, self.converged_ = state.n_iter, state.converged

@@ -10,11 +10,14 @@ from exchangeable.arrays import FloatArray, IntArray, missing_as_nan
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
+from exchangeable.models.options import resolved_structure
+from exchangeable.models.trees import TreeModel
+from exchangeable.models.urns import UrnModel
 from exchangeable.structure.learner import BlockSettings, Structure, check_structure
 
 
 class FittedBlocks(Queries):
-    """Mixin for estimators that keep a `BlockModel`, with one partition a class or component."""
+    """Mixin for estimators that keep a model with one partition a class or component."""
 
     structure: Any
     significance: float
@@ -22,7 +25,7 @@ class FittedBlocks(Queries):
     prior: float
     conditions: Sequence[int]
     binarize: float | None
-    _model: BlockModel
+    _model: BlockModel | UrnModel | TreeModel
 
     @property
     def n_blocks_(self) -> IntArray:
@@ -39,7 +42,23 @@ class FittedBlocks(Queries):
         """For each class or component and block the probabilities of each number of ones."""
         return self._fitted().count_probabilities()
 
-    def _fitted(self) -> BlockModel:
+    @property
+    def urn_weights_(self) -> FloatArray:
+        """Weight θ of each variable in each class or component, of weighted urns and trees."""
+        model = self._fitted()
+        if isinstance(model, BlockModel):
+            return np.ones((model.n_classes, model.n_variables))
+        return np.exp(model.scores.slope.T)
+
+    @property
+    def edges_(self) -> list[IntArray]:
+        """For each class or component its tree's edges, one row (variable, parent) each."""
+        model = self._fitted()
+        if isinstance(model, TreeModel):
+            return model.edges()
+        return [np.empty((0, 2), dtype=np.int64)] * model.n_classes
+
+    def _fitted(self) -> BlockModel | UrnModel | TreeModel:
         """Return the model, or say that there is none yet."""
         check_is_fitted(self, "_model")
         return self._model
@@ -61,7 +80,7 @@ class FittedBlocks(Queries):
     def _check_structure(self, n_variables: int, classes: Sequence[Any]) -> Structure:
         """Return what the `structure` parameter stands for."""
         return check_structure(
-            self.structure,
+            resolved_structure(self),
             BlockSettings(self.significance, self.start, self.prior, self.conditions),
             n_variables,
             classes,

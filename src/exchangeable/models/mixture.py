@@ -23,16 +23,18 @@ from exchangeable.arrays import (
     normalize_log,
 )
 from exchangeable.engines.examples import Examples, merge_equal_rows
+from exchangeable.models.blocks import BlockModel
 from exchangeable.models.em import EMSettings, EMState
 from exchangeable.models.fitted import FittedBlocks
+from exchangeable.models.mixture_fit import NO_MASS, FittedMixture, fit_mixture
 from exchangeable.models.mixture_runs import MixtureRuns
+from exchangeable.models.options import check_choices, is_papers, refuse
 from exchangeable.models.restarts import run_all
 from exchangeable.models.selection import Selection, select_components
 from exchangeable.models.starts import STARTS
 from exchangeable.structure.learner import Structure
 
-NO_MASS = 1e-10
-"""A component with less than this share of the rows is dropped."""
+NEEDS_POOLING = "needs a pooled prior: set pooling, urn='weighted' or dependence='tree'"
 
 
 class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
@@ -47,15 +49,30 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     ----------
     n_components : int, default=20
         Number of components.
-    structure : {"evidence", "welch", "independent", "full"}, partition or dict, default="evidence"
+    structure : {"auto", "evidence", "welch", "independent", "full"}, partition or dict
         How each component's variables are put into blocks. ``"welch"`` is the paper's sweep.
         ``"evidence"`` goes on, where that has converged, with what evidence merging makes of
         the sweep's blocks.
         ``"independent"`` is latent naive Bayes, ``"full"`` one block a component. A list of lists
         of variables (numbers or feature names) is used for all components, a dict from component
-        (0, 1, …) to such a list for each its own.
+        (0, 1, …) to such a list for each its own. ``"auto"``, the default, is ``"evidence"`` for
+        uniform urns, ``"full"`` for weighted ones, and ``"independent"`` for trees of variables.
+    urn : {"uniform", "weighted"}, default="uniform"
+        Whether the variables of a block are all alike, as in the paper, or have weights: given how
+        many are on, heavier ones are on more often. P(x) = q(n)·Π_j θ_j^{x_j} / e_n(θ) in a block.
+    dependence : {"independent", "tree"}, default="independent"
+        With ``"tree"`` each component has a tree over its variables: with uniform urns a mixture of
+        Chow-Liu trees, with weighted ones a weighted tree, q(n)·T(x) / F(n).
+    pooling : float, optional
+        Strength of the pooled prior: each component is given so many pseudo-rows distributed as
+        the whole training set. Without it the paper's model has Laplace smoothing alone, and
+        weighted urns and trees have 8 pseudo-rows.
+    shrinkage : float, optional
+        Pseudo-rows that pull each edge of a tree towards independence; 8 by default, 100 for
+        weighted trees.
     alpha : float, default=0.1
-        Laplace smoothing: added to the weight of the rows with each count in a block.
+        Laplace smoothing: added to the weight of the rows with each count in a block. Under a
+        pooled prior it smooths the training set's own frequencies.
     significance : float, default=0.1
         Significance level of the sweep.
     start : float, default=0.1
@@ -71,11 +88,18 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
         ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn.
     n_init : int, default=1
-        Number of runs from different starts; the one with the highest log-likelihood is kept.
+        Number of runs from different starts.
+    restarts : {"best", "average"}, default="best"
+        Whether the run with the highest log-likelihood is kept (of held-out rows, if there are
+        some), or the average of all runs, which is itself one mixture with the components of all.
     tol : float, default=1e-3
         EM stops when the average log-likelihood gains less than this.
     max_iter : int, default=500
         Largest number of iterations of a run.
+    validation_fraction : float, optional
+        Share of the rows of `fit` to hold out: a run ends when their likelihood no longer grows,
+        and keeps the best parameters. Needs weighted urns, trees or `pooling`, and is not used
+        where `fit` gets ``X_valid``.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
     warm_start : bool, default=False
@@ -108,7 +132,13 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     converged_ : bool
         Whether it stopped before `max_iter`.
     n_parameters_ : int
-        Number of free parameters: k·n + k − 1, whatever the blocks.
+        Number of free parameters: k·n + k − 1 for uniform urns, whatever the blocks.
+    urn_weights_ : ndarray of shape (n_components, n_features)
+        Weight θ of each variable in each component; only ratios in a block matter.
+    edges_ : list of ndarray of shape (n_edges, 2)
+        For each component its tree's edges, each a variable and its parent.
+    valid_history_ : list of lists of float
+        Average log-likelihood of the held-out rows before every step, for each run.
 
     Examples
     --------
@@ -128,7 +158,11 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         self,
         n_components: int = 20,
         *,
-        structure: Any = "evidence",
+        structure: Any = "auto",
+        urn: str = "uniform",
+        dependence: str = "independent",
+        pooling: float | None = None,
+        shrinkage: float | None = None,
         alpha: float = 0.1,
         significance: float = 0.1,
         start: float = 0.1,
@@ -137,8 +171,10 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         accept: str = "all",
         init: str = "both",
         n_init: int = 1,
+        restarts: str = "best",
         tol: float = 1e-3,
         max_iter: int = 500,
+        validation_fraction: float | None = None,
         binarize: float | None = 0.0,
         warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None,
@@ -147,6 +183,10 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     ) -> None:
         self.n_components = n_components
         self.structure = structure
+        self.urn = urn
+        self.dependence = dependence
+        self.pooling = pooling
+        self.shrinkage = shrinkage
         self.alpha = alpha
         self.significance = significance
         self.start = start
@@ -155,8 +195,10 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         self.accept = accept
         self.init = init
         self.n_init = n_init
+        self.restarts = restarts
         self.tol = tol
         self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
         self.binarize = binarize
         self.warm_start = warm_start
         self.checkpoint = checkpoint
@@ -171,7 +213,13 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        X_valid: Any = None,
+    ) -> Self:
         """Find components, blocks and parameters by structural EM.
 
         Interrupting it (Ctrl-C) leaves the best model found so far.
@@ -184,6 +232,8 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             Present for scikit-learn's sake.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
+        X_valid : {array-like, sparse matrix}, optional
+            Rows by whose likelihood to stop; needs weighted urns, trees or `pooling`.
         """
         self._check_choices()
         observed = self._observed(X, reset=True)
@@ -197,10 +247,20 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             )
         structure = self._check_structure(observed.n_variables, range(n_components))
         row_weight = weight[counting]
+        if not is_papers(self):
+            valid = None if X_valid is None else self._observed(X_valid)
+            fitted = fit_mixture(self, observed.take(counting), row_weight, valid, structure)
+            self._take_over(fitted)
+            return self
+        if X_valid is not None:
+            raise ValueError(f"X_valid {NEEDS_POOLING}")
+        refuse(self, {"validation_fraction": None}, NEEDS_POOLING)
         examples, member = merge_equal_rows(observed.take(counting), row_weight)
         states = self._run(examples, member, row_weight, n_components, structure)
         best = int(np.argmax([state.history[-1] for state in states]))
         self._keep(states, best)
+        if self.restarts == "average":
+            self._average(states, examples)
         self.n_samples_weight_ = examples.total
         return self
 
@@ -278,14 +338,17 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     @property
     def n_parameters_(self) -> int:
         """Number of free parameters."""
-        k = self.weights_.size
-        return int(k * self.n_features_in_ + k - 1)
+        model, k = self._fitted(), self.weights_.size
+        if isinstance(model, BlockModel):
+            return int(k * self.n_features_in_ + k - 1)
+        return int(model.n_parameters + k - 1)
 
     @property
     def _log_prior(self) -> FloatArray:
         return np.asarray(np.log(self.weights_))
 
     def _check_choices(self) -> None:
+        check_choices(self)
         for name, known in (("accept", ("all", "component")), ("init", STARTS)):
             if getattr(self, name) not in known:
                 raise ValueError(
@@ -306,8 +369,9 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         structure: Structure,
     ) -> list[EMState]:
         """Run EM from every start."""
-        warm = self.warm_start and hasattr(self, "_model")
-        n_init = 1 if warm else check_count(self.n_init, "n_init")
+        before = getattr(self, "_model", None) if self.warm_start else None
+        warm = EMState(before, self._log_prior) if isinstance(before, BlockModel) else None
+        n_init = check_count(self.n_init, "n_init") if warm is None else 1
         settings = EMSettings(
             check_alpha(self.alpha),
             self.tol,
@@ -323,7 +387,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             settings,
             self.init,
             as_generator(self.random_state).spawn(n_init),
-            EMState(self._model, self._log_prior) if warm else None,
+            warm,
         )
         return run_all(
             runs.run,
@@ -353,6 +417,28 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             "random_state": int(self.random_state),
             **{name: getattr(self, name) for name in names},
         }
+
+    def _average(self, states: list[EMState], examples: Examples) -> None:
+        """Replace the run that was kept by the average of all, one mixture of their components."""
+        model = BlockModel.stack([state.model for state in states], check_alpha(self.alpha))
+        log_prior = np.concatenate([state.log_prior for state in states]) - np.log(len(states))
+        alive = np.flatnonzero(np.exp(log_prior) > NO_MASS / len(states))
+        self._model = model.only(alive, check_alpha(self.alpha))
+        weights = np.exp(log_prior[alive])
+        self.weights_ = weights / weights.sum()
+        joint = self._model.score(examples.observed, self.n_jobs) + self._log_prior
+        found = normalize_log(joint, self._log_prior)[1]
+        self.log_likelihood_ = float(examples.weights @ found / examples.total)
+
+    def _take_over(self, fitted: FittedMixture) -> None:
+        """Store what was fitted under a pooled prior."""
+        kept = fitted.runs[fitted.best]
+        self._model, self.weights_ = fitted.model, fitted.weights
+        self.history_ = [run.history for run in fitted.runs]
+        self.valid_history_ = [run.valid_history for run in fitted.runs]
+        self.best_init_, self.n_iter_ = fitted.best, max(kept.n_iter, 1)
+        self.converged_, self.log_likelihood_ = kept.converged, fitted.log_likelihood
+        self.n_samples_weight_ = fitted.total
 
     def _keep(self, states: list[EMState], best: int) -> None:
         """Store a run's result, without components that have lost their rows."""

@@ -45,7 +45,15 @@ class FitProgress:
             self._bar.stop()
 
     def update(self, run: int, state: EMState) -> None:
-        """Show where a run stands."""
+        """Show where a run of structural EM stands."""
+        blocks = sum(p.n_blocks for p in state.model.partitions) / len(state.model.partitions)
+        told = (
+            f"iteration {state.n_iter}, log-likelihood {state.history[-1]:.4f}, {blocks:.1f} blocks"
+        )
+        self.show(run, state.n_iter, state.converged, told)
+
+    def show(self, run: int, n_iter: int, converged: bool, told: str) -> None:
+        """Show the number of iterations of a run, and what is told about it."""
         if not self._wanted or time.monotonic() - self._began < PATIENCE:
             return
         with self._lock:
@@ -61,13 +69,8 @@ class FitProgress:
                 for number in range(self._shape[0]):
                     self._bar.add_task(f"run {number}", total=self._shape[1], told="")
                 self._bar.start()
-            blocks = sum(p.n_blocks for p in state.model.partitions) / len(state.model.partitions)
-            told = (
-                f"iteration {state.n_iter}, log-likelihood {state.history[-1]:.4f}, "
-                f"{blocks:.1f} blocks"
-            )
             tasks = self._bar.task_ids
-            done = self._shape[1] if state.converged else state.n_iter
+            done = self._shape[1] if converged else n_iter
             self._bar.update(tasks[run], completed=done, told=told)
 
 

@@ -1,0 +1,386 @@
+"""Forests of binary variables, with or without a count: polynomials of subtrees and their uses.
+
+A forest gives a row the weight exp(Σ_j slope_j·x_j + Σ_j pair_j·x_j·x_parent(j)). The polynomial of
+a subtree has as its l-th coefficient the weight of all its assignments with l unknown variables on;
+without a count (`counting` false) all coefficients are summed and polynomials are numbers. Nodes
+are numbered by their place in an order in which parents come first; the parent of a root is node
+n, which is always off and stands above all.
+
+Coefficients span hundreds of orders of magnitude. A tilt exp(t·l) brings any stretch of them near
+the largest; a few tilts cover all, and each coefficient is taken from the tilt that serves it best.
+"""
+
+import numpy as np
+from numba import njit
+
+from exchangeable.engines.urn_query_kernels import log_sum
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+WINDOW = 1e-100
+"""A coefficient is trusted where it is at least this share of the largest."""
+MOST_TILTS = 1000
+
+
+@_compile
+def workspace(n, top):  # type: ignore[no-untyped-def]
+    """Return room for the polynomials of a forest of n nodes, up to degree `top`.
+
+    They are, by node: its own when off and on, and those its parent had before it was added.
+    """
+    polynomials = np.zeros((4, n + 1, top + 1))
+    degrees = np.zeros((2, n + 1), dtype=np.int64)
+    return polynomials, degrees, np.ones(n + 1)
+
+
+@_compile
+def _multiply(a, a_degree, b, b_degree, top, out):  # type: ignore[no-untyped-def]
+    """Write the product of two polynomials up to degree `top`; return its degree."""
+    degree = min(a_degree + b_degree, top)
+    out[: degree + 1] = 0.0
+    for i in range(a_degree + 1):
+        for j in range(min(b_degree, degree - i) + 1):
+            out[i + j] += a[i] * b[j]
+    return degree
+
+
+@_compile
+def _begin_node(v, slope, state, tilt, counting, top, room):  # type: ignore[no-untyped-def]
+    """Set a node's own polynomials; return the logarithm they were divided by."""
+    (off, on, _, _), (degree, _), _ = room
+    weight = slope[v] + (tilt if state[v] < 0 else 0.0)
+    larger = weight if state[v] == 1 else (0.0 if state[v] == 0 else max(weight, 0.0))
+    moves = counting and state[v] < 0 and top > 0
+    degree[v] = 1 if moves else 0
+    off[v, : degree[v] + 1] = 0.0
+    on[v, : degree[v] + 1] = 0.0
+    if state[v] != 1:
+        off[v, 0] = np.exp(-larger)
+    if state[v] == 1 or (state[v] < 0 and not (counting and top == 0)):
+        on[v, degree[v]] = np.exp(weight - larger)
+    return larger
+
+
+@_compile
+def upward(parent, slope, pair, state, tilt, counting, top, room):  # type: ignore[no-untyped-def]
+    """Compute all polynomials; node n's is that of the forest. Return the logarithm taken out."""
+    (off, on, off_before, on_before), (degree, degree_before), divisors = room
+    n = parent.size
+    log_scale = 0.0
+    for v in range(n):
+        log_scale += _begin_node(v, slope, state, tilt, counting, top, room)
+    degree[n] = 0
+    off[n, 0], on[n, 0] = 1.0, 0.0
+    when_off, when_on = np.empty(top + 1), np.empty(top + 1)
+    for v in range(n - 1, -1, -1):
+        p, d = parent[v], degree[v]
+        linked = np.exp(pair[v]) if p < n else 1.0
+        when_off[: d + 1] = off[v, : d + 1] + on[v, : d + 1]
+        when_on[: d + 1] = off[v, : d + 1] + linked * on[v, : d + 1]
+        before = degree[p]
+        degree_before[v] = before
+        off_before[v, : before + 1] = off[p, : before + 1]
+        after = _multiply(off_before[v], before, when_off, d, top, off[p])
+        largest = off[p, : after + 1].max()
+        if p < n:
+            on_before[v, : before + 1] = on[p, : before + 1]
+            _multiply(on_before[v], before, when_on, d, top, on[p])
+            largest = max(largest, on[p, : after + 1].max())
+            on[p, : after + 1] /= largest
+        off[p, : after + 1] /= largest
+        degree[p] = after
+        divisors[v] = largest
+        log_scale += np.log(largest)
+    return log_scale
+
+
+@_compile
+def _correlate(d, d_degree, a, a_degree, scale, out, out_degree):  # type: ignore[no-untyped-def]
+    """Write Σ_i d[i + j]·a[i] / scale for j = 0..out_degree."""
+    for j in range(out_degree + 1):
+        total = 0.0
+        for i in range(min(a_degree, d_degree - j) + 1):
+            total += d[i + j] * a[i]
+        out[j] = total / scale
+
+
+@_compile
+def downward(parent, pair, seeds, top, room, ones, pairs):  # type: ignore[no-untyped-def]
+    """Add to `ones` and `pairs` the probabilities of each node, and of it and its parent, on.
+
+    `seeds[l]` is the mass of count l by the forest's coefficient for l; reverse mode differentiates
+    Σ_l mass_l·log(coefficient_l) with respect to every node's polynomials.
+    """
+    (off, on, off_before, on_before), (degree, degree_before), divisors = room
+    n = parent.size
+    d_off, d_on = np.zeros((n + 1, top + 1)), np.zeros((n + 1, top + 1))
+    d_off[n, : seeds.size] = seeds
+    g_off, g_on = np.zeros(top + 1), np.zeros(top + 1)
+    when_off, when_on, kept = np.empty(top + 1), np.empty(top + 1), np.empty(top + 1)
+    whole = degree.copy()
+    for v in range(n):
+        p, d, before, scale = parent[v], degree[v], degree_before[v], divisors[v]
+        linked = np.exp(pair[v]) if p < n else 1.0
+        when_off[: d + 1] = off[v, : d + 1] + on[v, : d + 1]
+        _correlate(d_off[p], whole[p], off_before[v], before, scale, g_off, d)
+        _correlate(d_off[p], whole[p], when_off, d, scale, kept, before)
+        d_off[p, : before + 1] = kept[: before + 1]
+        g_on[: d + 1] = 0.0
+        if p < n:
+            when_on[: d + 1] = off[v, : d + 1] + linked * on[v, : d + 1]
+            _correlate(d_on[p], whole[p], on_before[v], before, scale, g_on, d)
+            _correlate(d_on[p], whole[p], when_on, d, scale, kept, before)
+            d_on[p, : before + 1] = kept[: before + 1]
+        whole[p] = before
+        for count in range(d + 1):
+            d_off[v, count] = g_off[count] + g_on[count]
+            d_on[v, count] = g_off[count] + linked * g_on[count]
+            ones[v] += d_on[v, count] * on[v, count]
+            pairs[v] += linked * g_on[count] * on[v, count]
+
+
+@_compile
+def _take_window(coefficients, log_scale, tilt, best, log_out, tilts):  # type: ignore[no-untyped-def]
+    """Take over the coefficients that this tilt serves better than those before."""
+    largest = coefficients.max()
+    for count in range(coefficients.size):
+        share = coefficients[count] / largest
+        if share >= WINDOW and share > best[count]:
+            best[count] = share
+            log_out[count] = np.log(coefficients[count]) + log_scale - tilt * count
+            tilts[count] = tilt
+
+
+@_compile
+def log_coefficients(  # type: ignore[no-untyped-def]
+    parent, slope, pair, state, counting, top, room, log_out, tilts
+):
+    """Write the logarithm of every coefficient 0..top of the forest, and the tilt that gave it."""
+    log_out[:] = -np.inf
+    tilts[:] = 0.0
+    best = np.zeros(top + 1)
+    forest = room[0][0, parent.size]
+    for direction in (1, -1):
+        tilt = 0.0
+        for _ in range(MOST_TILTS):
+            log_scale = upward(parent, slope, pair, state, tilt, counting, top, room)
+            coefficients = forest[: top + 1]
+            coefficients[room[1][0, parent.size] + 1 :] = 0.0
+            _take_window(coefficients, log_scale, tilt, best, log_out, tilts)
+            # The next tilt makes the last coefficient that could be trusted as large as its
+            # neighbour, so that those beyond come into sight.
+            edge = top if direction == 1 else 0
+            while coefficients[edge] < WINDOW * coefficients.max():
+                edge -= direction
+            if edge == (top if direction == 1 else 0):
+                break
+            inner = edge - direction
+            step = direction
+            if 0 <= inner <= top and coefficients[inner] > 0.0:
+                step = direction * (np.log(coefficients[inner]) - np.log(coefficients[edge]))
+            tilt += direction * max(direction * step, 0.5)
+
+
+@_compile
+def _count_scores(parent, slope, pair, state, table, counting, room, tilts):  # type: ignore[no-untyped-def]
+    """Return log P(l unknown variables on, the known) for every l, without a count for l = 0."""
+    n_ones, n_holes = 0, 0
+    for v in range(parent.size):
+        n_ones += state[v] == 1
+        n_holes += state[v] < 0
+    top = n_holes if counting else 0
+    scores = np.empty(top + 1)
+    log_coefficients(parent, slope, pair, state, counting, top, room, scores, tilts)
+    if counting:
+        return scores + table[n_ones : n_ones + top + 1]
+    return scores + table[0]
+
+
+@_compile
+def score_rows(states, parent, slope, pair, table, counting, out):  # type: ignore[no-untyped-def]
+    """Write log P(known entries) of every row; states are in the order of the nodes."""
+    n = parent.size
+    room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
+    for row in range(states.shape[0]):
+        state = states[row]
+        top = (state < 0).sum() if counting else 0
+        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
+        out[row] = log_sum(scores)
+
+
+@_compile
+def expected(parent, slope, pair, state, mass, tilts, counting, room, ones, pairs):  # type: ignore[no-untyped-def]
+    """Write the mass with each node on, and with it and its parent on, given that of each count.
+
+    The tilt that serves each count must be known, from `log_coefficients`.
+    """
+    n, top = parent.size, mass.size - 1
+    ones[:] = 0.0
+    pairs[:] = 0.0
+    seeds = np.empty(top + 1)
+    left = mass > 0.0
+    while left.any():
+        tilt = tilts[np.argmax(left)]
+        upward(parent, slope, pair, state, tilt, counting, top, room)
+        seeds[:] = 0.0
+        for count in range(top + 1):
+            if left[count] and tilts[count] == tilt:
+                seeds[count] = mass[count] / room[0][0, n, count]
+                left[count] = False
+        downward(parent, pair, seeds, top, room, ones, pairs)
+
+
+@_compile
+def marginal_rows(states, parent, slope, pair, table, counting, out):  # type: ignore[no-untyped-def]
+    """Write P(x = 1 | known entries) of every row and node."""
+    n = parent.size
+    room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
+    ones, pairs = np.empty(n), np.empty(n)
+    for row in range(states.shape[0]):
+        state = states[row]
+        top = (state < 0).sum() if counting else 0
+        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
+        total = log_sum(scores)
+        if total == -np.inf:
+            for v in range(n):
+                out[row, v] = 1.0 if state[v] == 1 else 0.0
+            continue
+        mass = np.exp(scores - total)
+        expected(parent, slope, pair, state, mass, tilts[: top + 1], counting, room, ones, pairs)
+        for v in range(n):
+            out[row, v] = min(ones[v], 1.0) if state[v] < 0 else state[v]
+
+
+@_compile
+def _pick(weights, size, uniform):  # type: ignore[no-untyped-def]
+    """Return an index below `size` drawn by weight."""
+    target = uniform * weights[:size].sum()
+    for index in range(size):
+        target -= weights[index]
+        if target < 0.0:
+            return index
+    index = size - 1
+    while index > 0 and weights[index] <= 0.0:
+        index -= 1
+    return index
+
+
+@_compile
+def draw_rows(states, parent, slope, pair, table, counting, uniforms):  # type: ignore[no-untyped-def]
+    """Draw the unknown entries of every row, from 2·n + 1 uniform numbers each."""
+    n = parent.size
+    room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
+    (off, on, off_before, on_before), (degree, degree_before), _ = room
+    share, counts = np.empty(n + 1), np.empty(n + 1, dtype=np.int64)
+    for row in range(states.shape[0]):
+        state = states[row]
+        top = (state < 0).sum() if counting else 0
+        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
+        total = log_sum(scores)
+        counts[n] = 0
+        if total > -np.inf:
+            counts[n] = _pick(np.exp(scores - total), top + 1, uniforms[row, 2 * n])
+        upward(parent, slope, pair, state, tilts[counts[n]], counting, top, room)
+        for v in range(n):
+            p = parent[v]
+            parent_on = p < n and state[p] == 1
+            linked = np.exp(pair[v]) if parent_on else 1.0
+            low, high = max(0, counts[p] - degree_before[v]), min(degree[v], counts[p])
+            for i in range(low, high + 1):
+                rest = on_before[v, counts[p] - i] if parent_on else off_before[v, counts[p] - i]
+                share[i - low] = rest * (off[v, i] + linked * on[v, i])
+            counts[v] = low + _pick(share, max(high - low + 1, 1), uniforms[row, 2 * v])
+            counts[p] -= counts[v]
+            if state[v] < 0:
+                share[0], share[1] = off[v, counts[v]], linked * on[v, counts[v]]
+                state[v] = _pick(share, 2, uniforms[row, 2 * v + 1])
+
+
+@_compile
+def _upward_best(parent, slope, pair, state, counting, top, room):  # type: ignore[no-untyped-def]
+    """Compute, as `upward` does, the logarithm of the heaviest assignment for every count."""
+    (off, on, off_before, on_before), (degree, degree_before), _ = room
+    n = parent.size
+    for v in range(n):
+        moves = counting and state[v] < 0
+        degree[v] = 1 if moves else 0
+        off[v, : degree[v] + 1] = -np.inf
+        on[v, : degree[v] + 1] = -np.inf
+        if state[v] != 1:
+            off[v, 0] = 0.0
+        if state[v] != 0:
+            on[v, degree[v]] = slope[v]
+    degree[n] = 0
+    off[n, 0], on[n, 0] = 0.0, -np.inf
+    for v in range(n - 1, -1, -1):
+        p, d = parent[v], degree[v]
+        before = degree[p]
+        degree_before[v] = before
+        degree[p] = min(before + d, top)
+        off_before[v, : before + 1] = off[p, : before + 1]
+        on_before[v, : before + 1] = on[p, : before + 1]
+        off[p, : degree[p] + 1] = -np.inf
+        on[p, : degree[p] + 1] = -np.inf
+        for i in range(before + 1):
+            for j in range(min(d, degree[p] - i) + 1):
+                found = off_before[v, i] + max(off[v, j], on[v, j])
+                off[p, i + j] = max(off[p, i + j], found)
+                if p < n:
+                    found = on_before[v, i] + max(off[v, j], on[v, j] + pair[v])
+                    on[p, i + j] = max(on[p, i + j], found)
+
+
+@_compile
+def complete_rows(states, parent, slope, pair, table, counting, out):  # type: ignore[no-untyped-def]
+    """Fill in the unknown of every row so that it is most probable; write its score to `out`."""
+    n = parent.size
+    room = workspace(n, n if counting else 0)
+    (off, on, off_before, on_before), (degree, degree_before), _ = room
+    counts = np.empty(n + 1, dtype=np.int64)
+    for row in range(states.shape[0]):
+        state = states[row]
+        n_ones = (state == 1).sum() if counting else 0
+        top = (state < 0).sum() if counting else 0
+        _upward_best(parent, slope, pair, state, counting, top, room)
+        totals = off[n, : top + 1] + table[n_ones : n_ones + top + 1]
+        counts[n] = np.argmax(totals)
+        out[row] = totals[counts[n]]
+        for v in range(n):
+            p = parent[v]
+            parent_on = p < n and state[p] == 1
+            link = pair[v] if parent_on else 0.0
+            best, chosen = -np.inf, max(0, counts[p] - degree_before[v])
+            for i in range(chosen, min(degree[v], counts[p]) + 1):
+                rest = on_before[v, counts[p] - i] if parent_on else off_before[v, counts[p] - i]
+                found = rest + max(off[v, i], on[v, i] + link)
+                if found > best:
+                    best, chosen = found, i
+            counts[v] = chosen
+            counts[p] -= chosen
+            if state[v] < 0:
+                state[v] = 1 if on[v, chosen] + link > off[v, chosen] else 0
+
+
+@_compile
+def sums_rows(states, parent, slope, pair, table, counting, mass, sums):  # type: ignore[no-untyped-def]
+    """Add each row's mass to what it has, the unknown by their chances.
+
+    ``sums[0]`` gets that of each node on, ``sums[1]`` that of it and its parent on, ``sums[2]``
+    that of each number of ones.
+    """
+    n = parent.size
+    room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
+    ones, pairs = np.empty(n), np.empty(n)
+    for row in range(states.shape[0]):
+        if mass[row] <= 0.0:
+            continue
+        state = states[row]
+        n_ones = (state == 1).sum()
+        top = (state < 0).sum() if counting else 0
+        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
+        shares = np.exp(scores - log_sum(scores))
+        expected(parent, slope, pair, state, shares, tilts[: top + 1], counting, room, ones, pairs)
+        sums[0, :n] += mass[row] * ones
+        sums[1, :n] += mass[row] * pairs
+        if counting:
+            sums[2, n_ones : n_ones + top + 1] += mass[row] * shares

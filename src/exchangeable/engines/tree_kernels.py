@@ -1,0 +1,163 @@
+"""Choosing a tree and summing over its rows: maximum spanning trees, pair gains, polynomials."""
+
+import numpy as np
+from numba import njit
+
+from exchangeable.engines.forest_kernels import expected, log_coefficients, workspace
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_compile
+def prim(gains, parent):  # type: ignore[no-untyped-def]
+    """Write the parents of the maximum spanning forest of a dense graph (Prim's algorithm)."""
+    n = gains.shape[0]
+    best = np.zeros(n)
+    parent[:] = n
+    left = np.ones(n, dtype=np.bool_)
+    for _ in range(n):
+        v, found = -1, -1.0
+        for j in range(n):
+            if left[j] and best[j] > found:
+                v, found = j, best[j]
+        left[v] = False
+        for j in range(n):
+            if left[j] and gains[v, j] > best[j]:
+                best[j] = gains[v, j]
+                parent[j] = v
+
+
+@_compile
+def order_nodes(parent, order, place):  # type: ignore[no-untyped-def]
+    """Write an order in which parents come first, and each variable's place in it.
+
+    It is depth first, so that a subtree is a stretch of the order.
+    """
+    n = parent.size
+    first, following = np.full(n + 1, -1), np.full(n, -1)
+    for v in range(n - 1, -1, -1):
+        following[v] = first[parent[v]]
+        first[parent[v]] = v
+    stack = np.empty(n + 1, dtype=np.int64)
+    depth, found = 0, 0
+    stack[0] = first[n]
+    place[n] = n
+    while depth >= 0:
+        v = stack[depth]
+        if v < 0:
+            depth -= 1
+            continue
+        stack[depth] = following[v]
+        order[found] = v
+        place[v] = found
+        found += 1
+        depth += 1
+        stack[depth] = first[v]
+
+
+@_compile
+def log_count_weights(parent, slope, pair, out):  # type: ignore[no-untyped-def]
+    """Write log Σ exp(score) over the rows with l ones, for every l."""
+    n = parent.size
+    state = np.full(n, -1, dtype=np.int8)
+    room, tilts = workspace(n, n), np.empty(n + 1)
+    log_coefficients(parent, slope, pair, state, True, n, room, out, tilts)
+
+
+@_compile
+def expected_of_forest(parent, slope, pair, mass, out):  # type: ignore[no-untyped-def]
+    """Write the mass with each node on, and with it and its parent on, given that of each count."""
+    n, top = parent.size, mass.size - 1
+    while top > 0 and mass[top] <= 0.0:
+        top -= 1
+    state = np.full(n, -1, dtype=np.int8)
+    room, tilts = workspace(n, top), np.empty(top + 1)
+    scratch = np.empty(top + 1)
+    log_coefficients(parent, slope, pair, state, True, top, room, scratch, tilts)
+    expected(parent, slope, pair, state, mass[: top + 1], tilts, True, room, out[0], out[1])
+
+
+@_compile
+def table_gain(n11, n10, n01, n00, e11, e10, e01, e00):  # type: ignore[no-untyped-def]
+    """Return Σ n·log(n / e) over the four cells of a pair."""
+    gain = 0.0
+    if n11 > 0.0:
+        gain += n11 * np.log(n11 / e11)
+    if n10 > 0.0:
+        gain += n10 * np.log(n10 / e10)
+    if n01 > 0.0:
+        gain += n01 * np.log(n01 / e01)
+    if n00 > 0.0:
+        gain += n00 * np.log(n00 / e00)
+    return gain
+
+
+@_compile
+def pair_gains(weight, ones, both, penalty, gains):  # type: ignore[no-untyped-def]
+    """Write weight times mutual information of every pair, less a penalty an edge."""
+    n = ones.size
+    for i in range(n):
+        gains[i, i] = 0.0
+        for j in range(i):
+            n11 = both[i, j]
+            n10, n01 = ones[i] - n11, ones[j] - n11
+            n00 = weight - n11 - n10 - n01
+            e11 = ones[i] * ones[j] / weight
+            e10, e01 = ones[i] - e11, ones[j] - e11
+            e00 = weight - e11 - e10 - e01
+            gain = table_gain(n11, n10, n01, n00, e11, e10, e01, e00)
+            gains[i, j] = gain - penalty
+            gains[j, i] = gain - penalty
+
+
+@_compile
+def urn_pair_gains(weight, ones, both, theta, expected_ones, penalty, gains):  # type: ignore[no-untyped-def]
+    """Write weight times divergence of every pair from what a weighted urn expects of it.
+
+    Given the count, P(x_i = 1, x_j = 0) / P(x_i = 0, x_j = 1) = θ_i / θ_j, which gives E[x_i·x_j]
+    from E[x_i] and E[x_j], unless θ_i and θ_j are too close: then a neighbour in the order of θ
+    stands in for one of them.
+    """
+    n = ones.size
+    rank = np.argsort(theta)
+    place = np.empty(n, dtype=np.int64)
+    place[rank] = np.arange(n)
+    for i in range(n):
+        gains[i, i] = 0.0
+        for j in range(i):
+            e11 = _urn_pair(i, j, weight, theta, expected_ones, rank, place)
+            low = max(0.0, expected_ones[i] + expected_ones[j] - weight)
+            e11 = min(max(e11, low), min(expected_ones[i], expected_ones[j]))
+            floor = 1e-9 * weight
+            e11 = max(e11, floor)
+            e10 = max(expected_ones[i] - e11, floor)
+            e01 = max(expected_ones[j] - e11, floor)
+            e00 = max(weight - e11 - e10 - e01, floor)
+            n11 = both[i, j]
+            n10, n01 = max(ones[i] - n11, 0.0), max(ones[j] - n11, 0.0)
+            n00 = max(weight - n11 - n10 - n01, 0.0)
+            gain = table_gain(n11, n10, n01, n00, e11, e10, e01, e00)
+            gains[i, j] = gain - penalty
+            gains[j, i] = gain - penalty
+
+
+@_compile
+def _urn_pair(i, j, weight, theta, expected_ones, rank, place):  # type: ignore[no-untyped-def]
+    """Return E[x_i·x_j] in a weighted urn."""
+    close = 1e-3
+    a, b = i, j
+    if abs(theta[a] - theta[b]) <= close * theta[a]:
+        n = theta.size
+        up, down = place[a], place[b]
+        if up < down:
+            up, down = down, up
+        while up < n - 1 and down > 0 and theta[rank[up]] - theta[rank[down]] <= close * theta[a]:
+            up, down = up + 1, down - 1
+        while up < n - 1 and theta[rank[up]] - theta[rank[down]] <= close * theta[a]:
+            up += 1
+        while down > 0 and theta[rank[up]] - theta[rank[down]] <= close * theta[a]:
+            down -= 1
+        a, b = rank[up], rank[down]
+        if theta[a] <= theta[b]:
+            return expected_ones[i] * expected_ones[j] / weight
+    return (theta[a] * expected_ones[b] - theta[b] * expected_ones[a]) / (theta[a] - theta[b])

@@ -1,0 +1,94 @@
+"""Trees over variables: their nodes in order, their count polynomials, and which edges to have."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines import tree_kernels
+from exchangeable.engines.threads import run
+
+
+@dataclass(frozen=True)
+class Forest:
+    """One class's forest as the kernels read it: nodes in an order in which parents come first.
+
+    Attributes
+    ----------
+    order : array of shape (n,)
+        The variable that each node is.
+    parent : array of shape (n,)
+        The node that is each node's parent, n for a root.
+    slope, pair : arrays of shape (n,)
+        Natural parameters of the nodes, and of the edges to their parents.
+    """
+
+    order: IntArray
+    parent: IntArray
+    slope: FloatArray
+    pair: FloatArray
+
+    @classmethod
+    def of(cls, slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, y: int) -> Self:
+        """Return the forest of class y; `parent` and `pair` are empty where there are no edges."""
+        n = slope.shape[0]
+        if not parent.size:
+            nobody = np.full(n, n, dtype=np.int64)
+            return cls(np.arange(n), nobody, slope[:, y].copy(), np.zeros(n))
+        order, place = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+        tree_kernels.order_nodes(parent[:, y].astype(np.int64), order, place)
+        return cls(order, place[parent[order, y]], slope[order, y], pair[order, y])
+
+
+def log_counts(
+    slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, n_jobs: int | None = None
+) -> FloatArray:
+    """Return log Σ exp(score) over the rows with each number of ones, for every class."""
+    n, k = slope.shape
+    out = np.empty((k, n + 1))
+
+    def one(y: int) -> None:
+        forest = Forest.of(slope, parent, pair, y)
+        tree_kernels.log_count_weights(forest.parent, forest.slope, forest.pair, out[y])
+
+    run(one, range(k), n_jobs)
+    return np.ascontiguousarray(out.T)
+
+
+def expected_pairs(
+    slope: FloatArray,
+    parent: npt.NDArray[Any],
+    pair: FloatArray,
+    counts: FloatArray,
+    n_jobs: int | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return E[x_j] and E[x_j·x_parent(j)] of every class, given the mass of each count."""
+    n, k = slope.shape
+    ones, pairs = np.empty((k, n)), np.empty((k, n))
+
+    def one(y: int) -> None:
+        forest = Forest.of(slope, parent, pair, y)
+        both = np.empty((2, n))
+        tree_kernels.expected_of_forest(
+            forest.parent, forest.slope, forest.pair, counts[:, y].copy(), both
+        )
+        ones[y, forest.order], pairs[y, forest.order] = both
+
+    run(one, range(k), n_jobs)
+    return np.ascontiguousarray(ones.T), np.ascontiguousarray(pairs.T)
+
+
+def best_tree(gains: FloatArray) -> npt.NDArray[np.int32]:
+    """Return each variable's parent in the forest with the greatest total gain.
+
+    Gains are symmetric; an edge whose gain is not positive is left out. A root's parent is n.
+
+    >>> gains = np.array([[0, 3, 1], [3, 0, 2], [1, 2, 0.0]])
+    >>> best_tree(gains).tolist()
+    [3, 0, 1]
+    """
+    parent = np.empty(gains.shape[0], dtype=np.int32)
+    tree_kernels.prim(np.ascontiguousarray(gains), parent)
+    return parent

@@ -1,0 +1,212 @@
+"""Beyond the paper: density of the benchmark's sets by every family, settings chosen by validation.
+
+For each set and family the settings are searched on the training and validation rows. Then the
+family is fitted with them from several seeds, and each fit is scored on the test rows, once.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.datasets import fetch_density
+from exchangeable.engines.examples import Examples, merge_equal_rows
+from exchangeable.engines.observed import Observed
+from exchangeable.engines.rows import as_rows
+from exchangeable.engines.threads import run
+from exchangeable.experiments.store import Row, Store
+from exchangeable.models.density_em import StopRule
+from exchangeable.models.density_fit import average
+from exchangeable.models.families import DensityModel
+from exchangeable.models.mixture import ExchangeableMixture
+from exchangeable.models.posteriors import log_likelihood
+from exchangeable.models.search import Search, Settings
+
+SETS = (
+    "nltcs",
+    "plants",
+    "jester",
+    "baudio",
+    "bnetflix",
+    "dna",
+    "tretail",
+    "accidents",
+    "msnbc",
+    "kdd",
+    "book",
+    "msweb",
+    "cwebkb",
+    "bbc",
+    "cr52",
+    "c20ng",
+    "pumsb_star",
+    "kosarek",
+    "tmovie",
+    "ad",
+)
+"""The sets, the quicker ones first."""
+FAMILIES = {
+    "weighted urn": "urns",
+    "weighted tree": "weighted tree",
+    "tree": "tree",
+    "naive Bayes": "independent",
+}
+PAPERS = "paper's MEVM"
+AVERAGE = "average"
+MODELS = (*FAMILIES, AVERAGE, PAPERS)
+KEY = ("dataset", "model", "seed")
+FINE = StopRule(tol=5e-4, patience=4)
+COARSE = StopRule(tol=1e-3, patience=3)
+
+
+@dataclass
+class Beyond:
+    """The experiment on some sets.
+
+    Attributes
+    ----------
+    store : Store
+        Where finished cells are kept.
+    search_seconds : float
+        Time for the search of one family's settings.
+    n_averaged : int
+        Number of fits in an average.
+    tell : callable
+        Told what is being done.
+    n_jobs : int, optional
+        Number of threads.
+    """
+
+    store: Store
+    search_seconds: float = 240.0
+    n_averaged: int = 10
+    tell: Callable[[str], None] = lambda text: None
+    n_jobs: int | None = None
+
+    def run(
+        self,
+        sets: Sequence[str],
+        models: Sequence[str] = MODELS,
+        seeds: Sequence[int] = range(5),
+        download: bool = False,
+    ) -> None:
+        """Run all cells that are not finished, the first seed of every set before the next.
+
+        A set that is not in the data folder is left out, unless it may be downloaded.
+        """
+        for seed in seeds:
+            for name in sets:
+                wanted = [
+                    model
+                    for model in models
+                    if not self.store.find(dataset=name, model=model, seed=seed)
+                    and not (model == AVERAGE and seed > 0)
+                ]
+                if not wanted:
+                    continue
+                try:
+                    data = fetch_density(name, download_if_missing=download)
+                except OSError:
+                    self.tell(f"{name} is not in the data folder")
+                    continue
+                for model in wanted:
+                    self._cell(name, model, seed, data)
+
+    def _cell(self, name: str, model: str, seed: int, data: Any) -> None:
+        train, valid, test = (_examples(rows) for rows in (data.train, data.valid, data.test))
+        self.tell(f"{name}, {model}, seed {seed}")
+        began = time.monotonic()
+        if model == PAPERS:
+            row = self._papers(seed, data)
+        else:
+            search = Search(train, valid, rule=COARSE, n_jobs=self.n_jobs)
+            fit = self._average if model == AVERAGE else self._family
+            fitted, log_prior, row = fit(name, model, seed, search)
+            row["valid"] = _mean(valid, fitted, log_prior, self.n_jobs)
+            row["test"] = _mean(test, fitted, log_prior, self.n_jobs)
+            row["n_parameters"] = fitted.n_parameters + log_prior.size - 1
+        row["seconds"] = round(time.monotonic() - began - row.get("search_seconds", 0.0), 2)
+        self.store.add({"dataset": name, "model": model, "seed": seed, **row})
+        self.tell(f"{name}, {model}, seed {seed}: valid {row['valid']:.4f}, test {row['test']:.4f}")
+
+    def _settings(self, name: str, model: str, search: Search) -> tuple[Settings, Row]:
+        """Return a family's settings, from an earlier cell or searched for."""
+        known = self.store.find(dataset=name, model=model)
+        if known:
+            return _stored(known[0]), {}
+        before = self.store.find(dataset=name, model="weighted urn")
+        start = None if model == "weighted urn" or not before else _stored(before[0])
+        began = time.monotonic()
+        search.deadline = began + self.search_seconds
+        best = search.climb(FAMILIES[model], near=start)
+        if best is None:
+            raise RuntimeError(f"the search for {model} on {name} tried nothing")
+        told = {
+            "search_seconds": round(time.monotonic() - began, 2),
+            "n_trials": len(search.trials),
+        }
+        return best.settings, told
+
+    def _family(
+        self, name: str, model: str, seed: int, search: Search
+    ) -> tuple[DensityModel, FloatArray, Row]:
+        settings, told = self._settings(name, model, search)
+        found = search.fit(settings, 100 + seed, FINE)
+        return found.model, found.log_prior, {**_told(settings), "n_iter": found.best_iter, **told}
+
+    def _average(
+        self, name: str, model: str, seed: int, search: Search
+    ) -> tuple[DensityModel, FloatArray, Row]:
+        """Average fits of the family that does best on the validation rows."""
+        known = [row for row in self.store.find(dataset=name) if row["model"] in FAMILIES]
+        if not known:
+            raise ValueError(f"the average on {name} needs a finished family to choose from")
+        best = max(known, key=lambda row: float(row["valid"]))
+        settings = _stored(best)
+        search.n_jobs = 1  # fits side by side make better use of the cores than threads in a fit
+        runs = run(
+            lambda number: search.fit(settings, 200 + number, FINE),
+            range(self.n_averaged),
+            self.n_jobs,
+        )
+        told = {**_told(settings), "family": best["model"], "n_averaged": len(runs)}
+        return (*average(runs), told)
+
+    def _papers(self, seed: int, data: Any) -> Row:
+        model = ExchangeableMixture(
+            20, structure="welch", init="rows", random_state=seed, n_jobs=self.n_jobs
+        ).fit(data.train)
+        return {
+            "n_components": 20,
+            "n_iter": model.n_iter_,
+            "valid": model.score(data.valid),
+            "test": model.score(data.test),
+            "n_parameters": model.n_parameters_,
+        }
+
+
+def _examples(rows: Any) -> Examples:
+    return merge_equal_rows(Observed(as_rows(rows, None)), np.ones(len(rows)))[0]
+
+
+def _mean(
+    examples: Examples, model: DensityModel, log_prior: FloatArray, n_jobs: int | None
+) -> float:
+    return log_likelihood(model, examples, log_prior, n_jobs) / examples.total
+
+
+def _told(settings: Settings) -> Row:
+    return {
+        "n_components": settings.n_components,
+        "pooling": settings.pooling,
+        "shrinkage": settings.shrinkage,
+    }
+
+
+def _stored(row: Row) -> Settings:
+    family = FAMILIES[row.get("family") or row["model"]]
+    numbers = (float(row["pooling"]), float(row["shrinkage"]))
+    return Settings(family, int(row["n_components"]), *numbers)

@@ -1,0 +1,296 @@
+"""The best density model there is for some binary rows, found by itself."""
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from sklearn.base import BaseEstimator, DensityMixin
+from threadpoolctl import threadpool_limits
+
+from exchangeable.arrays import (
+    FloatArray,
+    RandomState,
+    as_generator,
+    check_alpha,
+    check_count,
+    check_number,
+)
+from exchangeable.engines.examples import Examples, merge_equal_rows
+from exchangeable.engines.threads import n_threads, run
+from exchangeable.models.density_em import Run, StopRule
+from exchangeable.models.density_fit import MOST_TREE_VARIABLES, average
+from exchangeable.models.fitted import FittedBlocks
+from exchangeable.models.options import held_out
+from exchangeable.models.posteriors import log_likelihood
+from exchangeable.models.search import FAMILIES, Search, Settings, Trial
+
+SEARCHED = ("urns", "weighted tree", "tree")
+SEARCH_SHARE = 0.7
+"""Part of the time budget that the search may take; the rest is for the fits to be averaged."""
+
+
+class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
+    """Density of binary rows: finds family, size and prior by itself, and averages restarts.
+
+    Families of components (weighted urns, weighted trees, trees), number of components and
+    strengths of the priors are searched in stages, each trial compared by the likelihood of
+    held-out rows. The best settings are fitted again from several starts, and the average of
+    these, which is itself one mixture, is the model. All queries are exact.
+
+    Parameters
+    ----------
+    families : sequence of {"urns", "weighted tree", "tree", "independent"}, optional
+        Families of components to try; weighted urns, weighted trees and trees by default.
+    n_init : int, default=10
+        Number of fits that are averaged.
+    max_components : int, default=500
+        Largest number of components of one fit.
+    time_budget : float, optional
+        Seconds after which no new fit is begun; at least one trial and one fit are made.
+    validation_fraction : float, default=0.1
+        Share of the rows to hold out where `fit` gets no ``X_valid``.
+    alpha : float, default=0.1
+        Smoothing of the training set's own frequencies, which the pooled prior is made of.
+    tol : float, default=1e-3
+        Least gain in average log-likelihood that counts as progress in a trial.
+    max_iter : int, default=500
+        Largest number of iterations of a fit.
+    binarize : float or None, default=0.0
+        Entries greater than this are on. With None all entries must be 0 or 1.
+    random_state : int, RandomState, Generator or None
+        Seed of the starts.
+    n_jobs : int, optional
+        Number of threads; all cores by default. It never changes the result, but for how far a
+        search gets within `time_budget`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Probability of each component, of all fits together.
+    table_ : list of dict
+        What was tried, in order: settings, held-out and training log-likelihood, and seconds.
+    best_params_ : dict
+        The settings that were best: urn, dependence, n_components, pooling and shrinkage.
+    best_score_ : float
+        Held-out log-likelihood of the trial with these.
+    valid_score_ : float
+        That of the average.
+    n_fits_ : int
+        Number of fits in the average.
+    n_parameters_ : int
+        Number of free parameters of the average.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exchangeable import ExchangeableDensity
+    >>> rng = np.random.default_rng(0)
+    >>> kind = rng.integers(0, 2, size=600)
+    >>> X = rng.random((600, 8)) < np.where(kind[:, None] == 0, 0.2, 0.8)
+    >>> density = ExchangeableDensity(n_init=2, max_components=10, random_state=0).fit(X)
+    >>> density.score(X) > -5
+    True
+    >>> density.marginals({0: 1})[1] > density.marginals({0: 0})[1]
+    np.True_
+    """
+
+    structure = "full"
+
+    def __init__(
+        self,
+        families: Sequence[str] | None = None,
+        *,
+        n_init: int = 10,
+        max_components: int = 500,
+        time_budget: float | None = None,
+        validation_fraction: float = 0.1,
+        alpha: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        binarize: float | None = 0.0,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.families = families
+        self.n_init = n_init
+        self.max_components = max_components
+        self.time_budget = time_budget
+        self.validation_fraction = validation_fraction
+        self.alpha = alpha
+        self.tol = tol
+        self.max_iter = max_iter
+        self.binarize = binarize
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, X_valid: Any = None) -> Self:
+        """Search, fit the best settings from several starts, and average.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
+        y : ignored
+            Present for scikit-learn's sake.
+        X_valid : {array-like, sparse matrix}, optional
+            Rows to compare by; by default some of X are held out for that.
+        """
+        began = time.monotonic()
+        observed = self._observed(X, reset=True)
+        rng = as_generator(self.random_state)
+        if X_valid is None:
+            kept, out = self._split(observed.n_rows, rng)
+            observed, valid = observed.take(kept), observed.take(out)
+        else:
+            valid = self._observed(X_valid)
+        held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
+        examples = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
+        search = self._search(examples, held, rng, began)
+        with threadpool_limits(1, "blas"), SearchProgress() as progress:
+            search.report = progress.show
+            for family in self._families(observed.n_variables):
+                search.climb(family)
+            chosen = search.best
+            runs = self._refit(search, chosen.settings, began, progress)
+        self._take_over(search, chosen, runs)
+        return self
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the average log-probability of the rows."""
+        return float(self.score_samples(X).mean())
+
+    @property
+    def _log_prior(self) -> FloatArray:
+        return np.asarray(np.log(self.weights_))
+
+    def _split(self, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
+        if n_rows < 2:
+            raise ValueError(
+                f"n_samples={n_rows} is too few to hold some out; give at least 2 rows, or X_valid"
+            )
+        share = check_number(self.validation_fraction, "validation_fraction")
+        return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
+
+    def _families(self, n_variables: int) -> Sequence[str]:
+        families = SEARCHED if self.families is None else tuple(self.families)
+        unknown = [family for family in families if family not in FAMILIES]
+        if unknown or not families:
+            raise ValueError(
+                f"families={self.families!r}: expected one or more of {', '.join(FAMILIES)}"
+            )
+        if self.families is None and n_variables > MOST_TREE_VARIABLES:
+            return ("urns",)
+        return families
+
+    def _search(
+        self, examples: Examples, held: Examples, rng: np.random.Generator, began: float
+    ) -> Search:
+        deadline = np.inf
+        if self.time_budget is not None:
+            budget = check_number(self.time_budget, "time_budget")
+            if not budget > 0:
+                raise ValueError(f"time_budget must be positive, got {budget}")
+            deadline = began + SEARCH_SHARE * budget
+        if not 0 <= check_number(self.tol, "tol") < np.inf:
+            raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
+        alpha = check_alpha(self.alpha)
+        if alpha == 0:
+            raise ValueError("alpha must be positive: what never occurs needs some probability")
+        return Search(
+            examples,
+            held,
+            alpha,
+            StopRule(self.tol, check_count(self.max_iter, "max_iter")),
+            int(rng.integers(2**31)),
+            check_count(self.max_components, "max_components"),
+            deadline,
+            self.n_jobs,
+        )
+
+    def _refit(
+        self, search: Search, settings: Settings, began: float, progress: "SearchProgress"
+    ) -> list[Run]:
+        """Fit the best settings from several starts, as many as there is time for."""
+        rule = StopRule(self.tol / 5, search.rule.max_iter, patience=5)
+        search.n_jobs = 1
+        end = np.inf if self.time_budget is None else began + float(self.time_budget)
+        n_init, runs = check_count(self.n_init, "n_init"), list[Run]()
+        workers = n_threads(self.n_jobs)
+        while len(runs) < n_init and (not runs or time.monotonic() < end):
+            numbers = range(len(runs), min(len(runs) + workers, n_init))
+            runs += run(
+                lambda number: search.fit(settings, search.seed + 1 + number, rule),
+                numbers,
+                self.n_jobs,
+            )
+            progress.tell(f"fit {len(runs)} of {n_init} to be averaged")
+        return runs
+
+    def _take_over(self, search: Search, chosen: Trial, runs: list[Run]) -> None:
+        model, log_prior = average(runs)
+        alive = np.flatnonzero(log_prior > np.log(1e-10 / len(runs)))
+        self._model = model.only(alive) if alive.size < log_prior.size else model
+        weights = np.exp(log_prior[alive])
+        self.weights_ = weights / weights.sum()
+        self.table_ = [trial.row() for trial in search.trials.values()]
+        row = chosen.row()
+        names = ("urn", "dependence", "n_components", "pooling", "shrinkage")
+        self.best_params_ = {name: row[name] for name in names}
+        self.best_score_, self.n_fits_ = chosen.valid, len(runs)
+        self.n_parameters_ = self._model.n_parameters + self.weights_.size - 1
+        found = log_likelihood(self._model, search.valid, self._log_prior, self.n_jobs)
+        self.valid_score_ = found / search.valid.total
+
+
+class SearchProgress:
+    """A line on an interactive terminal that says how far a search is; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._bar = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+            self._bar.add_task("searching")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, search: Search) -> None:
+        """Tell the number of trials and the best one."""
+        best = search.best
+        self.tell(
+            f"{len(search.trials)} trials, best {best.valid:.4f}: {best.settings.family}, "
+            f"{best.settings.n_components} components, pooling {best.settings.pooling:g}"
+        )
+
+    def tell(self, text: str) -> None:
+        """Tell something."""
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], description=text)

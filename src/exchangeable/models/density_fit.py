@@ -1,0 +1,315 @@
+"""Fitting mixtures of weighted urns and trees: what the options stand for, and the runs."""
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines import forests
+from exchangeable.engines.em import Expectation, sum_moments
+from exchangeable.engines.examples import Examples, merge_equal_rows
+from exchangeable.engines.forests import Scores, Sums
+from exchangeable.engines.observed import Observed
+from exchangeable.engines.threads import n_threads
+from exchangeable.models.density_em import Run, StopRule, fit_run, naive_start
+from exchangeable.models.families import DensityModel, Family, IndependentFamily, UrnFamily
+from exchangeable.models.pooled import Pool
+from exchangeable.models.posteriors import expect, fill_by_frequency
+from exchangeable.models.restarts import FitProgress
+from exchangeable.models.tree_families import TreeFamily, WeightedTreeFamily
+from exchangeable.models.urns import UrnModel
+from exchangeable.partitions import Partition
+from exchangeable.structure.learner import Structure
+
+KINDS = ("independent", "urns", "tree", "weighted tree")
+POOLING = 8.0
+"""Pseudo-rows of the pooled prior, where the user does not say."""
+SHRINKAGE = {"tree": 8.0, "weighted tree": 100.0}
+"""Pseudo-rows that pull an edge towards independence, where the user does not say."""
+PENALTY = {"tree": 2.0, "weighted tree": 4.0}
+"""What an edge must gain in log-likelihood to be there."""
+MOST_TREE_VARIABLES = 10_000
+"""A tree looks at all pairs of variables, whose number must stay bearable."""
+
+
+@dataclass(frozen=True)
+class DensityOptions:
+    """What is to be fitted, and how.
+
+    Attributes
+    ----------
+    kind : {"independent", "urns", "tree", "weighted tree"}
+        The family.
+    n_components : int
+        Number of components or classes.
+    structure : Structure
+        Blocks of the urns.
+    weighted : bool
+        Whether urns have weights.
+    pooling, alpha : float
+        The prior: pseudo-rows distributed as the training set, whose own frequencies are smoothed
+        by alpha.
+    shrinkage : float
+        Pseudo-rows that pull an edge of a tree towards independence.
+    rule : StopRule
+        When a run ends.
+    init : {"rows", "random", "both"}
+        How a run starts.
+    """
+
+    kind: str
+    n_components: int
+    structure: Structure
+    weighted: bool = True
+    pooling: float = POOLING
+    alpha: float = 0.1
+    shrinkage: float = 0.0
+    rule: StopRule = field(default_factory=StopRule)
+    init: str = "rows"
+
+
+@dataclass(frozen=True)
+class DensityRuns:
+    """What runs from different starts have in common.
+
+    Runs start on `filled`, the examples with their holes, if there are any, filled by frequency.
+    """
+
+    examples: Examples
+    filled: Examples
+    valid: Examples | None
+    options: DensityOptions
+    generators: Sequence[np.random.Generator]
+    pool: Pool
+    pairs: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        examples: Examples,
+        valid: Examples | None,
+        options: DensityOptions,
+        generators: Sequence[np.random.Generator],
+    ) -> "DensityRuns":
+        """Prepare runs, one for each generator."""
+        filled = fill_by_frequency(examples)
+        pool = Pool.of(filled, options.pooling, options.alpha)
+        pairs = np.empty((0, 0))
+        if "tree" in options.kind:
+            check_tree_size(examples.rows.n_variables)
+            pairs = pool.pairs()
+        return cls(examples, filled, valid, options, generators, pool, pairs)
+
+    def run(
+        self,
+        number: int,
+        report: Callable[[Run], None] = lambda run: None,
+        stop: threading.Event | None = None,
+        threads: int | None = None,
+    ) -> Run:
+        """Run EM from one start."""
+
+        def em(family: Family, sums: Sums, begun: Examples) -> Run:
+            return fit_run(
+                self.examples,
+                self.valid,
+                family,
+                sums,
+                self.options.rule,
+                threads,
+                report,
+                stop,
+                begun,
+            )
+
+        kind, sums = self.options.kind, self._start(number, threads)
+        if kind == "independent":
+            return em(IndependentFamily(self.pool), sums, self.filled)
+        if kind == "tree":
+            return em(self.trees(), sums, self.filled)
+        urns = UrnFamily.of(self.pool, self.partitions(sums), self.options.weighted)
+        fitted = em(urns, sums, self.filled)
+        if kind == "urns" or not isinstance(fitted.model, UrnModel):
+            return fitted
+        family = self.weighted_trees(urns, fitted.model)
+        sums = expect(fitted.model, self.examples, fitted.log_prior, threads)
+        return em(family, sums, self.examples)
+
+    def weighted_trees(self, urns: UrnFamily, fitted: UrnModel) -> WeightedTreeFamily:
+        """Return the family of weighted trees over fitted urns."""
+        penalty = PENALTY["weighted tree"]
+        return WeightedTreeFamily(urns, self.pairs, self.options.shrinkage, penalty, fitted)
+
+    def trees(self) -> TreeFamily:
+        """Return the family of plain trees."""
+        return TreeFamily(self.pool, self.pairs, self.options.shrinkage, PENALTY["tree"])
+
+    def _start(self, number: int, threads: int | None) -> Sums:
+        rng, k = self.generators[number], self.options.n_components
+        random = self.options.init == "random" or (self.options.init == "both" and number % 2)
+        naive = IndependentFamily(self.pool)
+        if not random:
+            share = self.examples.weights / self.examples.total
+            few = k <= np.count_nonzero(share)
+            chosen = rng.choice(share.size, size=k, replace=not few, p=share)
+            return naive_start(self.filled, naive, chosen, threads)
+        posterior = rng.dirichlet(np.ones(k), size=self.examples.rows.n_rows)
+        return given_sums(self.filled, posterior, threads)
+
+    def partitions(self, sums: Sums) -> list[Partition]:
+        """Return the blocks, given or learned from the first posteriors."""
+        structure, k = self.options.structure, self.options.n_components
+        if isinstance(structure, list):
+            return structure
+        if not structure.needs_moments:
+            n = self.examples.rows.n_variables
+            labels = np.arange(n) if structure.name == "independent" else np.zeros(n, dtype=int)
+            return [Partition.from_labels(labels)] * k
+        moments = sum_moments(self.filled, sums.posterior)
+        found = Expectation(-np.inf, sums.posterior, [], moments, sums.totals)
+        return structure.propose(self.filled, found, 1)[-1]
+
+
+def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:
+    """Return the sums of given posteriors."""
+    n, k = examples.rows.n_variables, posterior.shape[1]
+    scores = Scores(np.zeros(k), np.zeros((n, k)))
+    return forests.expect(examples, scores, np.zeros(k), n_jobs, given=posterior)
+
+
+def check_tree_size(n_variables: int) -> None:
+    """Refuse trees over more variables than all pairs of which can be looked at."""
+    if n_variables > MOST_TREE_VARIABLES:
+        raise ValueError(
+            f"dependence='tree' looks at all pairs of variables, of which {n_variables} have too "
+            f"many; it is for at most {MOST_TREE_VARIABLES} variables"
+        )
+
+
+def run_restarts(runs: DensityRuns, max_iter: int, n_jobs: int | None = None) -> list[Run]:
+    """Run EM from every start, side by side, and return where the runs end.
+
+    An interrupt from the keyboard ends all runs after their iteration, with a warning.
+    """
+    n_runs = len(runs.generators)
+    available = n_threads(n_jobs)
+    side_by_side = min(available, n_runs)
+    stop = threading.Event()
+    latest: list[Run | None] = [None] * n_runs
+    with (
+        threadpool_limits(1, "blas"),
+        FitProgress(n_runs, max_iter) as progress,
+        ThreadPoolExecutor(side_by_side) as pool,
+    ):
+
+        def begin(number: int) -> Run | None:
+            def report(run: Run) -> None:
+                latest[number] = run
+                told = f"iteration {run.n_iter}, log-likelihood {run.worth:.4f}"
+                progress.show(number, run.n_iter, run.converged, told)
+
+            if stop.is_set():
+                return None
+            return runs.run(number, report, stop, max(1, available // side_by_side))
+
+        futures = [pool.submit(begin, number) for number in range(n_runs)]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            stop.set()
+            wait(futures)
+            if all(run is None for run in latest):
+                raise
+            warnings.warn(
+                "the fit was interrupted: the model is the best found so far",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        ended = [future.result() for future in futures]
+    return [run for run in ended if run is not None]
+
+
+def average(runs: Sequence[Run]) -> tuple[DensityModel, FloatArray]:
+    """Return the uniform average of several mixtures, which is one mixture of all components."""
+    models = [run.model for run in runs]
+    stacked: DensityModel = type(models[0]).stack(models)  # type: ignore[arg-type]
+    log_prior = np.concatenate([run.log_prior for run in runs]) - np.log(len(runs))
+    return stacked, log_prior
+
+
+def fit_labelled(
+    observed: Observed,
+    labels: IntArray,
+    weights: FloatArray,
+    options: DensityOptions,
+    n_jobs: int | None = None,
+) -> tuple[DensityModel, FloatArray, int]:
+    """Return the model whose classes fit rows with labels 0..k − 1.
+
+    With it come the classes' weights, and the number of steps it took.
+    """
+    examples = merge_equal_rows(observed, weights, labels)[0]
+    posterior = (examples.clamp[:, None] == np.arange(options.n_components)).astype(np.float64)
+    model, steps = fit_classes(examples, posterior, options, n_jobs)
+    return model, examples.weights @ posterior, steps
+
+
+def fit_classes(
+    examples: Examples,
+    posterior: FloatArray,
+    options: DensityOptions,
+    n_jobs: int | None = None,
+) -> tuple[DensityModel, int]:
+    """Return the model whose classes fit given posteriors, and the number of steps that took."""
+    runs = DensityRuns.of(examples, None, options, [np.random.default_rng(0)])
+    sums = given_sums(runs.filled, posterior, n_jobs)
+    families: list[Callable[[DensityModel | None], Family]] = []
+    if options.kind == "independent":
+        families = [lambda _: IndependentFamily(runs.pool)]
+    elif options.kind == "tree":
+        families = [lambda _: runs.trees()]
+    else:
+        urns = UrnFamily.of(runs.pool, runs.partitions(sums), options.weighted)
+        families = [lambda _: urns]
+        if options.kind == "weighted tree":
+            families.append(lambda fitted: runs.weighted_trees(urns, fitted))  # type: ignore[arg-type]
+    model: DensityModel | None = None
+    steps, begun = 0, runs.filled
+    for family in families:
+        model, more = _settle(runs, begun, posterior, family(model), sums, n_jobs)
+        steps, begun = steps + more, examples
+        sums = expect(model, examples, sums.totals, n_jobs, posterior)
+    if model is None:
+        raise RuntimeError("no family was fitted")
+    return model, steps
+
+
+def _settle(
+    runs: DensityRuns,
+    begun: Examples,
+    posterior: FloatArray,
+    family: Family,
+    sums: Sums,
+    n_jobs: int | None,
+) -> tuple[DensityModel, int]:
+    """Repeat a family's step with fixed posteriors until the parameters move no more."""
+    model = family.first(begun, sums, n_jobs)
+    complete = runs.examples.holes is None
+    if complete and isinstance(family, IndependentFamily | TreeFamily):
+        return model, 1
+    step, rule, held = 0, runs.options.rule, None
+    while step < rule.max_iter:
+        step += 1
+        if held is None or not complete:
+            held = expect(model, runs.examples, sums.totals, n_jobs, given=posterior)
+        after = family.following(runs.examples, model, held, step, n_jobs)
+        moved = np.abs(after.scores.slope - model.scores.slope).max()
+        model = after
+        if moved < rule.tol:
+            break
+    return model, step

@@ -1,0 +1,173 @@
+"""Families of components: how each turns sums over posteriors into parameters.
+
+All share one prior, pseudo-rows distributed as the training set (`Pool`), and offer `first`, the
+parameters that fit posteriors found by naive Bayes, and `following`, one step of EM. `maximised`
+says whether that step is the whole M-step, or one of several that lead to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.engines import forests
+from exchangeable.engines.examples import Examples
+from exchangeable.engines.forests import Sums
+from exchangeable.models.pooled import WIDTHS, Pool
+from exchangeable.models.posteriors import expect
+from exchangeable.models.trees import TreeModel
+from exchangeable.models.urns import UrnModel
+from exchangeable.partitions import Partition
+
+DensityModel: TypeAlias = UrnModel | TreeModel
+
+
+class Family(Protocol):
+    """What EM needs of a family."""
+
+    def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> DensityModel:
+        """Return parameters that fit posteriors found by naive Bayes."""
+
+    def following(
+        self,
+        examples: Examples,
+        model: DensityModel,
+        sums: Sums,
+        step: int,
+        n_jobs: int | None = None,
+    ) -> DensityModel:
+        """Return the parameters after one step, given the sums under `model`.
+
+        Steps are numbered from 1.
+        """
+
+
+def pooled_means(pool: Pool, sums: Sums) -> tuple[FloatArray, FloatArray]:
+    """Return the ones of each variable and class, and the classes' weights, the prior included."""
+    ones = sums.ones + pool.strength * pool.means[:, None]
+    return ones, sums.totals + pool.strength
+
+
+@dataclass(frozen=True)
+class IndependentFamily:
+    """Naive Bayes: variables that are independent given the component."""
+
+    pool: Pool
+
+    def from_means(self, means: FloatArray) -> TreeModel:
+        """Return the model with the given probabilities, one column a class."""
+        slope = np.log(means) - np.log1p(-means)
+        return TreeModel.make(np.log1p(-means).sum(axis=0), slope)
+
+    def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> TreeModel:
+        """Return parameters that fit the posteriors."""
+        ones, totals = pooled_means(self.pool, sums)
+        return self.from_means(ones / totals)
+
+    def following(
+        self,
+        examples: Examples,
+        model: DensityModel,
+        sums: Sums,
+        step: int,
+        n_jobs: int | None = None,
+    ) -> TreeModel:
+        """Return the parameters that fit the posteriors; it is the whole M-step."""
+        return self.first(examples, sums, n_jobs)
+
+
+@dataclass(frozen=True)
+class UrnFamily:
+    """Urns, weighted or uniform, one a block of each component.
+
+    Attributes
+    ----------
+    pool : Pool
+        The prior.
+    partitions : sequence of Partition
+        The blocks of each component.
+    shares : sequence of arrays
+        The share of the training set with each count in each of them.
+    smooth_shares : sequence of arrays
+        The same, smoothed.
+    weighted : bool
+        Whether weights are learned; if not they are all equal.
+    """
+
+    pool: Pool
+    partitions: Sequence[Partition]
+    shares: Sequence[FloatArray]
+    smooth_shares: Sequence[FloatArray]
+    weighted: bool = True
+
+    @classmethod
+    def of(cls, pool: Pool, partitions: Sequence[Partition], weighted: bool = True) -> "UrnFamily":
+        """Return the family of given blocks."""
+        shares = pool.histograms(partitions)
+        smooth: dict[int, FloatArray] = {}
+        for partition, share in zip(partitions, shares, strict=True):
+            if id(share) not in smooth:
+                smooth[id(share)] = pool.smooth(partition, share)
+        return cls(pool, partitions, shares, [smooth[id(s)] for s in shares], weighted)
+
+    def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> UrnModel:
+        """Return urns with the odds of naive Bayes as weights."""
+        ones, totals = pooled_means(self.pool, sums)
+        means = ones / totals
+        odds = np.log(means) - np.log1p(-means) if self.weighted else np.zeros(means.shape)
+        flat = [np.log(share) for share in self._floored()]
+        model = UrnModel.make(self.partitions, odds, flat, n_jobs)
+        # The sums of naive Bayes lack the counts in blocks, which a pass under any parameters
+        # adds up; posteriors are what matters, so they are held.
+        held = expect(model, examples, sums.totals, n_jobs, given=sums.posterior)
+        return self.following(examples, model, held, 0, n_jobs)
+
+    def following(
+        self,
+        examples: Examples,
+        model: DensityModel,
+        sums: Sums,
+        step: int,
+        n_jobs: int | None = None,
+    ) -> UrnModel:
+        """Return new q, and weights scaled once by observed over expected ones."""
+        if not isinstance(model, UrnModel):
+            raise TypeError(f"expected weighted urns, got {type(model).__name__}")
+        counted = list(np.ascontiguousarray(sums.counts.T)) if sums.counts.size else sums.blocks
+        log_weights = model.log_weights
+        if self.weighted:
+            ones, _ = pooled_means(self.pool, sums)
+            mass = [
+                h + self.pool.strength * share
+                for h, share in zip(counted, self.shares, strict=True)
+            ]
+            found = forests.expected_ones(self.partitions, np.exp(log_weights), mass, n_jobs)
+            log_weights = centred(log_weights + np.log(ones / np.maximum(found, 1e-300)))
+        log_q = [self._log_q(y, histogram) for y, histogram in enumerate(counted)]
+        return UrnModel.make(self.partitions, log_weights, log_q, n_jobs)
+
+    def _floored(self) -> list[FloatArray]:
+        return [np.maximum(share, 1e-300) for share in self.smooth_shares]
+
+    def log_counts(self, sums: Sums) -> FloatArray:
+        """Return log q of the number of ones, one column a class."""
+        return np.stack([self._log_q(y, h) for y, h in enumerate(sums.counts.T)], axis=1)
+
+    def _log_q(self, y: int, histogram: FloatArray) -> FloatArray:
+        starts = self.partitions[y].starts[1:]
+        prior = self.pool.strength * self.smooth_shares[y]
+        parts = []
+        for seen, known in zip(np.split(histogram, starts), np.split(prior, starts), strict=True):
+            mass = forests.smoothed(seen, known, WIDTHS) if seen.size > 3 else seen + known
+            mass[known == 0] = 0.0
+            parts.append(mass / mass.sum())
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.concatenate(parts)))
+
+
+def centred(log_weights: FloatArray) -> FloatArray:
+    """Return weights divided by a typical one: their scale does not matter."""
+    middle = np.median(log_weights, axis=0)
+    return np.asarray(log_weights - middle)

@@ -1,0 +1,118 @@
+"""What the options of classifier and mixture stand for, and which of them go together."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import LARGEST, check_alpha, check_count, check_number
+from exchangeable.models.density_em import StopRule
+from exchangeable.models.density_fit import POOLING, SHRINKAGE, DensityOptions
+from exchangeable.structure.learner import Structure
+
+CHOICES = {
+    "urn": ("uniform", "weighted"),
+    "dependence": ("independent", "tree"),
+    "restarts": ("best", "average"),
+}
+
+
+def check_choices(estimator: Any) -> None:
+    """Refuse values of `urn`, `dependence` and `restarts` that are not offered."""
+    for name, known in CHOICES.items():
+        value = getattr(estimator, name, known[0])
+        if not isinstance(value, str) or value not in known:
+            raise ValueError(f"{name}={value!r} is unknown; expected one of {', '.join(known)}")
+    if estimator.shrinkage is not None and estimator.dependence != "tree":
+        raise ValueError(
+            f"shrinkage={estimator.shrinkage!r} is about the edges of trees; it goes with "
+            "dependence='tree'"
+        )
+    for name in ("pooling", "shrinkage"):
+        value = getattr(estimator, name)
+        if value is not None and not 0 < check_number(value, name) <= LARGEST:
+            raise ValueError(f"{name} must be positive and finite, got {value!r}")
+
+
+def is_papers(estimator: Any) -> bool:
+    """Whether the options ask for the paper's model: uniform urns, independent, no pooled prior."""
+    return (
+        estimator.urn == "uniform"
+        and estimator.dependence == "independent"
+        and estimator.pooling is None
+    )
+
+
+def resolved_structure(estimator: Any) -> Any:
+    """Return the `structure` parameter, with what ``"auto"`` stands for in its place."""
+    structure = estimator.structure
+    if not (isinstance(structure, str) and structure == "auto"):
+        return structure
+    if estimator.urn == "weighted":
+        return "full"
+    return "independent" if estimator.dependence == "tree" else "evidence"
+
+
+def density_options(
+    estimator: Any, structure: Structure, n_classes: int, init: str = "rows"
+) -> DensityOptions:
+    """Return what to fit, refusing options that do not go together."""
+    named = resolved_structure(estimator)
+    weighted = estimator.urn == "weighted"
+    kind = "urns"
+    if estimator.dependence == "tree":
+        kind = "weighted tree" if weighted else "tree"
+        needed = "full" if weighted else "independent"
+        if not (isinstance(named, str) and named == needed):
+            raise ValueError(
+                f"structure={named!r} does not go with urn={estimator.urn!r} and "
+                f"dependence='tree', which is a tree over the variables: leave structure='auto' "
+                f"or give {needed!r}"
+            )
+    elif isinstance(named, str) and named == "independent":
+        if weighted:
+            raise ValueError(
+                "structure='independent' leaves one variable in each urn, whose weight means "
+                "nothing; urn='weighted' needs larger blocks, such as structure='full'"
+            )
+        kind = "independent"
+    alpha = check_alpha(estimator.alpha)
+    if alpha == 0:
+        raise ValueError(
+            "alpha=0 leaves what never occurs in the training set without a chance; urn='weighted',"
+            " dependence='tree' and pooling need alpha > 0"
+        )
+    return DensityOptions(
+        kind,
+        n_classes,
+        structure,
+        weighted,
+        POOLING if estimator.pooling is None else float(estimator.pooling),
+        alpha,
+        float(SHRINKAGE.get(kind, 0.0) if estimator.shrinkage is None else estimator.shrinkage),
+        StopRule(float(estimator.tol), check_count(estimator.max_iter, "max_iter")),
+        init,
+    )
+
+
+def refuse(estimator: Any, defaults: dict[str, Any], why: str) -> None:
+    """Refuse options that would do nothing here."""
+    for name, default in defaults.items():
+        value = getattr(estimator, name)
+        if value is not default and value != default:
+            raise ValueError(f"{name}={value!r} {why}")
+
+
+def held_out(validation_fraction: Any, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
+    """Return the numbers of the rows to fit and of those to hold out, drawn at random."""
+    share = check_number(validation_fraction, "validation_fraction")
+    if not 0 < share < 1:
+        raise ValueError(f"validation_fraction must lie between 0 and 1, got {share}")
+    n_held = round(share * n_rows)
+    if not 0 < n_held < n_rows:
+        raise ValueError(
+            f"validation_fraction={share} of {n_rows} rows leaves {n_rows - n_held} to fit and "
+            f"{n_held} to hold out; give more rows or another share"
+        )
+    order = rng.permutation(n_rows)
+    return np.sort(order[n_held:]), np.sort(order[:n_held])

@@ -1,0 +1,110 @@
+"""The E-step of any model: posteriors and sums, exact also where entries are not known."""
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, normalize_log
+from exchangeable.engines import forests
+from exchangeable.engines.examples import Examples, listed
+from exchangeable.engines.forests import Scores, Sums
+from exchangeable.engines.observed import Observed
+from exchangeable.engines.rows import NO_BITS, as_rows
+from exchangeable.engines.threads import run
+from exchangeable.inference.contract import ClassModel
+
+ACTIVE = 1e-6
+"""Rows of less posterior than this do not count when pairs are summed to choose a tree."""
+NOTHING = 1e-14
+
+
+class Summable(ClassModel, Protocol):
+    """A model whose sums over rows with holes are exact as well."""
+
+    @property
+    def scores(self) -> Scores:
+        """What scoring complete rows reads."""
+
+    def hole_sums(
+        self, observed: Observed, mass: FloatArray, y: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the mass of class y by variables on, by pairs on, and by counts."""
+
+
+def expect(
+    model: Summable,
+    examples: Examples,
+    log_prior: FloatArray,
+    n_jobs: int | None = None,
+    given: FloatArray | None = None,
+) -> Sums:
+    """Find posteriors and sums; with posteriors that are `given` the log-likelihood is 0."""
+    if examples.holes is None:
+        return forests.expect(examples, model.scores, log_prior, n_jobs, given)
+    log_likelihood, posterior = 0.0, given
+    if posterior is None:
+        joint = model.score(examples.observed, n_jobs) + log_prior
+        log_posterior, found = normalize_log(joint, log_prior)
+        log_likelihood, posterior = float(examples.weights @ found), np.exp(log_posterior)
+        posterior[posterior < NOTHING] = 0.0
+    mass = examples.weights[:, None] * posterior
+
+    def one(y: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        members = np.flatnonzero(mass[:, y] > 0)
+        return model.hole_sums(examples.observed.take(members), mass[members, y], y)
+
+    parts = run(one, range(mass.shape[1]), n_jobs)
+    ones, pairs, counts = zip(*parts, strict=True)
+    by_count = bool(model.scores.by_count.size)
+    return Sums(
+        log_likelihood,
+        posterior,
+        mass.sum(axis=0),
+        np.stack(ones, axis=1),
+        np.stack(pairs, axis=1) if model.scores.parent.size else forests.NO_NUMBERS,
+        np.stack(counts, axis=1) if by_count else forests.NO_NUMBERS,
+        [] if by_count or not model.scores.tables.starts.size else list(counts),
+    )
+
+
+def log_likelihood(
+    model: Summable, examples: Examples, log_prior: FloatArray, n_jobs: int | None = None
+) -> float:
+    """Return the log-likelihood of all examples, each by its weight."""
+    joint = model.score(examples.observed, n_jobs) + log_prior
+    return float(examples.weights @ normalize_log(joint, log_prior)[1])
+
+
+def class_pairs(
+    examples: Examples, posterior: FloatArray, y: int, model: Summable | None = None
+) -> FloatArray:
+    """Return the weight of the rows of class y with both of two variables on, for all pairs.
+
+    The diagonal is that of the rows with a variable on. Entries that are not known are drawn once
+    from the model.
+    """
+    members = np.flatnonzero(posterior[:, y] > ACTIVE)
+    mass = examples.weights[members] * posterior[members, y]
+    if examples.holes is None or model is None:
+        return forests.pair_sums(examples.rows, members, mass)
+    drawn = model.draw(examples.observed.take(members), y, np.random.default_rng(y))
+    rows = as_rows(drawn.astype(np.uint8), None)
+    return forests.pair_sums(rows, np.arange(members.size), mass)
+
+
+def fill_by_frequency(examples: Examples) -> Examples:
+    """Return the examples with unknown entries drawn by how often each variable is on."""
+    if examples.holes is None:
+        return examples
+    states = examples.observed.symbols()
+    known, on = states >= 0, states == 1
+    weight = examples.weights @ known
+    share = (examples.weights @ on + 0.5) / (weight + 1.0)
+    drawn = np.random.default_rng(0).random(states.shape) < share
+    return replace(
+        examples,
+        rows=listed(as_rows(np.where(known, on, drawn).astype(np.uint8), None)),
+        holes=None,
+        packed=NO_BITS,
+    )
