@@ -13,7 +13,7 @@ from numba import njit
 
 from exchangeable.engines.bits import popcount
 from exchangeable.engines.kernels import ones_of
-from exchangeable.engines.posteriors import LOG_NOTHING, NOTHING
+from exchangeable.engines.posteriors import settle_row
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 _compile_no_nan = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
@@ -218,29 +218,6 @@ def _spread(key, mass, table, log_factorial, histogram):  # type: ignore[no-unty
 
 
 @_compile
-def _settle(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
-    """Turn a row's log P(x, y) into posteriors in place and return its log-likelihood."""
-    if clamped >= 0:
-        known = joint[clamped]
-        joint[:] = 0.0
-        joint[clamped] = 1.0
-        return known
-    highest = joint.max()
-    if highest == -np.inf:
-        # An impossible row tells nothing about its component.
-        joint[:] = np.exp(log_prior)
-        return highest
-    total = 0.0
-    for y in range(joint.size):
-        difference = joint[y] - highest
-        joint[y] = np.exp(difference) if difference > LOG_NOTHING else 0.0
-        total += joint[y]
-    for y in range(joint.size):
-        joint[y] = joint[y] / total if joint[y] >= NOTHING * total else 0.0
-    return highest + np.log(total)
-
-
-@_compile
 def make_masks(labels, masks):  # type: ignore[no-untyped-def]
     """Set the bits of each block's variables: masks[word, block], all zero before."""
     for j in range(labels.shape[0]):
@@ -299,7 +276,7 @@ def expect_with_holes(  # type: ignore[no-untyped-def]
         if histogram.size:
             joint += log_prior
             known = clamp[row] if clamp.size else -1
-            log_likelihood += weights[row] * _settle(joint, log_prior, known)
+            log_likelihood += weights[row] * settle_row(joint, log_prior, known)
             _add_counts(
                 touched,
                 class_of,

@@ -95,3 +95,26 @@ def settle(joint, size, weights, clamp, log_prior, posterior):  # type: ignore[n
             share = line[r] * total[r]
             out[r] = share if share >= NOTHING else 0.0
     return log_likelihood
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle_row(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
+    """Turn a row's log P(x, y) into posteriors in place and return its log-likelihood."""
+    if clamped >= 0:
+        known = joint[clamped]
+        joint[:] = 0.0
+        joint[clamped] = 1.0
+        return known
+    highest = joint.max()
+    if highest == -np.inf:
+        # An impossible row tells nothing about its component.
+        joint[:] = np.exp(log_prior)
+        return highest
+    total = 0.0
+    for y in range(joint.size):
+        difference = joint[y] - highest
+        joint[y] = np.exp(difference) if difference > LOG_NOTHING else 0.0
+        total += joint[y]
+    for y in range(joint.size):
+        joint[y] = joint[y] / total if joint[y] >= NOTHING * total else 0.0
+    return highest + np.log(total)
