@@ -6,7 +6,7 @@ class Blocks {
     this.sort = ["size", -1];
     this.limit = PAGE;
     const which = this.find("which");
-    data.classes.forEach((label, y) => which.append(make("option", { value: y, text: label })));
+    model.titles.forEach((label, y) => which.append(make("option", { value: y, text: label })));
     which.addEventListener("change", () => this.open(Number(which.value)));
     this.find("block-search").addEventListener("input", () => { this.limit = PAGE; this.list(); });
     for (const button of document.querySelectorAll("[data-sort]")) {
@@ -63,8 +63,8 @@ class Blocks {
   choose(number) {
     this.chosen = number;
     for (const row of document.querySelectorAll("#block-rows tr")) row.className = Number(row.dataset.block) === number ? "chosen" : "";
-    const block = this.blocks[number], { names, classes } = this.model;
-    this.find("chart-title").textContent = `How many of ${block.size.toLocaleString("en")} are on — block ${number}, ${classes[this.y]}`;
+    const block = this.blocks[number], { names, titles } = this.model;
+    this.find("chart-title").textContent = `How many of ${block.size.toLocaleString("en")} are on — block ${number} of ${titles[this.y]}`;
     drawCounts(this.find("chart"), this.model.counts(this.y, number), this.model.logFactorial);
     const chips = block.variables.slice(0, 400).map((j) => make("span", { text: names[j] }));
     if (block.size > 400) chips.push(make("span", { text: `and ${block.size - 400} more` }));

@@ -116,7 +116,7 @@ class Panel {
     if (!this.result.possible) { box.replaceChildren(); text.textContent = ""; return; }
     const { completion, completionClass, completionLogProb } = this.result;
     const on = Array.from(completion.keys()).filter((j) => completion[j]);
-    text.textContent = `${on.length} of ${completion.length} on, ${this.model.classes[completionClass]}, log-probability ${completionLogProb.toFixed(4)}`;
+    text.textContent = `${on.length} of ${completion.length} on, ${this.model.titles[completionClass]}, log-probability ${completionLogProb.toFixed(4)}`;
     const chips = on.slice(0, 150).map((j) => make("span", { class: this.evidence[j] === 1 ? "yes" : "", text: this.model.names[j] }));
     if (on.length > 150) chips.push(make("span", { text: `and ${on.length - 150} more` }));
     box.replaceChildren(...chips);
