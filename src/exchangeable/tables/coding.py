@@ -186,8 +186,8 @@ def learn_coding(
     many = next((c for c in columns if len(c.levels) > MOST_LEVELS), None)
     if many is not None:
         raise ValueError(
-            f"{table.name}: column {many.name!r} has {len(many.levels)} different values, more than "
-            f"the {MOST_LEVELS} that can be coded; leave it out with --drop {many.name!r}"
+            f"{table.name}: column {many.name!r} has {len(many.levels)} different values, more "
+            f"than the {MOST_LEVELS} that can be coded; leave it out with --drop {many.name!r}"
         )
     coding = Coding(tuple(columns), target)
     if len(set(coding.variables)) < len(coding.variables):
