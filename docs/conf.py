@@ -1,0 +1,40 @@
+"""How Sphinx builds the documentation; run it with ``make docs``."""
+
+from importlib.metadata import version as version_of
+
+project = "exchangeable"
+author = "The exchangeable developers"
+copyright = "the exchangeable developers"
+release = version = version_of("exchangeable")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "auto_examples/*.md5", "auto_examples/*.ipynb"]
+myst_heading_anchors = 3
+numpydoc_show_class_members = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": "/plot_",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "min_reported_time": 60,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "exchangeable"
+html_static_path: list[str] = []
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
