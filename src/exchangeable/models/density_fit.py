@@ -111,8 +111,9 @@ class DensityRuns:
         report: Callable[[Run], None] = lambda run: None,
         stop: threading.Event | None = None,
         threads: int | None = None,
+        fitted: Run | None = None,
     ) -> Run:
-        """Run EM from one start."""
+        """Run EM from one start; weighted trees go on from `fitted` urns where there are some."""
 
         def em(family: Family, sums: Sums, begun: Examples) -> Run:
             return fit_run(
@@ -127,15 +128,25 @@ class DensityRuns:
                 begun,
             )
 
-        kind, sums = self.options.kind, self._start(number, threads)
+        kind = self.options.kind
+        if kind == "weighted tree" and fitted is not None:
+            return self._grow(fitted, em, threads)
+        sums = self._start(number, threads)
         if kind == "independent":
             return em(IndependentFamily(self.pool), sums, self.filled)
         if kind == "tree":
             return em(self.trees(), sums, self.filled)
         urns = UrnFamily.of(self.pool, self.partitions(sums), self.options.weighted)
-        fitted = em(urns, sums, self.filled)
-        if kind == "urns" or not isinstance(fitted.model, UrnModel):
-            return fitted
+        found = em(urns, sums, self.filled)
+        return found if kind == "urns" else self._grow(found, em, threads)
+
+    def _grow(
+        self, fitted: Run, em: Callable[[Family, Sums, Examples], Run], threads: int | None
+    ) -> Run:
+        """Go on with weighted trees from fitted urns."""
+        if not isinstance(fitted.model, UrnModel):
+            raise TypeError(f"expected weighted urns, got {type(fitted.model).__name__}")
+        urns = UrnFamily.of(self.pool, fitted.model.partitions, self.options.weighted)
         family = self.weighted_trees(urns, fitted.model)
         sums = expect(fitted.model, self.examples, fitted.log_prior, threads)
         return em(family, sums, self.examples)
