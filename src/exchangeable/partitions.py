@@ -52,7 +52,8 @@ class Partition:
 
     @classmethod
     def _of(cls, labels: Labels, sizes: IntArray) -> Self:
-        return cls(labels, sizes, np.concatenate([[0], np.cumsum(sizes + 1)[:-1]]))
+        lengths = sizes + 1
+        return cls(labels, sizes, np.cumsum(lengths) - lengths)
 
     def merged(self, into: Labels) -> Self:
         """Return the partition in which block b is part of the block ``into[b]``."""

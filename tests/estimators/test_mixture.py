@@ -221,7 +221,11 @@ def test_plain_data_gives_finite_models(structure, X):
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (np.eye(3), dict(n_components=4), "n_components=4 is more than the 3 rows"),
+        (
+            np.eye(3),
+            dict(n_components=4),
+            "n_components=4 is more than the rows of X that count, n_samples = 3",
+        ),
         (np.empty((0, 3)), {}, "0 sample"),
         ([[0, 2], [1, 1]], dict(binarize=None), r"X\[0, 1\] is 2"),
         (np.eye(3), dict(accept="some"), "accept='some' is unknown"),

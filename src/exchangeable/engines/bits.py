@@ -17,6 +17,16 @@ def popcount(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def float_from_bits(typing_context: Any, word: Any) -> Any:
+    """Return the double whose bits are those of a 64-bit integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(types.float64))
+
+    return types.float64(types.int64), generate
+
+
 @njit(cache=True, nogil=True)
 def load_bits(words, ones):  # type: ignore[no-untyped-def]
     """Write the positions of the ones of a bit-packed row to `ones` and return their number."""

@@ -125,14 +125,19 @@ class Tables:
     def layout(cls, partitions: Sequence[Partition]) -> Self:
         """Return tables for the given partitions, their values not yet set."""
         first_block = np.cumsum([0] + [partition.n_blocks for partition in partitions])
-        offsets = np.cumsum([0] + [partition.table_size for partition in partitions])
-        starts = [p.starts + offset for p, offset in zip(partitions, offsets[:-1], strict=True)]
+        lengths = np.concatenate([partition.sizes for partition in partitions]) + 1
+        ends = np.cumsum(lengths)
         n_variables = partitions[0].labels.size
         small = np.uint16 if first_block[-1] <= 1 << 16 else np.int32
         labels = np.empty((n_variables, len(partitions)), dtype=small)
         stacked = np.stack([partition.labels for partition in partitions])
         kernels.interleave(stacked, first_block, labels)
-        return cls(labels, first_block, np.concatenate(starts), np.empty(offsets[-1]))
+        return cls(labels, first_block, ends - lengths, np.empty(ends[-1]))
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any, Any]:
+        """What a kernel takes."""
+        return self.labels, self.first_block, self.starts, self.values
 
     def of_class(self, y: int) -> FloatArray:
         """Return the entries of one class, in the layout of its partition."""

@@ -1,30 +1,46 @@
-"""What one EM iteration asks of an engine: posteriors, histograms and moments in one pass."""
+"""What one EM iteration asks of an engine: posteriors, histograms and moments."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import em_kernels, kernels
+from exchangeable.engines import em_kernels, linear_kernels
+from exchangeable.engines.counters import Counters
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples
-from exchangeable.engines.rows import NO_BITS
 from exchangeable.engines.threads import run
 from exchangeable.partitions import Partition
 
+WORTH_WALKING = 4
+"""A step of walking over ones takes as long as so many words under a mask."""
+MOST_MASKS = 1 << 20
+"""Where blocks times words are more than this, masks are not even tried."""
+
 
 @dataclass(frozen=True)
-class Expectation:
-    """What a pass over the examples found under some parameters.
+class Scores:
+    """How well some parameters explain the examples.
 
     Attributes
     ----------
     log_likelihood : float
         Of all examples, each by its weight.
     posterior : array of shape (n_rows, n_classes)
-        P(y | x).
+        P(y | x); in memory one class follows the other.
+    """
+
+    log_likelihood: float
+    posterior: FloatArray
+
+
+@dataclass(frozen=True)
+class Expectation(Scores):
+    """What the next parameters and blocks are made of.
+
+    Attributes
+    ----------
     histograms : list of arrays
         For each class the posterior weight of the rows by count in each of its blocks.
     moments : array of shape (2, n_variables, n_classes)
@@ -34,37 +50,142 @@ class Expectation:
         Posterior weight of each class.
     """
 
-    log_likelihood: float
-    posterior: FloatArray
     histograms: list[FloatArray]
     moments: FloatArray
     totals: FloatArray
 
 
-def _masks(
-    examples: Examples, tables: Tables
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the rows as bits and the blocks' masks, or nothing where walking the ones is less."""
-    n_words, n_blocks = examples.packed.shape[1], tables.starts.size
-    steps = examples.mean_ones * tables.labels.shape[1]
-    if not examples.packed.size or n_words * n_blocks > 3 * steps:
-        return NO_BITS, NO_BITS
-    masks = np.zeros((n_words, n_blocks), dtype=np.uint64)
-    em_kernels.make_masks(tables.labels, masks)
-    return examples.packed, masks
+def _counters(examples: Examples, tables: Tables) -> Counters | None:
+    """Return how blocks are counted by masks, or nothing where walking over the ones is less."""
+    if examples.words is None or tables.starts.size * len(examples.words.words) > MOST_MASKS:
+        return None
+    counters = Counters.of(examples.words, tables)
+    steps = examples.mean_ones * tables.labels.shape[1] + tables.starts.size
+    return counters if counters.word.size <= WORTH_WALKING * steps else None
 
 
-def sum_moments(examples: Examples, posterior: FloatArray) -> FloatArray:
-    """Return the moments of given posteriors, as in `Expectation`."""
-    mass = examples.weights[:, None] * posterior
-    sums = np.zeros((2, examples.rows.n_variables, posterior.shape[1]))
-    everyone = np.arange(examples.rows.n_rows)
-    for y in range(posterior.shape[1]):
-        for power, weights in enumerate((mass[:, y], mass[:, y] * posterior[:, y])):
-            column = np.zeros(examples.rows.n_variables)
-            kernels.sum_ones(*examples.rows.arrays, everyone, weights, column)
-            sums[power, :, y] = column
-    return sums
+def _by_class(posterior: FloatArray) -> FloatArray:
+    """Return posteriors as the kernels read them, one class a line."""
+    return np.ascontiguousarray(posterior.T)
+
+
+def score(
+    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
+) -> Scores:
+    """Return the posteriors of all rows under some parameters, and their log-likelihood."""
+    posterior = np.empty((log_prior.size, examples.rows.n_rows))
+    counters = _counters(examples, tables)
+    common = (examples.weights, examples.clamp)
+    spread = np.empty(0) if counters is None else counters.spread(tables)
+
+    def one(span: tuple[int, int]) -> float:
+        if counters is not None and examples.words is not None:
+            found = em_kernels.score_masked(
+                examples.words.words, *span, *common, *counters.arrays, spread, log_prior, posterior
+            )
+        else:
+            found = em_kernels.score_walked(
+                *examples.rows.arrays, *span, *common, *tables.arrays, log_prior, posterior
+            )
+        return float(found)
+
+    parts = examples.parts(_steps(examples, tables, counters) + 2 * log_prior.size)
+    return Scores(sum(run(one, parts, n_jobs)), posterior.T)
+
+
+def _steps(examples: Examples, tables: Tables, counters: Counters | None) -> float:
+    """Return how much work the counts of a row are."""
+    if counters is None:
+        return float(examples.mean_ones * tables.labels.shape[1] + tables.starts.size)
+    return float(counters.word.size / WORTH_WALKING + counters.starts.size)
+
+
+def soft_histograms(
+    examples: Examples,
+    posterior: FloatArray,
+    classes: IntArray,
+    partitions: Sequence[Partition],
+    n_jobs: int | None = None,
+) -> list[FloatArray]:
+    """Return the histograms of some classes under given partitions, given the posteriors."""
+    layout = Tables.layout(partitions)
+    counters = _counters(examples, layout)
+    common = (examples.weights, _by_class(posterior), classes)
+
+    def one(span: tuple[int, int]) -> FloatArray:
+        if counters is not None and examples.words is not None:
+            groups = np.zeros(counters.starts[-1])
+            em_kernels.add_histograms_masked(
+                examples.words.words, *span, *common, *counters.arrays, groups
+            )
+            return counters.gather(groups, layout)
+        histogram = np.zeros(layout.values.size)
+        em_kernels.add_histograms_walked(
+            *examples.rows.arrays, *span, *common, *layout.arrays[:-1], histogram
+        )
+        return histogram
+
+    parts = examples.parts(_steps(examples, layout, counters), layout.values.nbytes)
+    return layout.split(_sum(one, parts, n_jobs))
+
+
+def sum_moments(
+    examples: Examples, posterior: FloatArray, powers: int = 2, n_jobs: int | None = None
+) -> FloatArray:
+    """Return the moments of given posteriors, as in `Expectation`, or only the first power's."""
+    by_class = _by_class(posterior)
+    n_classes = by_class.shape[0]
+    codes, width = examples.codes, powers * n_classes
+
+    def one(span: tuple[int, int]) -> FloatArray:
+        if codes is not None:
+            sums = codes.room(width)
+            linear_kernels.add_moments_coded(codes.codes, *span, examples.weights, by_class, sums)
+            return codes.fold(sums)
+        sums = np.zeros((examples.rows.n_variables, width))
+        linear_kernels.add_moments(*examples.rows.arrays, *span, examples.weights, by_class, sums)
+        return sums
+
+    parts = examples.parts(_lines(examples) * width / 2, 8 * examples.rows.n_variables * width)
+    sums = _sum(one, parts, n_jobs).reshape(-1, powers, n_classes)
+    return np.moveaxis(sums, 1, 0)
+
+
+def _lines(examples: Examples) -> float:
+    """Return how many lines a row's sum over its ones has."""
+    return examples.mean_ones if examples.codes is None else examples.codes.codes.shape[0]
+
+
+def _sum(
+    one: Callable[[tuple[int, int]], FloatArray],
+    parts: list[tuple[int, int]],
+    n_jobs: int | None,
+) -> FloatArray:
+    """Add up what the parts give, in their order."""
+    first, *others = run(one, parts, n_jobs)
+    for other in others:
+        first += other
+    return first
+
+
+def complete(
+    examples: Examples,
+    partitions: Sequence[Partition],
+    scores: Scores,
+    *,
+    moments: bool = True,
+    n_jobs: int | None = None,
+) -> Expectation:
+    """Return what the next step needs to know of scores."""
+    posterior = scores.posterior
+    classes = np.arange(len(partitions))
+    return Expectation(
+        scores.log_likelihood,
+        posterior,
+        soft_histograms(examples, posterior, classes, partitions, n_jobs),
+        sum_moments(examples, posterior, n_jobs=n_jobs) if moments else np.empty((0, 0, 0)),
+        examples.weights @ posterior,
+    )
 
 
 def expect(
@@ -82,156 +203,54 @@ def expect(
     """
     single = all(partition.n_blocks == partition.labels.size for partition in partitions)
     if single and not moments and np.isfinite(tables.values).all():
-        return _expect_singles(examples, partitions, tables, log_prior, n_jobs)
-    rows = examples.rows
-    n_classes = len(partitions)
-    shape = (2, rows.n_variables, n_classes) if moments else (0, 0, 0)
-    posterior = np.empty((rows.n_rows, n_classes))
-    masks = _masks(examples, tables)
-
-    def one(span: tuple[int, int]) -> tuple[float, FloatArray, FloatArray]:
-        histogram, sums = np.zeros(tables.values.size), np.zeros(shape)
-        log_likelihood = em_kernels.expect_blocks(
-            *rows.arrays,
-            *span,
-            examples.weights,
-            examples.clamp,
-            *masks,
-            tables.labels,
-            tables.first_block,
-            tables.starts,
-            tables.values,
-            log_prior,
-            posterior,
-            histogram,
-            sums,
-        )
-        return log_likelihood, histogram, sums
-
-    steps = examples.mean_ones * n_classes + 3 * tables.starts.size
-    partial = 8 * (tables.values.size + int(np.prod(shape)))
-    parts = run(one, examples.parts(steps, partial), n_jobs)
-    log_likelihoods, histograms, sums = zip(*parts, strict=True)
-    return Expectation(
-        float(sum(log_likelihoods)),
-        posterior,
-        tables.split(np.sum(histograms, axis=0)),
-        np.sum(sums, axis=0),
-        examples.weights @ posterior,
-    )
+        return _expect_singles(examples, tables, log_prior, n_jobs)
+    scores = score(examples, tables, log_prior, n_jobs)
+    return complete(examples, partitions, scores, moments=moments, n_jobs=n_jobs)
 
 
 def _expect_singles(
-    examples: Examples,
-    partitions: Sequence[Partition],
-    tables: Tables,
-    log_prior: FloatArray,
-    n_jobs: int | None,
+    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
 ) -> Expectation:
     """Do the same where every variable is a block: naive Bayes, a linear score."""
-    rows = examples.rows
-    n_variables, n_classes = rows.n_variables, len(partitions)
-    labels = np.stack([partition.labels for partition in partitions])
-    pairs = tables.values.reshape(n_classes, n_variables, 2)
-    pairs = np.take_along_axis(pairs, labels[:, :, None], axis=1)
-    off, on = pairs[:, :, 0].T, pairs[:, :, 1].T
-    base, slope = log_prior + off.sum(axis=0), np.ascontiguousarray(on - off)
-    posterior = np.empty((rows.n_rows, n_classes))
-
-    def one(span: tuple[int, int]) -> tuple[float, FloatArray]:
-        ones = np.zeros((n_variables, n_classes))
-        log_likelihood = em_kernels.expect_singles(
-            *rows.arrays,
-            *span,
-            examples.weights,
-            examples.clamp,
-            base,
-            slope,
-            log_prior,
-            posterior,
-            ones,
-        )
-        return log_likelihood, ones
-
-    steps = examples.mean_ones * n_classes
-    parts = run(one, examples.parts(steps, 8 * n_variables * n_classes), n_jobs)
-    ones = np.sum([part[1] for part in parts], axis=0)
-    totals = examples.weights @ posterior
-    counted = np.empty((n_classes, n_variables, 2))
-    np.put_along_axis(counted[:, :, 1], labels, ones.T, axis=1)
-    counted[:, :, 0] = np.maximum(totals[:, None] - counted[:, :, 1], 0.0)
-    histograms = list(counted.reshape(n_classes, -1))
-    log_likelihood = float(sum(part[0] for part in parts))
-    return Expectation(log_likelihood, posterior, histograms, np.empty((0, 0, 0)), totals)
+    off = 2 * tables.labels.astype(np.int64)  # every block has two entries
+    low, high = tables.values[off], tables.values[off + 1]
+    base, slope = log_prior + low.sum(axis=0), high - low
+    scores = _score_linear(examples, base, slope, log_prior, n_jobs)
+    ones = sum_moments(examples, scores.posterior, 1, n_jobs)[0]
+    totals = examples.weights @ scores.posterior
+    counted = np.empty(tables.values.size)
+    counted[off], counted[off + 1] = np.maximum(totals - ones, 0.0), ones
+    return Expectation(
+        scores.log_likelihood,
+        scores.posterior,
+        tables.split(counted),
+        np.empty((0, 0, 0)),
+        totals,
+    )
 
 
-def log_likelihood(
+def _score_linear(
     examples: Examples,
-    partitions: Sequence[Partition],
-    tables: Tables,
+    base: FloatArray,
+    slope: FloatArray,
     log_prior: FloatArray,
-    n_jobs: int | None = None,
-) -> float:
-    """Return the log-likelihood of all examples, and nothing else."""
-    nothing = np.empty(0)
-    scratch = np.empty((examples.rows.n_rows, len(partitions)))
-    masks = _masks(examples, tables)
+    n_jobs: int | None,
+) -> Scores:
+    codes = examples.codes
+    posterior = np.empty((log_prior.size, examples.rows.n_rows))
+    common = (examples.weights, examples.clamp, base)
+    lines = slope if codes is None else codes.expand(slope)
 
     def one(span: tuple[int, int]) -> float:
-        return float(
-            em_kernels.expect_blocks(
-                *examples.rows.arrays,
-                *span,
-                examples.weights,
-                examples.clamp,
-                *masks,
-                tables.labels,
-                tables.first_block,
-                tables.starts,
-                tables.values,
-                log_prior,
-                scratch,
-                nothing,
-                nothing.reshape(0, 0, 0),
+        if codes is not None:
+            found = linear_kernels.score_coded(
+                codes.codes, *span, *common, lines, log_prior, posterior
             )
-        )
+        else:
+            found = linear_kernels.score_linear(
+                *examples.rows.arrays, *span, *common, lines, log_prior, posterior
+            )
+        return float(found)
 
-    steps = examples.mean_ones * len(partitions) + 2 * tables.starts.size
-    return sum(run(one, examples.parts(steps), n_jobs))
-
-
-def soft_histograms(
-    examples: Examples,
-    posterior: FloatArray,
-    classes: IntArray,
-    partitions: Sequence[Partition],
-    n_jobs: int | None = None,
-) -> list[FloatArray]:
-    """Return the histograms of some classes under other partitions, given the posteriors."""
-    layout = Tables.layout(partitions)
-    masks = _masks(examples, layout)
-
-    def one(span: tuple[int, int]) -> FloatArray:
-        histogram = np.zeros(layout.values.size)
-        em_kernels.add_soft_histograms(
-            *examples.rows.arrays,
-            *span,
-            examples.weights,
-            posterior,
-            classes,
-            *masks,
-            layout.labels,
-            layout.first_block,
-            layout.starts,
-            histogram,
-        )
-        return histogram
-
-    parts: list[npt.NDArray[np.float64]] = run(
-        one,
-        examples.parts(
-            examples.mean_ones * len(partitions) + layout.starts.size, layout.values.nbytes
-        ),
-        n_jobs,
-    )
-    return layout.split(np.sum(parts, axis=0))
+    parts = examples.parts(log_prior.size * (2 + _lines(examples) / 2))
+    return Scores(sum(run(one, parts, n_jobs)), posterior.T)

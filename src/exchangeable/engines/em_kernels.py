@@ -1,9 +1,9 @@
-"""The inner loops of EM: one pass over the rows scores them and sums what the next step needs.
+"""The inner loops of EM over blocks: scores and posteriors, and histograms by count.
 
-Weights count equal rows that were merged. Where there are few variables, `packed` holds the rows as
-bits and `masks` the blocks, and blocks are counted by popcount; where there are many both are empty
-and each one of a row moves the counters of its blocks. `clamp` holds the class of rows whose class
-is known and −1 for the others; it is empty if none is known.
+Rows are taken in tiles. Where there are few words of bits, blocks are counted by masks and
+popcount, a word of all rows of the tile at a time; where there are many, each one of a row moves
+the counters of its blocks. Posteriors and joint probabilities are laid out one class a line.
+Weights count equal rows that were merged.
 """
 
 import numpy as np
@@ -11,62 +11,79 @@ from numba import njit
 
 from exchangeable.engines.bits import popcount
 from exchangeable.engines.kernels import ones_of
+from exchangeable.engines.posteriors import TILE, settle
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
-NOTHING = 1e-14
-"""A posterior below this is set to zero: what it would add is lost in rounding."""
+@_compile
+def _count(words, begin, end, masks, mask, radix, place):  # type: ignore[no-untyped-def]
+    """Write a block's count behind the others' of its group, for the rows begin..end."""
+    for i in range(masks.size):
+        column, bits = words[masks[i], begin:end], mask[i]
+        if i == 0:
+            for r in range(column.size):
+                place[r] = place[r] * radix + popcount(column[r] & bits)  # type: ignore[call-arg]
+        else:
+            for r in range(column.size):
+                place[r] += popcount(column[r] & bits)  # type: ignore[call-arg]
 
 
 @_compile
-def _settle(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
-    """Turn log P(x, y) into posteriors in place and return the row's log-likelihood."""
-    if clamped >= 0:
-        known = joint[clamped]
-        joint[:] = 0.0
-        joint[clamped] = 1.0
-        return known
-    highest = -np.inf
-    for y in range(joint.size):
-        highest = max(highest, joint[y])
-    if highest == -np.inf:
-        # An impossible row tells nothing about its component.
-        for y in range(joint.size):
-            joint[y] = np.exp(log_prior[y])
-        return highest
-    total = 0.0
-    for y in range(joint.size):
-        difference = joint[y] - highest
-        joint[y] = np.exp(difference) if difference > -40.0 else 0.0
-        total += joint[y]
-    for y in range(joint.size):
-        joint[y] /= total
-        if joint[y] < NOTHING:
-            joint[y] = 0.0
-    return highest + np.log(total)
+def score_masked(  # type: ignore[no-untyped-def]
+    words,
+    first,
+    last,
+    weights,
+    clamp,
+    first_mask,
+    word,
+    mask,
+    radix,
+    first_group,
+    first_block,
+    starts,
+    table,
+    log_prior,
+    posterior,
+):
+    """Write the posteriors of the rows first..last and return their log-likelihood.
+
+    Blocks are described by `Counters`, and `table` is what it has spread.
+    """
+    n_classes = log_prior.size
+    joint = np.empty((n_classes, TILE))
+    place = np.zeros(TILE, dtype=np.uint64)
+    log_likelihood = 0.0
+    for begin in range(first, last, TILE):
+        end = min(begin + TILE, last)
+        at = place[: end - begin]
+        for y in range(n_classes):
+            line = joint[y]
+            line[:] = log_prior[y]
+            for g in range(first_group[y], first_group[y + 1]):
+                for b in range(first_block[g], first_block[g + 1]):
+                    own = slice(first_mask[b], first_mask[b + 1])
+                    _count(words, begin, end, word[own], mask[own], radix[b], at)
+                values = table[starts[g] :]
+                for r in range(at.size):
+                    line[r] += values[at[r]]
+        log_likelihood += settle(
+            joint,
+            end - begin,
+            weights[begin:end],
+            clamp[begin:end],
+            log_prior,
+            posterior[:, begin:end],
+        )
+    return log_likelihood
 
 
 @_compile
-def make_masks(labels, masks):  # type: ignore[no-untyped-def]
-    """Set the bits of each block's variables: masks[word, block], all zero before."""
-    for j in range(labels.shape[0]):
-        bit = np.uint64(1) << np.uint64(j % 64)
-        for y in range(labels.shape[1]):
-            masks[j // 64, labels[j, y]] |= bit
-
-
-@_compile
-def _place(row, ones, packed, masks, labels, starts, place):  # type: ignore[no-untyped-def]
+def _walk(ones, labels, starts, place):  # type: ignore[no-untyped-def]
     """Write where each block's count stands in the table: its start, moved on by its ones."""
     for b in range(starts.size):
         place[b] = starts[b]
-    if masks.size:
-        for w in range(masks.shape[0]):
-            word, mask = packed[row, w], masks[w]
-            for b in range(starts.size):
-                place[b] += np.int64(popcount(word & mask[b]))  # type: ignore[call-arg]
-        return
     for at in range(ones.size):
         block = labels[ones[at]]
         for y in range(block.size):
@@ -74,7 +91,7 @@ def _place(row, ones, packed, masks, labels, starts, place):  # type: ignore[no-
 
 
 @_compile
-def expect_blocks(  # type: ignore[no-untyped-def]
+def score_walked(  # type: ignore[no-untyped-def]
     bits,
     indptr,
     indices,
@@ -82,96 +99,88 @@ def expect_blocks(  # type: ignore[no-untyped-def]
     last,
     weights,
     clamp,
-    packed,
-    masks,
     labels,
     first_block,
     starts,
     table,
     log_prior,
     posterior,
-    histogram,
-    moments,
 ):
-    """Return the log-likelihood of some rows; write posteriors, add histograms and moments.
-
-    ``moments[0, j, y]`` sums the posteriors of y over the rows with variable j on,
-    ``moments[1, j, y]`` their squares. Moments, or both, are left out where they are empty.
-    """
+    """Do the same by walking over the ones."""
     n_variables, n_classes = labels.shape
+    joint = np.empty((n_classes, TILE))
     place = np.empty(starts.size, dtype=np.int64)
     buffer = np.empty(n_variables, dtype=np.int32)
-    mass = np.empty(n_classes)
-    mass_square = np.empty(n_classes)
     log_likelihood = 0.0
-    for row in range(first, last):
-        ones = ones_of(bits, indptr, indices, row, buffer)
-        _place(row, ones, packed, masks, labels, starts, place)
-        joint = posterior[row]
-        for y in range(n_classes):
-            total = log_prior[y]
-            for b in range(first_block[y], first_block[y + 1]):
-                total += table[place[b]]
-            joint[y] = total
-        w = weights[row]
-        log_likelihood += w * _settle(joint, log_prior, clamp[row] if clamp.size else -1)
-        if histogram.size:
+    for begin in range(first, last, TILE):
+        end = min(begin + TILE, last)
+        for row in range(begin, end):
+            ones = ones_of(bits, indptr, indices, row, buffer)
+            _walk(ones, labels, starts, place)
             for y in range(n_classes):
-                mass[y] = w * joint[y]
-                mass_square[y] = mass[y] * joint[y]
-                if mass[y] > 0.0:
-                    for b in range(first_block[y], first_block[y + 1]):
-                        histogram[place[b]] += mass[y]
-        if moments.size:
-            for at in range(ones.size):
-                once, twice = moments[0, ones[at]], moments[1, ones[at]]
-                for y in range(n_classes):
-                    once[y] += mass[y]
-                    twice[y] += mass_square[y]
+                total = log_prior[y]
+                for b in range(first_block[y], first_block[y + 1]):
+                    total += table[place[b]]
+                joint[y, row - begin] = total
+        log_likelihood += settle(
+            joint,
+            end - begin,
+            weights[begin:end],
+            clamp[begin:end],
+            log_prior,
+            posterior[:, begin:end],
+        )
     return log_likelihood
 
 
 @_compile
-def expect_singles(  # type: ignore[no-untyped-def]
-    bits,
-    indptr,
-    indices,
+def add_histograms_masked(  # type: ignore[no-untyped-def]
+    words,
     first,
     last,
     weights,
-    clamp,
-    base,
-    slope,
-    log_prior,
     posterior,
-    ones_sum,
+    classes,
+    first_mask,
+    word,
+    mask,
+    radix,
+    first_group,
+    first_block,
+    starts,
+    histogram,
 ):
-    """Do the same for independent variables, whose scores are ``base + Σ_j slope[j]`` over ones."""
-    n_variables, n_classes = slope.shape
-    buffer = np.empty(n_variables, dtype=np.int32)
-    mass = np.empty(n_classes)
-    log_likelihood = 0.0
-    for row in range(first, last):
-        ones = ones_of(bits, indptr, indices, row, buffer)
-        joint = posterior[row]
-        joint[:] = base
-        for at in range(ones.size):
-            add = slope[ones[at]]
-            for y in range(n_classes):
-                joint[y] += add[y]
-        w = weights[row]
-        log_likelihood += w * _settle(joint, log_prior, clamp[row] if clamp.size else -1)
-        for y in range(n_classes):
-            mass[y] = w * joint[y]
-        for at in range(ones.size):
-            once = ones_sum[ones[at]]
-            for y in range(n_classes):
-                once[y] += mass[y]
-    return log_likelihood
+    """Add the posteriors of the chosen classes to their groups' histograms."""
+    most = np.max(first_group[1:] - first_group[:-1])
+    place = np.zeros((most, TILE + 8), dtype=np.uint64)  # lines that do not share cache sets
+    kept = np.empty(TILE, dtype=np.int64)
+    for begin in range(first, last, TILE):
+        end = min(begin + TILE, last)
+        for i in range(classes.size):
+            share = posterior[classes[i], begin:end]
+            n_groups = first_group[i + 1] - first_group[i]
+            for group in range(n_groups):
+                g = first_group[i] + group
+                at = place[group, : end - begin]
+                for b in range(first_block[g], first_block[g + 1]):
+                    own = slice(first_mask[b], first_mask[b + 1])
+                    _count(words, begin, end, word[own], mask[own], radix[b], at)
+                for r in range(at.size):
+                    at[r] += np.uint64(starts[g])
+            n_kept = 0
+            for r in range(share.size):
+                kept[n_kept] = r
+                n_kept += share[r] > 0.0
+            # A row at a time: its places differ, so that no addition waits for the one before.
+            for at_row in range(n_kept):
+                r = kept[at_row]
+                mass = weights[begin + r] * share[r]
+                for group in range(n_groups):
+                    histogram[place[group, r]] += mass
 
 
 @_compile
-def add_soft_histograms(  # type: ignore[no-untyped-def]
+def add_histograms_walked(  # type: ignore[no-untyped-def]
     bits,
     indptr,
     indices,
@@ -180,33 +189,20 @@ def add_soft_histograms(  # type: ignore[no-untyped-def]
     weights,
     posterior,
     classes,
-    packed,
-    masks,
     labels,
     first_block,
     starts,
     histogram,
 ):
-    """Add the posteriors of the chosen classes to their histograms, for the rows first..last."""
+    """Do the same by walking over the ones."""
     n_variables, n_classes = labels.shape
     place = np.empty(starts.size, dtype=np.int64)
     buffer = np.empty(n_variables, dtype=np.int32)
     for row in range(first, last):
         ones = ones_of(bits, indptr, indices, row, buffer)
-        _place(row, ones, packed, masks, labels, starts, place)
+        _walk(ones, labels, starts, place)
         for y in range(n_classes):
-            mass = weights[row] * posterior[row, classes[y]]
+            mass = weights[row] * posterior[classes[y], row]
             if mass > 0.0:
                 for b in range(first_block[y], first_block[y + 1]):
                     histogram[place[b]] += mass
-
-
-@_compile
-def hash_rows(bits, indptr, indices, keys, hashes):  # type: ignore[no-untyped-def]
-    """Write the sum of the random keys of each row's ones: equal for equal rows."""
-    buffer = np.empty(keys.shape[0], dtype=np.int32)
-    for row in range(hashes.shape[0]):
-        ones = ones_of(bits, indptr, indices, row, buffer)
-        for at in range(ones.size):
-            hashes[row, 0] += keys[ones[at], 0]
-            hashes[row, 1] += keys[ones[at], 1]

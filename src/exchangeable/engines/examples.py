@@ -2,21 +2,24 @@
 
 import zlib
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import em_kernels
+from exchangeable.engines import kernels
+from exchangeable.engines.forms import CODE_BITS, Codes, Words
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import NO_BITS, Rows, take_rows
 from exchangeable.engines.threads import row_ranges
 
 MAX_PARTS = 32
-PART_STEPS = 1_000_000
+PART_STEPS = 500_000
 PARTIAL_BYTES = 1 << 28
 MAX_LISTED_ONES = 1 << 28
-MAX_PACKED = 512
+MAX_PACKED = 2048
+WORTH_CODING = 1.5
+"""Rows are also encoded where they have so many times fewer codes than ones."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,10 @@ class Examples:
         How much each row counts.
     clamp : array of shape (n_rows,) or (0,)
         The known class of each row, −1 if it has none; empty if none has.
-    packed : array of shape (n_rows, n_words) or (0, 0)
+    words : Words, optional
         The rows as bits, where they have few variables.
+    codes : Codes, optional
+        The rows as codes, where they have many ones.
     holes : Rows, optional
         The entries that are not known; None where every entry is.
     """
@@ -40,7 +45,8 @@ class Examples:
     rows: Rows
     weights: FloatArray
     clamp: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    packed: npt.NDArray[np.uint64] = field(default_factory=lambda: NO_BITS)
+    words: Words | None = None
+    codes: Codes | None = None
     holes: Rows | None = None
 
     @property
@@ -52,6 +58,18 @@ class Examples:
     def total(self) -> float:
         """The weight of all rows together."""
         return float(self.weights.sum())
+
+    @cached_property
+    def ones_and_holes(self) -> Rows:
+        """The rows as lists of ones, with a hole of variable j as one of variable n + j."""
+        assert self.holes is not None
+        n = self.rows.n_variables
+        ones, gaps = listed(self.rows), listed(self.holes)
+        lengths = np.diff(ones.indptr), np.diff(gaps.indptr)
+        row = np.concatenate([np.repeat(np.arange(ones.n_rows), each) for each in lengths])
+        order = np.argsort(row, kind="stable")
+        indices = np.concatenate([ones.indices, gaps.indices + np.int32(n)])[order]
+        return Rows(ones.n_rows, 2 * n, NO_BITS, ones.indptr + gaps.indptr, indices)
 
     def parts(self, steps_a_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
         """Cut the rows, by the shape of the data alone, into parts worth a thread's while.
@@ -74,12 +92,19 @@ class Examples:
     @property
     def mean_ones(self) -> float:
         """The average number of ones of a row."""
-        return self.rows.indices.size / max(self.rows.n_rows, 1)
+        return _mean_ones(self.rows)
 
     @property
     def mean_holes(self) -> float:
         """The average number of holes of a row."""
-        return self.holes.indices.size / max(self.rows.n_rows, 1) if self.holes else 0.0
+        return _mean_ones(self.holes) if self.holes else 0.0
+
+
+def _mean_ones(rows: Rows) -> float:
+    """Return the average number of ones of a row, for packed rows what it may be."""
+    if not rows.indptr.size:
+        return rows.n_variables / 2
+    return rows.indices.size / max(rows.n_rows, 1)
 
 
 def merge_equal_rows(
@@ -93,9 +118,9 @@ def merge_equal_rows(
     shape = (2, observed.n_variables, 2)
     keys = np.random.default_rng(0).integers(0, 2**64, shape, dtype=np.uint64)
     hashes = np.zeros((observed.n_rows, 2), dtype=np.uint64)
-    em_kernels.hash_rows(*rows.arrays, keys[0], hashes)
+    kernels.hash_rows(*rows.arrays, keys[0], hashes)
     if holes is not None:
-        em_kernels.hash_rows(*holes.arrays, keys[1], hashes)
+        kernels.hash_rows(*holes.arrays, keys[1], hashes)
     if clamp is not None:
         hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     whole = hashes.view([("", np.uint64), ("", np.uint64)]).ravel()
@@ -108,12 +133,15 @@ def merge_equal_rows(
     distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
     kept = first[order]
     chosen = take_rows(rows, kept)
+    if holes is None:
+        chosen = listed(chosen)
     examples = Examples(
-        listed(chosen),
+        chosen,
         distinct,
         np.empty(0, dtype=np.int64) if clamp is None else clamp[kept],
-        packed(chosen) if rows.n_variables <= MAX_PACKED else NO_BITS,
-        None if holes is None else listed(take_rows(holes, kept)),
+        None if rows.n_variables > MAX_PACKED or holes else Words.of(chosen),
+        None if holes else encoded(chosen),
+        None if holes is None else take_rows(holes, kept),
     )
     return examples, member
 
@@ -138,12 +166,9 @@ def listed(rows: Rows) -> Rows:
     )
 
 
-def packed(rows: Rows) -> npt.NDArray[np.uint64]:
-    """Return rows as bits, 64 variables a word."""
-    if not rows.indptr.size:
-        return rows.bits
-    bits = np.zeros((rows.n_rows, (rows.n_variables + 63) // 64), dtype=np.uint64)
-    row = np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
-    bit = np.uint64(1) << (rows.indices % 64).astype(np.uint64)
-    np.bitwise_or.at(bits, (row, rows.indices // 64), bit)
-    return bits
+def encoded(rows: Rows) -> Codes | None:
+    """Return listed rows as codes, if these are much fewer than the ones."""
+    n_groups = -(-rows.n_variables // CODE_BITS)
+    if not rows.indptr.size or n_groups * rows.n_rows * WORTH_CODING > rows.indices.size:
+        return None
+    return Codes.of(rows)

@@ -8,8 +8,8 @@ block. A root's parent is the number of variables. What is not in use is empty.
 import numpy as np
 from numba import njit
 
-from exchangeable.engines.em_kernels import _settle
 from exchangeable.engines.kernels import ones_of
+from exchangeable.engines.posteriors import settle_row
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -191,7 +191,7 @@ def expect_forest(  # type: ignore[no-untyped-def]
                 joint,
             )
             known = clamp[row] if clamp.size else -1
-            log_likelihood += weights[row] * _settle(joint, log_prior, known)
+            log_likelihood += weights[row] * settle_row(joint, log_prior, known)
         for y in range(n_classes):
             mass[y] = weights[row] * joint[y]
         _add_sums(ones, on, parent, mass, sums, pair_sums)

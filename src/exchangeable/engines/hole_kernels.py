@@ -2,73 +2,137 @@
 
 In a block of m variables of which h are not known and c are known to be on, the number s of hidden
 ones has weight C(h, s)·exp(table[c + s]): P = Σ_t q(t)·C(m − o, t − c)/C(m, t) with o = m − h. A
-block's entries in `table` and a pair (h, c) name such a sum; each is computed once and remembered.
+place in `table` and a number of holes name such a sum; each is computed once and remembered.
+
+Rows come as a pair of (bits, indptr, indices) for the known ones and another for the holes. Where
+`masks` is not empty blocks are counted by popcount, otherwise by walking ones and holes.
 """
 
 import numpy as np
 from numba import njit
 
-from exchangeable.engines.em_kernels import _settle
+from exchangeable.engines.bits import popcount
 from exchangeable.engines.kernels import ones_of
+from exchangeable.engines.posteriors import settle_row
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile_no_nan = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
 
-MEMO_BITS = 15
-"""The memo holds 2^15 sums; a pair whose place is taken by another drives that one out."""
+LARGEST_MEMO = 1 << 17
+"""The memo holds so many sums. If there can be more, a pair may drive another one out."""
+NEGLIGIBLE = 37.0
+"""Terms smaller than the largest by this much, in logarithms, are lost in rounding."""
+
+
+@_compile_no_nan
+def _highest(table, place, holes, log_factorial):  # type: ignore[no-untyped-def]
+    """Return the largest log-weight of a number of hidden ones, but for log h!."""
+    highest = -np.inf
+    for s in range(holes + 1):
+        term = table[place + s] - log_factorial[s] - log_factorial[holes - s]
+        highest = max(highest, term)
+    return highest
 
 
 @_compile
 def _hidden_ones(table, place, holes, log_factorial):  # type: ignore[no-untyped-def]
     """Return the log of the sum over the hidden ones, and their expected number."""
-    highest = -np.inf
-    for s in range(holes + 1):
-        term = table[place + s] - log_factorial[s] - log_factorial[holes - s]
-        highest = max(highest, term)
+    highest = _highest(table, place, holes, log_factorial)
     if highest == -np.inf:
         return -np.inf, 0.0
     total, ones = 0.0, 0.0
     for s in range(holes + 1):
-        term = table[place + s] - log_factorial[s] - log_factorial[holes - s]
-        if term > highest - 40.0:
-            share = np.exp(term - highest)
+        term = table[place + s] - log_factorial[s] - log_factorial[holes - s] - highest
+        if term > -NEGLIGIBLE:
+            share = np.exp(term)
             total += share
             ones += s * share
     return highest + np.log(total) + log_factorial[holes], ones / total
 
 
 @_compile
-def _recall(place, holes, table, log_factorial, keys, values, means):  # type: ignore[no-untyped-def]
-    """Return where the memo holds the pair's sum, which is computed if it is not there."""
-    key = np.int64(place + holes * table.size)
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    slot = np.int64(mixed >> np.uint64(64 - MEMO_BITS))
-    if keys[slot] != key:
-        keys[slot] = key
-        values[slot], means[slot] = _hidden_ones(table, place, holes, log_factorial)
-    return slot
+def new_memo(n_rows, sizes):  # type: ignore[no-untyped-def]
+    """Return an empty memo: keys, and what is known of the pair with that key.
+
+    Two of its arrays hold what rows with a pair weigh together, and whose weight that is; the last
+    says where each block's pairs stand, −1 if they have no places of their own.
+    """
+    offsets = np.zeros(sizes.size, dtype=np.int64)
+    size = np.int64(0)
+    for b in range(sizes.size):
+        offsets[b] = size
+        size += (sizes[b] + 1) ** 2
+    if size > LARGEST_MEMO:
+        offsets[:] = -1
+        size = np.int64(64)
+        while size < 2 * n_rows * sizes.size and size < LARGEST_MEMO:
+            size *= 2
+    keys, owner = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
+    return keys, np.empty(size), np.empty(size), np.zeros(size), owner, offsets
 
 
 @_compile
-def _count(ones, gaps, labels, place, hidden):  # type: ignore[no-untyped-def]
-    """Move each block's place on by its known ones, and count its holes."""
-    for at in range(ones.size):
-        block = labels[ones[at]]
-        for y in range(block.size):
-            place[block[y]] += 1
-    for at in range(gaps.size):
-        block = labels[gaps[at]]
-        for y in range(block.size):
-            hidden[block[y]] += 1
+def _slot(key, holes, at, offset, size, n_slots):  # type: ignore[no-untyped-def]
+    """Return the place of a pair in the memo: its own (`offset` ≥ 0), or one it may share."""
+    if offset >= 0:
+        return offset + holes * (size + 1) + at
+    mixed = (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
+    return np.int64(mixed) & (n_slots - 1)
 
 
 @_compile
-def _reset(listed, labels, starts, place, hidden):  # type: ignore[no-untyped-def]
-    """Undo `_count` for the blocks of some variables."""
+def _touch(listed, labels, starts, place, hidden, blocks, n_touched, on):  # type: ignore[no-untyped-def]
+    """Count some variables, ones or holes, and list the blocks that have any."""
     for at in range(listed.size):
         block = labels[listed[at]]
         for y in range(block.size):
-            place[block[y]] = starts[block[y]]
-            hidden[block[y]] = 0
+            b = block[y]
+            if place[b] == starts[b] and hidden[b] == 0:
+                blocks[n_touched] = b
+                n_touched += 1
+            place[b] += on
+            hidden[b] += 1 - on
+    return n_touched
+
+
+@_compile
+def count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer):  # type: ignore[no-untyped-def]
+    """Count a row's known ones and holes in every block; return how many blocks were touched.
+
+    `place` is each block's start moved on by its ones, `hidden` its holes. Both are as without any
+    before, and again after `forget_row`. The touched blocks are listed in `blocks`.
+    """
+    if masks.size:
+        known, unknown = ones[0][row], gaps[0][row]
+        for w in range(masks.shape[0]):
+            word, gap, mask = known[w], unknown[w], masks[w]
+            for b in range(starts.size):
+                place[b] += np.int64(popcount(word & mask[b]))  # type: ignore[call-arg]
+                hidden[b] += np.int64(popcount(gap & mask[b]))
+        return starts.size
+    listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
+    n_touched = _touch(listed, labels, starts, place, hidden, blocks, 0, 1)
+    listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
+    return _touch(listed, labels, starts, place, hidden, blocks, n_touched, 0)
+
+
+@_compile
+def forget_row(n_touched, starts, place, hidden, blocks):  # type: ignore[no-untyped-def]
+    """Undo `count_row`."""
+    for at in range(n_touched):
+        b = blocks[at]
+        place[b], hidden[b] = starts[b], 0
+
+
+@_compile
+def new_counters(labels, first_block, starts):  # type: ignore[no-untyped-def]
+    """Return what `count_row` writes to, and the class of each block."""
+    class_of = np.empty(starts.size, dtype=np.int64)
+    for y in range(first_block.size - 1):
+        class_of[first_block[y] : first_block[y + 1]] = y
+    hidden = np.zeros(starts.size, dtype=np.int64)
+    buffer = np.empty(labels.shape[0], dtype=np.int32)
+    return starts.copy(), hidden, np.arange(starts.size), buffer, class_of
 
 
 @_compile
@@ -88,62 +152,56 @@ def _zero_scores(first_block, starts, table):  # type: ignore[no-untyped-def]
 
 @_compile
 def _add_scores(  # type: ignore[no-untyped-def]
-    listed,
-    labels,
-    starts,
-    sizes,
-    table,
-    log_factorial,
-    place,
-    hidden,
-    stamp,
-    seen,
-    memo,
-    joint,
-    missing,
+    blocks, class_of, starts, sizes, table, log_factorial, place, hidden, memo, joint, missing
 ):
-    """Add what the blocks of some variables are worth more than they would be without ones."""
-    for at in range(listed.size):
-        block = labels[listed[at]]
-        for y in range(block.size):
-            b = block[y]
-            if seen[b] == stamp:
+    """Add what blocks are worth more than they would be without ones and holes."""
+    keys, values, means, _, _, offsets = memo
+    for at in range(blocks.size):
+        b = blocks[at]
+        if hidden[b] == 0:
+            if place[b] == starts[b]:
                 continue
-            seen[b] = stamp
-            if hidden[b] == 0:
-                value = table[place[b]]
-            elif hidden[b] == sizes[b]:
-                value = 0.0
-            else:
-                value = memo[1][_recall(place[b], hidden[b], table, log_factorial, *memo)]
-            zero = table[starts[b]]
-            if zero == -np.inf:
-                missing[y] -= 1
-                zero = 0.0
-            joint[y] += value - zero
+            value = table[place[b]]
+        elif hidden[b] == sizes[b]:
+            value = 0.0
+        else:
+            key, at_count = place[b] + hidden[b] * table.size, place[b] - starts[b]
+            slot = _slot(key, hidden[b], at_count, offsets[b], sizes[b], keys.size)
+            if keys[slot] != key:
+                keys[slot] = key
+                values[slot], means[slot] = _hidden_ones(table, place[b], hidden[b], log_factorial)
+            value = values[slot]
+        zero = table[starts[b]]
+        if zero == -np.inf:
+            missing[class_of[b]] -= 1
+            zero = 0.0
+        joint[class_of[b]] += value - zero
 
 
 @_compile
 def _add_counts(  # type: ignore[no-untyped-def]
-    listed, labels, starts, table, log_factorial, place, hidden, stamp, seen, memo, mass, histogram
+    blocks, class_of, starts, sizes, table, log_factorial, place, hidden, memo, mass, histogram
 ):
     """Move the row's mass from the counts of zero to the counts that are expected."""
-    for at in range(listed.size):
-        block = labels[listed[at]]
-        for y in range(block.size):
-            b = block[y]
-            if seen[b] == stamp or mass[y] <= 0.0:
-                continue
-            seen[b] = stamp
-            histogram[starts[b]] -= mass[y]
-            if hidden[b] == 0:
-                histogram[place[b]] += mass[y]
-                continue
-            slot = _recall(place[b], hidden[b], table, log_factorial, *memo[:3])
-            if memo[4][slot] != memo[0][slot]:
-                _spread(memo[4][slot], memo[3][slot], table, log_factorial, histogram)
-                memo[4][slot], memo[3][slot] = memo[0][slot], 0.0
-            memo[3][slot] += mass[y]
+    keys, values, means, waiting, owner, offsets = memo
+    for at in range(blocks.size):
+        b = blocks[at]
+        share = mass[class_of[b]]
+        if share <= 0.0:
+            continue
+        histogram[starts[b]] -= share
+        if hidden[b] == 0:
+            histogram[place[b]] += share
+            continue
+        key, at_count = place[b] + hidden[b] * table.size, place[b] - starts[b]
+        slot = _slot(key, hidden[b], at_count, offsets[b], sizes[b], keys.size)
+        if keys[slot] != key:
+            keys[slot] = key
+            values[slot], means[slot] = _hidden_ones(table, place[b], hidden[b], log_factorial)
+        if owner[slot] != keys[slot]:
+            _spread(owner[slot], waiting[slot], table, log_factorial, histogram)
+            owner[slot], waiting[slot] = keys[slot], 0.0
+        waiting[slot] += share
 
 
 @_compile
@@ -160,13 +218,23 @@ def _spread(key, mass, table, log_factorial, histogram):  # type: ignore[no-unty
 
 
 @_compile
+def make_masks(labels, masks):  # type: ignore[no-untyped-def]
+    """Set the bits of each block's variables: masks[word, block], all zero before."""
+    for j in range(labels.shape[0]):
+        bit = np.uint64(1) << np.uint64(j % 64)
+        for y in range(labels.shape[1]):
+            masks[j // 64, labels[j, y]] |= bit
+
+
+@_compile
 def expect_with_holes(  # type: ignore[no-untyped-def]
-    ones_arrays,
-    hole_arrays,
+    ones,
+    gaps,
     first,
     last,
     weights,
     clamp,
+    masks,
     labels,
     first_block,
     starts,
@@ -182,108 +250,91 @@ def expect_with_holes(  # type: ignore[no-untyped-def]
     With an empty `histogram` the rows are only scored: `posterior` then holds log P(e | y), and
     `weights`, `clamp` and `log_prior` are not read.
     """
-    n_variables = labels.shape[0]
-    place, hidden = starts.copy(), np.zeros(starts.size, dtype=np.int64)
-    seen = np.full(starts.size, -1, dtype=np.int64)
-    buffer = np.empty(n_variables, dtype=np.int32)
-    gap_buffer = np.empty(n_variables, dtype=np.int32)
+    place, hidden, blocks, buffer, class_of = new_counters(labels, first_block, starts)
     base, forbidden = _zero_scores(first_block, starts, table)
-    keys = np.full(1 << MEMO_BITS, -1, dtype=np.int64)
-    values, means = np.empty(keys.size), np.empty(keys.size)
-    memo = (keys, values, means)
-    # What rows with a pair weigh together, and whose pair that is, until it is spread.
-    waiting, owner = np.zeros(keys.size), np.full(keys.size, -1, dtype=np.int64)
+    memo = new_memo(last - first, sizes)
     log_likelihood = 0.0
     for row in range(first, last):
-        ones = ones_of(*ones_arrays, row, buffer)  # type: ignore[call-arg]
-        gaps = ones_of(*hole_arrays, row, gap_buffer)  # type: ignore[call-arg]
-        _count(ones, gaps, labels, place, hidden)
+        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
+        touched = blocks[:n_touched]
         joint, missing = posterior[row], forbidden.copy()
         joint[:] = base
-        for listed in (ones, gaps):
-            _add_scores(
-                listed,
-                labels,
+        _add_scores(
+            touched,
+            class_of,
+            starts,
+            sizes,
+            table,
+            log_factorial,
+            place,
+            hidden,
+            memo,
+            joint,
+            missing,
+        )
+        joint[missing > 0] = -np.inf
+        if histogram.size:
+            joint += log_prior
+            known = clamp[row] if clamp.size else -1
+            log_likelihood += weights[row] * settle_row(joint, log_prior, known)
+            _add_counts(
+                touched,
+                class_of,
                 starts,
                 sizes,
                 table,
                 log_factorial,
                 place,
                 hidden,
-                2 * row,
-                seen,
                 memo,
-                joint,
-                missing,
+                weights[row] * joint,
+                histogram,
             )
-        joint[missing > 0] = -np.inf
-        if histogram.size:
-            joint += log_prior
-            known = clamp[row] if clamp.size else -1
-            log_likelihood += weights[row] * _settle(joint, log_prior, known)
-            mass = weights[row] * joint
-            for listed in (ones, gaps):
-                _add_counts(
-                    listed,
-                    labels,
-                    starts,
-                    table,
-                    log_factorial,
-                    place,
-                    hidden,
-                    2 * row + 1,
-                    seen,
-                    (keys, values, means, waiting, owner),
-                    mass,
-                    histogram,
-                )
-        _reset(ones, labels, starts, place, hidden)
-        _reset(gaps, labels, starts, place, hidden)
-    for slot in range(keys.size):
-        _spread(owner[slot], waiting[slot], table, log_factorial, histogram)
+        forget_row(n_touched, starts, place, hidden, blocks)
+    for slot in range(memo[0].size):
+        _spread(memo[4][slot], memo[3][slot], table, log_factorial, histogram)
     return log_likelihood
 
 
 @_compile
-def hidden_chances(ones, holes, label, starts, table, log_factorial, out):  # type: ignore[no-untyped-def]
-    """Write P(x_j = 1 | e) of every variable of every row, for one class.
-
-    `ones` and `holes` are matrices of truth values; `out` has their shape.
-    """
-    n_rows, n_variables = ones.shape
-    place, hidden = starts.copy(), np.zeros(starts.size, dtype=np.int64)
+def hidden_chances(ones, gaps, masks, labels, starts, sizes, table, log_factorial, out):  # type: ignore[no-untyped-def]
+    """Write P(x_j = 1 | e) of every variable of every row, for one class."""
+    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
+    keys, values, means, _, _, offsets = new_memo(out.shape[0], sizes)
     chance = np.empty(starts.size)
-    keys = np.full(1 << MEMO_BITS, -1, dtype=np.int64)
-    memo = (keys, np.empty(keys.size), np.empty(keys.size))
-    for row in range(n_rows):
-        place[:] = starts
-        hidden[:] = 0
-        for j in range(n_variables):
-            place[label[j]] += ones[row, j]
-            hidden[label[j]] += holes[row, j]
-        for b in range(starts.size):
+    for row in range(out.shape[0]):
+        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
+        for at in range(n_touched):
+            b = blocks[at]
             if hidden[b] > 0:
-                slot = _recall(place[b], hidden[b], table, log_factorial, *memo)
-                chance[b] = memo[2][slot] / hidden[b]
-        for j in range(n_variables):
-            out[row, j] = chance[label[j]] if holes[row, j] else ones[row, j]
+                key, at_count = place[b] + hidden[b] * table.size, place[b] - starts[b]
+                slot = _slot(key, hidden[b], at_count, offsets[b], sizes[b], keys.size)
+                if keys[slot] != key:
+                    keys[slot] = key
+                    values[slot], means[slot] = _hidden_ones(
+                        table, place[b], hidden[b], log_factorial
+                    )
+                chance[b] = means[slot] / hidden[b]
+        forget_row(n_touched, starts, place, hidden, blocks)
+        out[row] = 0.0
+        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
+        for at in range(listed.size):
+            out[row, listed[at]] = 1.0
+        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
+        for at in range(listed.size):
+            out[row, listed[at]] = chance[labels[listed[at], 0]]
 
 
 @_compile
-def complete_rows(ones, holes, label, starts, table, out, score):  # type: ignore[no-untyped-def]
+def complete_rows(ones, gaps, masks, labels, starts, table, out, score):  # type: ignore[no-untyped-def]
     """Write the most probable completion of every row for one class, and its log-probability.
 
     In a block all completions with the same number of ones are equally likely; the first are on.
     """
-    n_rows, n_variables = ones.shape
-    place, hidden = starts.copy(), np.zeros(starts.size, dtype=np.int64)
+    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
     wanted = np.zeros(starts.size, dtype=np.int64)
-    for row in range(n_rows):
-        place[:] = starts
-        hidden[:] = 0
-        for j in range(n_variables):
-            place[label[j]] += ones[row, j]
-            hidden[label[j]] += holes[row, j]
+    for row in range(out.shape[0]):
+        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
         score[row] = 0.0
         for b in range(starts.size):
             wanted[b] = 0
@@ -291,41 +342,50 @@ def complete_rows(ones, holes, label, starts, table, out, score):  # type: ignor
                 if table[place[b] + s] > table[place[b] + wanted[b]]:
                     wanted[b] = s
             score[row] += table[place[b] + wanted[b]]
-        for j in range(n_variables):
-            out[row, j] = ones[row, j]
-            if holes[row, j] and wanted[label[j]] > 0:
-                wanted[label[j]] -= 1
-                out[row, j] = 1
+        forget_row(n_touched, starts, place, hidden, blocks)
+        out[row] = 0
+        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
+        for at in range(listed.size):
+            out[row, listed[at]] = 1
+        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
+        for at in range(listed.size):
+            b = labels[listed[at], 0]
+            out[row, listed[at]] = wanted[b] > 0
+            wanted[b] -= 1
 
 
 @_compile
-def draw_rows(ones, holes, label, starts, table, log_factorial, of_block, of_entry, out):  # type: ignore[no-untyped-def]
+def draw_rows(  # type: ignore[no-untyped-def]
+    ones, gaps, masks, labels, starts, table, log_factorial, of_block, of_entry, out
+):
     """Write a random completion of every row for one class, made of uniform numbers.
 
     ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
     the next hole is one of them.
     """
-    n_rows, n_variables = ones.shape
-    place, hidden = starts.copy(), np.zeros(starts.size, dtype=np.int64)
-    wanted = np.zeros(starts.size, dtype=np.int64)
-    for row in range(n_rows):
-        place[:] = starts
-        hidden[:] = 0
-        for j in range(n_variables):
-            place[label[j]] += ones[row, j]
-            hidden[label[j]] += holes[row, j]
-        for b in range(starts.size):
-            wanted[b] = 0
+    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
+    wanted, left = np.zeros((2, starts.size), dtype=np.int64)
+    for row in range(out.shape[0]):
+        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
+        for at in range(n_touched):
+            b = blocks[at]
+            left[b] = hidden[b]
             if hidden[b] > 0:
-                wanted[b] = _draw_count(table, place[b], hidden[b], log_factorial, of_block[row, b])
-        for j in range(n_variables):
-            out[row, j] = ones[row, j]
-            if holes[row, j]:
-                b = label[j]
-                if of_entry[row, j] * hidden[b] < wanted[b]:
-                    wanted[b] -= 1
-                    out[row, j] = 1
-                hidden[b] -= 1
+                uniform = of_block[row, b]
+                wanted[b] = _draw_count(table, place[b], hidden[b], log_factorial, uniform)
+        forget_row(n_touched, starts, place, hidden, blocks)
+        out[row] = 0
+        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
+        for at in range(listed.size):
+            out[row, listed[at]] = 1
+        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
+        for at in range(listed.size):
+            j = listed[at]
+            b = labels[j, 0]
+            if of_entry[row, j] * left[b] < wanted[b]:
+                wanted[b] -= 1
+                out[row, j] = 1
+            left[b] -= 1
 
 
 @_compile

@@ -3,19 +3,27 @@
 All operations but the first two answer for one class, whose blocks and table are its own.
 """
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
-from exchangeable.engines import hole_kernels
+from exchangeable.engines import hole_kernels, linear_kernels
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.em import Expectation
 from exchangeable.engines.examples import Examples
-from exchangeable.engines.observed import Observed, flags
+from exchangeable.engines.observed import Observed
+from exchangeable.engines.rows import NO_BITS, NO_INDICES
 from exchangeable.engines.threads import n_threads, row_ranges, run
 from exchangeable.partitions import Partition, log_factorials
 
 NOTHING = np.empty(0)
 NO_CLASSES = np.empty(0, dtype=np.int64)
+MEMO_BYTES = 1 << 25
+"""What a part of the rows takes by way of memory: it cuts them into few parts."""
+STEPS_A_WORD = 4
+"""Counting the ones of a word is so much cheaper than walking them one by one."""
 
 
 def score(observed: Observed, tables: Tables, n_jobs: int | None = None) -> FloatArray:
@@ -38,6 +46,8 @@ def expect(
 ) -> Expectation:
     """Score every row, and sum the counts that are expected in every block."""
     assert examples.holes is not None
+    if tables.starts.size == tables.labels.size and np.isfinite(tables.values).all():
+        return _expect_singles(examples, tables, log_prior, n_jobs)
     posterior = np.empty((examples.rows.n_rows, log_prior.size))
     arrays = examples.rows.arrays, examples.holes.arrays
     # Cut by the shape of the data alone: the sums are the same for any number of threads.
@@ -49,7 +59,7 @@ def expect(
         likelihood = _pass(arrays, span, tables, posterior, *given, histogram)
         return likelihood, histogram
 
-    parts = run(one, examples.parts(2 * steps, tables.values.nbytes), n_jobs)
+    parts = run(one, examples.parts(2 * steps, MEMO_BYTES), n_jobs)
     totals = examples.weights @ posterior
     histogram = np.sum([part[1] for part in parts], axis=0)
     # The kernel moves mass away from the counts of zero; here is what was there.
@@ -57,6 +67,41 @@ def expect(
     histogram[tables.starts] = np.where(zero > 1e-13 * totals.sum(), zero, 0.0)
     likelihood = float(sum(part[0] for part in parts))
     moments = np.empty((0, 0, 0))
+    return Expectation(likelihood, posterior, tables.split(histogram), moments, totals)
+
+
+def _expect_singles(
+    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
+) -> Expectation:
+    """Do the same where every variable is a block: holes are variables of their own.
+
+    What a row of known zeros is worth loses the variable's share where it has a hole.
+    """
+    rows = examples.ones_and_holes
+    place = tables.starts[tables.labels]
+    off, on = tables.values[place], tables.values[place + 1]
+    slope = np.concatenate([on - off, -off])
+    base = log_prior + off.sum(axis=0)
+    by_class = np.empty((log_prior.size, rows.n_rows))
+
+    def one(span: tuple[int, int]) -> tuple[float, FloatArray]:
+        given, sums = (*rows.arrays, *span, examples.weights), np.zeros(slope.shape)
+        found = linear_kernels.score_linear(
+            *given, examples.clamp, base, slope, log_prior, by_class
+        )
+        linear_kernels.add_moments(*given, by_class, sums)
+        return found, sums
+
+    steps = rows.indices.size / max(rows.n_rows, 1) * log_prior.size
+    parts = run(one, examples.parts(steps, slope.nbytes), n_jobs)
+    seen_on, hidden = np.split(np.sum([part[1] for part in parts], axis=0), 2)
+    posterior = by_class.T
+    totals = examples.weights @ posterior
+    expected = seen_on + hidden * np.exp(on)
+    histogram = np.empty(tables.values.size)
+    histogram[place + 1] = expected
+    histogram[place] = np.maximum(totals - expected, 0.0)
+    likelihood, moments = float(sum(part[0] for part in parts)), np.empty((0, 0, 0))
     return Expectation(likelihood, posterior, tables.split(histogram), moments, totals)
 
 
@@ -73,7 +118,7 @@ def log_likelihood(
 
 
 def _pass(
-    arrays: tuple[tuple[object, ...], tuple[object, ...]],
+    arrays: tuple[tuple[Any, ...], tuple[Any, ...]],
     span: tuple[int, int],
     tables: Tables,
     out: FloatArray,
@@ -83,11 +128,13 @@ def _pass(
     histogram: FloatArray = NOTHING,
 ) -> float:
     ends = np.append(tables.starts[1:], tables.values.size)
+    masks = _masks(arrays, tables.labels, tables.starts.size)
     log_likelihood: float = hole_kernels.expect_with_holes(
         *arrays,
         *span,
         weights,
         clamp,
+        masks,
         tables.labels,
         tables.first_block,
         tables.starts,
@@ -101,19 +148,34 @@ def _pass(
     return log_likelihood
 
 
+def _masks(
+    arrays: tuple[tuple[Any, ...], tuple[Any, ...]], labels: npt.NDArray[Any], n_blocks: int
+) -> npt.NDArray[np.uint64]:
+    """Return the blocks' masks where rows are packed and blocks are few, otherwise nothing."""
+    n_variables, n_classes = labels.shape
+    packed = all(not rows[1].size for rows in arrays)
+    n_words = (n_variables + 63) // 64
+    if not packed or n_words * n_blocks > STEPS_A_WORD * n_variables * n_classes:
+        return NO_BITS
+    masks = np.zeros((n_words, n_blocks), dtype=np.uint64)
+    hole_kernels.make_masks(labels, masks)
+    return masks
+
+
+def _of_class(observed: Observed, partition: Partition) -> tuple[Any, ...]:
+    """Return what the kernels that answer for one class take first."""
+    gaps = (NO_BITS, np.zeros(observed.n_rows + 1, dtype=np.int64), NO_INDICES)
+    arrays = observed.ones.arrays, observed.holes.arrays if observed.holes else gaps
+    labels = np.ascontiguousarray(partition.labels[:, None])
+    return *arrays, _masks(arrays, labels, partition.n_blocks), labels, partition.starts
+
+
 def marginals(observed: Observed, partition: Partition, table: FloatArray) -> FloatArray:
     """Return P(x_j = 1 | e) for every row and variable."""
     chances = np.empty((observed.n_rows, observed.n_variables))
-    for place, part in observed.chunks():
-        hole_kernels.hidden_chances(
-            flags(part.ones),
-            part.hole_flags(),
-            partition.labels,
-            partition.starts,
-            table,
-            log_factorials(observed.n_variables),
-            chances[place],
-        )
+    log_factorial = log_factorials(observed.n_variables)
+    given = *_of_class(observed, partition), partition.sizes, table, log_factorial
+    hole_kernels.hidden_chances(*given, chances)  # type: ignore[call-arg]
     return chances
 
 
@@ -123,16 +185,8 @@ def complete(
     """Return the most probable completion of every row, and its log-probability."""
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
     scores = np.empty(observed.n_rows)
-    for place, part in observed.chunks():
-        hole_kernels.complete_rows(
-            flags(part.ones),
-            part.hole_flags(),
-            partition.labels,
-            partition.starts,
-            table,
-            rows[place],
-            scores[place],
-        )
+    given = _of_class(observed, partition)
+    hole_kernels.complete_rows(*given, table, rows, scores)  # type: ignore[call-arg]
     return rows, scores
 
 
@@ -142,11 +196,8 @@ def draw(
     """Return a completion of every row, drawn from its probabilities."""
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
     for place, part in observed.chunks():
-        hole_kernels.draw_rows(
-            flags(part.ones),
-            part.hole_flags(),
-            partition.labels,
-            partition.starts,
+        hole_kernels.draw_rows(  # type: ignore[call-arg]
+            *_of_class(part, partition),
             table,
             log_factorials(observed.n_variables),
             rng.random((part.n_rows, partition.n_blocks)),

@@ -180,13 +180,24 @@ def score_rows(  # type: ignore[no-untyped-def]
 
 
 @_compile
-def fill_table(histogram, starts, sizes, alpha, weight, log_factorial, table):  # type: ignore[no-untyped-def]
+def hash_rows(bits, indptr, indices, keys, hashes):  # type: ignore[no-untyped-def]
+    """Write the sum of the random keys of each row's ones: equal for equal rows."""
+    buffer = np.empty(keys.shape[0], dtype=np.int32)
+    for row in range(hashes.shape[0]):
+        ones = ones_of(bits, indptr, indices, row, buffer)
+        for at in range(ones.size):
+            hashes[row, 0] += keys[ones[at], 0]
+            hashes[row, 1] += keys[ones[at], 1]
+
+
+@_compile
+def fill_table(histogram, starts, sizes, alpha, weights, log_factorial, table):  # type: ignore[no-untyped-def]
     """Write log((h + alpha) / (weight + alpha·(m + 1))) − log C(m, l) for every block and count.
 
     A block about which nothing is known, neither rows nor smoothing, has all counts equally likely.
     """
     for b in range(starts.size):
-        m, start = sizes[b], starts[b]
+        m, start, weight = sizes[b], starts[b], weights[b]
         mass = weight + alpha * (m + 1)
         unseen = np.log(alpha / mass) if mass > 0 else -np.log(m + 1.0)
         unseen -= log_factorial[m]

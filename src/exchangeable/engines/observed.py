@@ -11,8 +11,8 @@ from exchangeable.arrays import UNASSIGNED, IntArray, is_sparse
 from exchangeable.engines.rows import Rows, as_rows, take_rows
 from exchangeable.engines.threads import row_ranges
 
-DENSE_BYTES = 1 << 27
-"""How much memory the dense form of a part of the rows may take, as 64-bit numbers."""
+DENSE_BYTES = 1 << 22
+"""Rows are handled in parts whose dense form, as 64-bit numbers, fits the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Observed:
         holes = None if self.holes is None else take_rows(self.holes, chosen)
         return Observed(take_rows(self.ones, chosen), holes)
 
-    def chunks(self, copies: int = 1) -> Iterator[tuple[slice, "Observed"]]:
+    def chunks(self, copies: float = 1) -> Iterator[tuple[slice, "Observed"]]:
         """Yield the rows in parts, each with its place, of which `copies` dense forms are small."""
-        size = DENSE_BYTES // max(8 * self.n_variables * copies, 1)
+        size = int(DENSE_BYTES / (8 * self.n_variables * copies))
         for start, stop in row_ranges(self.n_rows, max(1, size)):
             yield slice(start, stop), self.take(np.arange(start, stop))
 

@@ -5,9 +5,11 @@ by the shape of the data and never by the number of threads, and partial sums ar
 the result is the same, to the last bit, for any number of threads.
 """
 
+import itertools
+import os
 import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import numba
@@ -16,6 +18,19 @@ from exchangeable.arrays import check_count
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+MAX_HELPERS = 256
+
+
+def _make_pool() -> None:
+    """Make the pool of threads that are kept for the next call; they start when needed."""
+    global _pool
+    _pool = ThreadPoolExecutor(MAX_HELPERS, thread_name_prefix="exchangeable")
+
+
+_pool: ThreadPoolExecutor
+_make_pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_make_pool)  # a forked process has none of the threads
 
 
 def n_threads(n_jobs: int | None = None) -> int:
@@ -39,8 +54,24 @@ def run(
     workers = min(n_threads(n_jobs), len(listed))
     if workers <= 1:
         return [function(task) for task in listed]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, listed))
+    results: dict[int, Result] = {}
+    numbers = itertools.count()
+
+    def work() -> None:
+        while (number := next(numbers)) < len(listed):
+            results[number] = function(listed[number])
+
+    others = [_pool.submit(work) for _ in range(workers - 1)]
+    try:
+        work()
+    finally:
+        # Those that have not begun find nothing left to do: not waiting for them lets tasks run
+        # tasks of their own.
+        begun = [other for other in others if not other.cancel()]
+        wait(begun)
+    for other in begun:
+        other.result()
+    return [results[number] for number in range(len(listed))]
 
 
 def row_ranges(n_rows: int, chunk: int) -> list[tuple[int, int]]:

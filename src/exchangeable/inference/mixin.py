@@ -25,6 +25,8 @@ from exchangeable.inference import queries
 from exchangeable.inference.contract import ClassModel
 
 METHODS = ("most_probable", "marginal", "draw")
+MEMORY_SHARE = 1 / 32
+"""Filled rows are made in parts so much larger than those that fit the cache."""
 
 
 class MostProbable(NamedTuple):
@@ -157,7 +159,7 @@ class Queries:
             classes = np.flatnonzero(labels == given)
             if not classes.size:
                 raise ValueError(f"given={given!r} is not one of {labels.tolist()}")
-        found = queries.most_probable(model, self._log_prior, observed, classes)
+        found = queries.most_probable(model, self._log_prior, observed, classes, self.n_jobs)
         named = labels[found.classes]
         if single:
             return MostProbable(found.rows[0], named[0], float(found.log_prob[0]))
@@ -185,7 +187,7 @@ class Queries:
             raise ValueError(
                 "sample takes a single row of evidence; for draws from many rows see impute"
             )
-        posterior, _ = queries.class_posterior(model, self._log_prior, observed)
+        posterior = queries.class_posterior(model, self._log_prior, observed)
         classes = np.sort(queries.draw_classes(np.repeat(posterior, n_samples, axis=0), rng))
         rows = np.empty((n_samples, model.n_variables), dtype=np.uint8)
         for y in np.unique(classes):
@@ -290,7 +292,7 @@ class Queries:
 
     def _fill(self, X: Any, method: str, rng: np.random.Generator) -> Any:
         """Return X with its holes filled once."""
-        model, log_prior = self._class_model(), self._log_prior
+        self._class_model()
         observed = self._observed(X)
         values = check_array(
             missing_as_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan"
@@ -298,19 +300,21 @@ class Queries:
         if observed.holes is None:
             return values.copy()
         values = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
-        filled: npt.NDArray[Any]
-        for place, part in observed.chunks():
-            if method == "marginal":
-                filled = queries.marginals(model, log_prior, part, self.n_jobs)
-            elif method == "draw":
-                filled = queries.draw(model, log_prior, part, rng, self.n_jobs)[0]
-            else:
-                classes = np.arange(model.n_classes)
-                filled = queries.most_probable(model, log_prior, part, classes).rows
-            _fill_holes(values, place, filled)
+        for place, part in observed.chunks(MEMORY_SHARE):
+            _fill_holes(values, place, self._filled(part, method, rng))
         if is_sparse(values):
             values.eliminate_zeros()
         return values
+
+    def _filled(self, part: Observed, method: str, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Return some rows complete."""
+        model, log_prior = self._class_model(), self._log_prior
+        if method == "marginal":
+            return queries.marginals(model, log_prior, part, self.n_jobs)
+        if method == "draw":
+            return queries.draw(model, log_prior, part, rng, self.n_jobs)[0]
+        classes = np.arange(model.n_classes)
+        return queries.most_probable(model, log_prior, part, classes, self.n_jobs).rows
 
 
 def _fill_holes(values: Any, place: slice, filled: npt.NDArray[Any]) -> None:

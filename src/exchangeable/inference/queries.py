@@ -4,12 +4,14 @@ Every function takes the model, the log-probabilities of its classes, and rows w
 row says for certain is its evidence e.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.engines.observed import Observed
+from exchangeable.engines.threads import run
 from exchangeable.inference.contract import ClassModel
 
 MAX_STATES = 1 << 16
@@ -25,12 +27,12 @@ class Completions(NamedTuple):
 
 def class_posterior(
     model: ClassModel, log_prior: FloatArray, observed: Observed, n_jobs: int | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Return P(y | e) and log P(e) of every row, all of which must be possible."""
+) -> FloatArray:
+    """Return P(y | e) of every row, all of which must be possible."""
     joint = model.score(observed, n_jobs) + log_prior
     log_posterior, log_evidence = normalize_log(joint, log_prior)
     check_possible(log_evidence)
-    return np.exp(log_posterior), log_evidence
+    return np.exp(log_posterior)
 
 
 def check_possible(log_evidence: FloatArray) -> None:
@@ -47,15 +49,14 @@ def marginals(
     model: ClassModel, log_prior: FloatArray, observed: Observed, n_jobs: int | None = None
 ) -> FloatArray:
     """Return P(x_j = 1 | e) for every row and variable."""
-    posterior, _ = class_posterior(model, log_prior, observed, n_jobs)
-    result = np.zeros((observed.n_rows, observed.n_variables))
-    for y in range(model.n_classes):
-        members = np.flatnonzero(posterior[:, y] > 0)
-        if members.size:
-            chances = model.marginals(observed.take(members), y)
-            result[members] += posterior[members, y, None] * chances
-    symbols = observed.symbols()
-    return np.where(symbols == UNASSIGNED, np.minimum(result, 1.0), symbols)
+    posterior = class_posterior(model, log_prior, observed, n_jobs)
+
+    def one(place: slice, part: Observed) -> FloatArray:
+        chance = _average_over_classes(model, part, posterior[place], lambda p: p)[0]
+        symbols = part.symbols()
+        return np.where(symbols == UNASSIGNED, np.minimum(chance, 1.0), symbols)
+
+    return _by_parts(observed, one, n_jobs)
 
 
 def conditional(
@@ -80,17 +81,26 @@ def conditional(
 
 
 def most_probable(
-    model: ClassModel, log_prior: FloatArray, observed: Observed, classes: IntArray
+    model: ClassModel,
+    log_prior: FloatArray,
+    observed: Observed,
+    classes: IntArray,
+    n_jobs: int | None = None,
 ) -> Completions:
     """Return the completion and class that are jointly most probable, out of some classes."""
     best = np.full(observed.n_rows, -np.inf)
     chosen = np.zeros(observed.n_rows, dtype=np.int64)
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
-    for y in classes:
-        candidates, scores = model.complete(observed, int(y))
-        better = scores + log_prior[y] > best
-        rows[better], chosen[better] = candidates[better], y
-        best[better] = scores[better] + log_prior[y]
+
+    def one(piece: tuple[slice, Observed]) -> None:
+        place, part = piece
+        for y in classes:
+            candidates, scores = model.complete(part, int(y))
+            better = scores + log_prior[y] > best[place]
+            rows[place][better], chosen[place][better] = candidates[better], y
+            best[place][better] = scores[better] + log_prior[y]
+
+    run(one, observed.chunks(), n_jobs)
     check_possible(best)
     return Completions(rows, chosen, best)
 
@@ -103,12 +113,15 @@ def draw(
     n_jobs: int | None = None,
 ) -> tuple[SymbolArray, IntArray]:
     """Return a completion of every row drawn from P(x, y | e), and its class."""
-    posterior, _ = class_posterior(model, log_prior, observed, n_jobs)
-    classes = draw_classes(posterior, rng)
+    classes = draw_classes(class_posterior(model, log_prior, observed, n_jobs), rng)
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
-    for y in np.unique(classes):
-        members = np.flatnonzero(classes == y)
-        rows[members] = model.draw(observed.take(members), int(y), rng)
+
+    def one(task: tuple[int, np.random.Generator]) -> None:
+        members = np.flatnonzero(classes == task[0])
+        rows[members] = model.draw(observed.take(members), *task)
+
+    drawn = [int(y) for y in np.unique(classes)]
+    run(one, zip(drawn, rng.spawn(len(drawn)), strict=True), n_jobs)
     return rows, classes
 
 
@@ -119,27 +132,17 @@ def draw_classes(posterior: FloatArray, rng: np.random.Generator) -> IntArray:
     return np.asarray((heights <= uniform).sum(axis=1))
 
 
-def _entropy(p: FloatArray) -> FloatArray:
-    """Return the entropy of a variable that is on with probability p, in nats."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        parts = np.where(p > 0, p * np.log(p), 0.0) + np.where(p < 1, (1 - p) * np.log1p(-p), 0.0)
-    return -parts
-
-
 def class_information(
     model: ClassModel, log_prior: FloatArray, observed: Observed, n_jobs: int | None = None
 ) -> FloatArray:
     """Return how much knowing x_j would tell about the class: I(y; x_j | e) in nats."""
-    posterior, _ = class_posterior(model, log_prior, observed, n_jobs)
-    shape = observed.n_rows, observed.n_variables
-    average, known = np.zeros(shape), np.zeros(shape)
-    for y in range(model.n_classes):
-        members = np.flatnonzero(posterior[:, y] > 0)
-        if members.size:
-            chances = model.marginals(observed.take(members), y)
-            average[members] += posterior[members, y, None] * chances
-            known[members] += posterior[members, y, None] * _entropy(chances)
-    return np.maximum(_entropy(np.minimum(average, 1.0)) - known, 0.0)
+    posterior = class_posterior(model, log_prior, observed, n_jobs)
+
+    def one(place: slice, part: Observed) -> FloatArray:
+        chance, left = _average_over_classes(model, part, posterior[place], lambda p: p, _entropy)
+        return np.maximum(_entropy(np.minimum(chance, 1.0)) - left, 0.0)
+
+    return _by_parts(observed, one, n_jobs)
 
 
 def variable_information(
@@ -168,3 +171,40 @@ def variable_information(
     gain[:, target] = 0.0
     gain[symbols[:, target] != UNASSIGNED] = 0.0
     return np.maximum(gain, 0.0)
+
+
+def _by_parts(
+    observed: Observed, one: Callable[[slice, Observed], FloatArray], n_jobs: int | None
+) -> FloatArray:
+    """Return the matrix made of what `one` answers for each part of the rows."""
+    result = np.empty((observed.n_rows, observed.n_variables))
+
+    def fill(piece: tuple[slice, Observed]) -> None:
+        result[piece[0]] = one(*piece)
+
+    run(fill, observed.chunks(), n_jobs)
+    return result
+
+
+def _average_over_classes(
+    model: ClassModel,
+    part: Observed,
+    posterior: FloatArray,
+    *functions: Callable[[FloatArray], FloatArray],
+) -> list[FloatArray]:
+    """Return Σ_y P(y | e)·f(P(x_j = 1 | e, y)) for each function f."""
+    sums = [np.zeros((part.n_rows, part.n_variables)) for _ in functions]
+    for y in range(model.n_classes):
+        members = np.flatnonzero(posterior[:, y] > 0)
+        if members.size:
+            chances = model.marginals(part.take(members), y)
+            for total, function in zip(sums, functions, strict=True):
+                total[members] += posterior[members, y, None] * function(chances)
+    return sums
+
+
+def _entropy(p: FloatArray) -> FloatArray:
+    """Return the entropy of a variable that is on with probability p, in nats."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = np.where(p > 0, p * np.log(p), 0.0) + np.where(p < 1, (1 - p) * np.log1p(-p), 0.0)
+    return -parts

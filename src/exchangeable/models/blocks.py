@@ -110,8 +110,20 @@ class BlockModel:
     def set_tables(self, alpha: float, n_jobs: int | None = None) -> None:
         """Compute the tables from the histograms, with Laplace smoothing (Theorem 4.2)."""
         log_factorial = log_factorials(self.partitions[0].labels.size)
-
         tables = Tables.layout(self.partitions)
+        if tables.values.size < SMALL_TABLES:
+            sizes = np.concatenate([partition.sizes for partition in self.partitions])
+            kernels.fill_table(
+                np.concatenate(self.histograms),
+                tables.starts,
+                sizes,
+                alpha,
+                np.repeat(self.totals, np.diff(tables.first_block)),
+                log_factorial,
+                tables.values,
+            )
+            self.tables = tables
+            return
 
         def fill(y: int) -> None:
             partition = self.partitions[y]
@@ -120,13 +132,12 @@ class BlockModel:
                 partition.starts,
                 partition.sizes,
                 alpha,
-                self.totals[y],
+                np.full(partition.n_blocks, self.totals[y]),
                 log_factorial,
                 tables.of_class(y),
             )
 
-        small = tables.values.size < SMALL_TABLES
-        run(fill, range(len(self.partitions)), 1 if small else n_jobs)
+        run(fill, range(len(self.partitions)), n_jobs)
         self.tables = tables
 
     def count_probabilities(self) -> list[list[FloatArray]]:

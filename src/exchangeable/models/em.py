@@ -15,8 +15,9 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import holes
 from exchangeable.engines.em import (
     Expectation,
+    complete,
     expect,
-    log_likelihood,
+    score,
     soft_histograms,
     sum_moments,
 )
@@ -114,7 +115,7 @@ def start_from_posterior(
     totals = examples.weights @ posterior
     first, moments = None, np.empty((0, 0, 0))
     if examples.holes is None:
-        moments = sum_moments(examples, posterior)
+        moments = sum_moments(examples, posterior, n_jobs=settings.n_jobs)
     else:
         first = BlockModel.of_known_entries(examples, posterior, settings.alpha)
     proposal = relearn(first, Expectation(-np.inf, posterior, [], moments, totals))[0]
@@ -172,20 +173,24 @@ def _best(
     learners: Sequence[Relearn],
     settings: EMSettings,
 ) -> tuple[Expectation, BlockModel]:
-    """Return the candidate with the highest log-likelihood, and what a pass under it finds.
-
-    The last one, the newest blocks, mostly wins: it gets the whole pass, the others a shorter one.
-    """
+    """Return the candidate with the highest log-likelihood, and what a pass under it finds."""
     best = candidates[-1]
-    found = _expect(examples, best, log_prior, learners, settings)
-    highest = found.log_likelihood
+    if len(candidates) == 1:
+        return _expect(examples, best, log_prior, learners, settings), best
+    if examples.holes is not None:
+        worth = [
+            holes.log_likelihood(examples, model.made_tables, log_prior, settings.n_jobs)
+            for model in candidates
+        ]
+        best = candidates[int(np.argmax(worth))]
+        return _expect(examples, best, log_prior, learners, settings), best
+    found = score(examples, best.made_tables, log_prior, settings.n_jobs)
     for model in candidates[:-1]:
-        likelihood = _log_likelihood(examples, model, log_prior, settings)
-        if likelihood >= highest:
-            best, highest = model, likelihood
-    if best is not candidates[-1]:
-        found = _expect(examples, best, log_prior, learners, settings)
-    return found, best
+        other = score(examples, model.made_tables, log_prior, settings.n_jobs)
+        if other.log_likelihood >= found.log_likelihood:
+            best, found = model, other
+    moments = bool(learners)
+    return complete(examples, best.partitions, found, moments=moments, n_jobs=settings.n_jobs), best
 
 
 def _expect(
@@ -205,14 +210,6 @@ def _expect(
         moments=bool(learners),
         n_jobs=settings.n_jobs,
     )
-
-
-def _log_likelihood(
-    examples: Examples, model: BlockModel, log_prior: FloatArray, settings: EMSettings
-) -> float:
-    if examples.holes is not None:
-        return holes.log_likelihood(examples, model.made_tables, log_prior, settings.n_jobs)
-    return log_likelihood(examples, model.partitions, model.made_tables, log_prior, settings.n_jobs)
 
 
 def _maximise(

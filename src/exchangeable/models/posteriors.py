@@ -10,7 +10,7 @@ from exchangeable.engines import forests
 from exchangeable.engines.examples import Examples, listed
 from exchangeable.engines.forests import Scores, Sums
 from exchangeable.engines.observed import Observed
-from exchangeable.engines.rows import NO_BITS, as_rows
+from exchangeable.engines.rows import as_rows
 from exchangeable.engines.threads import run
 from exchangeable.inference.contract import ClassModel
 
@@ -106,5 +106,6 @@ def fill_by_frequency(examples: Examples) -> Examples:
         examples,
         rows=listed(as_rows(np.where(known, on, drawn).astype(np.uint8), None)),
         holes=None,
-        packed=NO_BITS,
+        words=None,
+        codes=None,
     )

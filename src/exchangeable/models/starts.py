@@ -3,8 +3,10 @@
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines import holes
 from exchangeable.engines.em import expect
 from exchangeable.engines.examples import Examples
+from exchangeable.engines.observed import flags
 from exchangeable.models.blocks import BlockModel
 from exchangeable.partitions import Partition
 
@@ -49,12 +51,10 @@ def _settle_singles(examples: Examples, chosen: IntArray) -> FloatArray:
     """Run a few iterations of naive Bayes EM from components that lean towards chosen rows."""
     rows, total = examples.rows, examples.total
     n_variables, n_components = rows.n_variables, chosen.size
-    average = np.zeros(n_variables)
-    own = np.zeros((n_components, n_variables))
-    for row, weight in enumerate(examples.weights):
-        average[_ones(examples, row)] += weight / total
-    for y, row in enumerate(chosen):
-        own[y, _ones(examples, row)] = 1.0
+    known = BlockModel.of_known_entries(examples, np.ones((rows.n_rows, 1)), 0.1)
+    average = known.histograms[0][1::2] / total
+    chosen_rows = examples.observed.take(chosen)
+    own = np.where(chosen_rows.hole_flags(), average, flags(chosen_rows.ones))
     means = (1 - OWN_SHARE) * average + OWN_SHARE * own
     singles = [Partition.from_labels(np.arange(n_variables))] * n_components
     totals = np.full(n_components, total / n_components)
@@ -65,11 +65,9 @@ def _settle_singles(examples: Examples, chosen: IntArray) -> FloatArray:
     for _ in range(SINGLE_STEPS):
         model.set_tables(0.1, 1)
         log_prior = np.log(np.maximum(model.totals, 1e-300) / model.totals.sum())
-        found = expect(examples, singles, model.made_tables, log_prior, moments=False, n_jobs=1)
+        if examples.holes is None:
+            found = expect(examples, singles, model.made_tables, log_prior, moments=False, n_jobs=1)
+        else:
+            found = holes.expect(examples, model.made_tables, log_prior, n_jobs=1)
         model = BlockModel(singles, found.histograms, found.totals)
     return found.posterior
-
-
-def _ones(examples: Examples, row: int) -> IntArray:
-    rows = examples.rows
-    return rows.indices[rows.indptr[row] : rows.indptr[row + 1]].astype(np.int64)

@@ -201,7 +201,7 @@ class WeightedTreeFamily:
 
     def _learn(self, examples: Examples, sums: Sums, n_jobs: int | None) -> ParentArray:
         pool, weights = self.urns.pool, np.exp(self.urn_model.log_weights)
-        ones, totals = pooled_means(pool, sums)
+        totals = pooled_means(pool, sums)[1]
         mass = [
             h + pool.strength * share
             for h, share in zip(sums.counts.T, self.urns.shares, strict=True)

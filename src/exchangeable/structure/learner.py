@@ -20,7 +20,7 @@ from exchangeable.structure.conditions import (
     split_by_variance,
 )
 from exchangeable.structure.evidence import merge_blocks
-from exchangeable.structure.sweep import sweep, sweep_counts
+from exchangeable.structure.sweep import sweep_counts, sweep_each
 
 NAMES = ("evidence", "welch", "independent", "full")
 NEGLIGIBLE = 1e-8
@@ -118,12 +118,16 @@ class BlockLearner:
         if not self.needs_moments:
             nobody = Group(np.empty(0, dtype=np.int64))
             return [[self.learn(examples.rows, nobody, np.empty(0))] * n_components]
+        swept = self._sweeps(expectation.moments, examples.total)
+        if self._sweeps_only:
+            return swept
         found = run(
-            lambda y: self.propose_one(
+            lambda y: self._refine(
                 examples.rows,
                 examples.weights * expectation.posterior[:, y],
-                expectation.moments[:, :, y],
-                examples.total,
+                swept[0][y],
+                swept[-1][y],
+                np.ascontiguousarray(expectation.moments[0, :, y]),
             ),
             range(n_components),
             n_jobs,
@@ -138,20 +142,42 @@ class BlockLearner:
         `weights` say how much of each row is the component's, `moments` are its two sums of each
         variable as in `Expectation`, and `n` is the weight of all rows of all components.
         """
-        once, twice = moments
-        mean = once / n
-        variance = np.maximum(twice - n * mean**2, 0.0) / max(n - 1, 1e-300)
-        proposals = [Partition.from_labels(sweep(mean, variance, n, self.settings.significance))]
-        if self.name == "welch" and len(self.settings.conditions) == 1:
-            return proposals
+        swept = self._sweeps(moments[:, :, None], n)
+        if self._sweeps_only:
+            return swept[0]
+        return self._refine(rows, weights, swept[0][0], swept[-1][0], moments[0])
+
+    @property
+    def _sweeps_only(self) -> bool:
+        return self.name == "welch" and len(self.settings.conditions) == 1
+
+    def _sweeps(self, moments: FloatArray, n: float) -> list[list[Partition]]:
+        """Return the sweep's blocks of every component; for merging those of a finer one too."""
+        mean = np.ascontiguousarray(moments[0].T) / n
+        variance = np.maximum(moments[1].T - n * mean**2, 0.0) / max(n - 1, 1e-300)
+        levels = [self.settings.significance]
+        if self.name == "evidence" and self.settings.start != self.settings.significance:
+            levels.append(self.settings.start)
+        return [
+            [Partition.from_labels(labels) for labels in sweep_each(mean, variance, n, level)]
+            for level in levels
+        ]
+
+    def _refine(
+        self,
+        rows: Rows,
+        weights: FloatArray,
+        coarse: Partition,
+        fine: Partition,
+        ones: FloatArray,
+    ) -> list[Partition]:
+        """Return a component's proposals, given the blocks of a coarse and of a fine sweep."""
         members = np.flatnonzero(weights > NEGLIGIBLE)
         group = Group(members, weights[members])
+        proposals = [coarse]
         if self.name == "evidence":
-            fine = proposals[0]
-            if self.settings.start != self.settings.significance:
-                fine = Partition.from_labels(sweep(mean, variance, n, self.settings.start))
             proposals.append(self._merge_blocks(rows, group, fine))
-        return [self._split(proposal, rows, group, once) for proposal in proposals]
+        return [self._split(proposal, rows, group, ones) for proposal in proposals]
 
     def _merge(self, rows: Rows, group: Group, ones: FloatArray) -> Partition:
         """Merge the blocks of a fine sweep by their evidence.

@@ -1,5 +1,7 @@
 """The paper's block learner: sort the variables by mean and cut where Welch's t-test rejects."""
 
+from functools import lru_cache
+
 import numpy as np
 from numba import njit
 from scipy.special import stdtrit
@@ -72,13 +74,17 @@ def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance:
     """
     if n <= 1:
         return np.zeros(mean.size, dtype=np.int32)
+    blocks: Labels = _sweep(mean, variance, n, significance, *_critical(n, significance))
+    return blocks
+
+
+@lru_cache(maxsize=64)
+def _critical(n: float, significance: float) -> tuple[float, float]:
+    """Return below and above which values of t nothing depends on the degrees of freedom."""
     surely_rejected = -stdtrit(n - 1, significance / 2)
     surely_kept = -stdtrit(2 * n - 2, significance / 2)
     # A hair of slack leaves what is on the edge to the p-value.
-    blocks: Labels = _sweep(
-        mean, variance, n, significance, surely_kept * (1 - 1e-9), surely_rejected * (1 + 1e-9)
-    )
-    return blocks
+    return float(surely_kept * (1 - 1e-9)), float(surely_rejected * (1 + 1e-9))
 
 
 def sweep(mean: FloatArray, variance: FloatArray, n: float, significance: float) -> Labels:
@@ -94,6 +100,45 @@ def sweep(mean: FloatArray, variance: FloatArray, n: float, significance: float)
     order = np.argsort(mean, kind="stable")
     labels = np.empty(mean.size, dtype=np.int32)
     labels[order] = sweep_sorted(mean[order], variance[order], n, significance)
+    return labels
+
+
+@_compile
+def _sort_ties(mean, order):  # type: ignore[no-untyped-def]
+    """Put variables of the same mean, unless it is 0, which makes them equal, in their order."""
+    begin = 0
+    for j in range(1, order.size + 1):
+        if j == order.size or mean[order[j]] != mean[order[begin]]:
+            if j - begin > 1 and mean[order[begin]] > 0.0:
+                order[begin:j].sort()
+            begin = j
+
+
+@_compile
+def _sweep_each(  # type: ignore[no-untyped-def]
+    mean, variance, order, n, significance, surely_kept, surely_rejected, labels
+):
+    """Write the block of each variable, for one line of means after the other."""
+    for y in range(mean.shape[0]):
+        by_mean = order[y]
+        _sort_ties(mean[y], by_mean)
+        labels[y][by_mean] = _sweep(
+            mean[y][by_mean],
+            variance[y][by_mean],
+            n,
+            significance,
+            surely_kept,
+            surely_rejected,
+        )
+
+
+def sweep_each(mean: FloatArray, variance: FloatArray, n: float, significance: float) -> Labels:
+    """Return what `sweep` does, for every line of several means and variances."""
+    labels = np.zeros(mean.shape, dtype=np.int32)
+    if n <= 1:
+        return labels
+    order = np.argsort(mean, axis=1)  # fast, but equal means come in any order
+    _sweep_each(mean, variance, order, n, significance, *_critical(n, significance), labels)
     return labels
 
 

@@ -1,0 +1,160 @@
+"""The forms in which EM reads rows, each against the plain definition."""
+
+import multiprocessing
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from exchangeable.engines import em
+from exchangeable.engines.counters import Counters
+from exchangeable.engines.cpu import Tables
+from exchangeable.engines.examples import Examples, merge_equal_rows
+from exchangeable.engines.forms import Codes, Words
+from exchangeable.engines.observed import Observed
+from exchangeable.engines.posteriors import exponential
+from exchangeable.engines.rows import as_rows
+from exchangeable.engines.threads import run
+from exchangeable.partitions import Partition
+from exchangeable.structure.sweep import sweep, sweep_each
+
+
+def rows_of(X):
+    return as_rows(sp.csr_matrix(X), None)
+
+
+def make(seed=0, n=700, n_variables=150, k=3, density=0.4):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n, n_variables)) < density).astype(np.int64)
+    labels = [np.unique(rng.integers(0, 12, n_variables), return_inverse=True)[1] for _ in range(k)]
+    return rng, X, [Partition.from_labels(one) for one in labels]
+
+
+def counts(X, partition):
+    return np.stack([X[:, block].sum(axis=1) for block in partition.blocks], axis=1)
+
+
+def test_exponential_is_exact_to_the_last_bits():
+    x = np.linspace(-40.0, 0.0, 2001)
+    assert max(abs(exponential(v) / np.exp(v) - 1) for v in x) < 1e-15
+
+
+@pytest.mark.parametrize("limit", [1, 200, 1 << 14])
+def test_groups_spread_tables_and_gather_histograms(limit):
+    rng, X, partitions = make()
+    tables = Tables.layout(partitions)
+    tables.values[:] = rng.random(tables.values.size)
+    counters = Counters.of(Words.of(rows_of(X)), tables, limit)
+    lengths = np.diff(tables.starts, append=tables.values.size)
+    digits = [rng.integers(0, length) for length in lengths]
+    spread = counters.spread(tables)
+    histogram = np.zeros(counters.starts[-1])
+    for g in range(counters.starts.size - 1):
+        own = range(counters.first_block[g], counters.first_block[g + 1])
+        number = 0
+        for b in own:
+            number = number * lengths[b] + digits[b]
+        at = counters.starts[g] + number
+        assert np.isclose(spread[at], sum(tables.values[tables.starts[b] + digits[b]] for b in own))
+        histogram[at] += 2.5
+    expected = np.zeros(tables.values.size)
+    expected[tables.starts + digits] = 2.5
+    np.testing.assert_array_equal(counters.gather(histogram, tables), expected)
+
+
+def test_codes_expand_and_fold():
+    rng, X, _ = make()
+    codes = Codes.of(rows_of(X))
+    lines = rng.random((X.shape[1], 4))
+    expanded = codes.expand(lines)
+    found = sum(expanded[g][codes.codes[g]] for g in range(len(codes.codes)))
+    np.testing.assert_allclose(found, X @ lines)
+    mass = rng.random((len(X), 4))
+    sums = codes.room(4)
+    for g, code in enumerate(codes.codes):
+        np.add.at(sums[g], code, mass)
+    np.testing.assert_allclose(codes.fold(sums), X.T @ mass)
+
+
+@pytest.mark.parametrize("walk", [False, True])
+@pytest.mark.parametrize("density", [0.05, 0.6])
+def test_passes_agree_with_the_definition(walk, density):
+    rng, X, partitions = make(density=density)
+    examples, _ = merge_equal_rows(Observed(rows_of(X)), rng.random(len(X)))
+    if walk:
+        examples = Examples(examples.rows, examples.weights)
+    assert walk or (examples.codes is not None) == (density > 0.5)
+    k = len(partitions)
+    tables = Tables.layout(partitions)
+    tables.values[:] = -rng.random(tables.values.size)
+    log_prior = np.log(rng.dirichlet(np.ones(k)))
+    joint = log_prior + np.stack(
+        [
+            sum(
+                tables.of_class(y)[partition.starts[b] + column]
+                for b, column in enumerate(counts(X, partition).T)
+            )
+            for y, partition in enumerate(partitions)
+        ],
+        axis=1,
+    )
+    posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    mass = examples.weights[:, None] * posterior
+    found = em.expect(examples, partitions, tables, log_prior, n_jobs=2)
+    log_likelihood = examples.weights @ np.logaddexp.reduce(joint, axis=1)
+    np.testing.assert_allclose(found.log_likelihood, log_likelihood, rtol=1e-12)
+    np.testing.assert_allclose(found.posterior, posterior, atol=1e-13)
+    np.testing.assert_allclose(found.moments[0], X.T @ mass, rtol=1e-10)
+    np.testing.assert_allclose(found.moments[1], X.T @ (mass * posterior), rtol=1e-10)
+    for y, partition in enumerate(partitions):
+        expected = np.zeros(partition.table_size)
+        for b, column in enumerate(counts(X, partition).T):
+            np.add.at(expected, partition.starts[b] + column, mass[:, y])
+        np.testing.assert_allclose(found.histograms[y], expected, atol=1e-10)
+
+
+def test_impossible_and_known_rows():
+    X = np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8)
+    partitions = [Partition.from_labels([0, 1])] * 2
+    tables = Tables.layout(partitions)
+    tables.values[:] = [-0.7, -0.7, 0.0, -np.inf, -0.1, -2.3, 0.0, -np.inf]
+    log_prior = np.log([0.25, 0.75])
+    examples, _ = merge_equal_rows(Observed(rows_of(X)), np.ones(3), np.array([1, -1, -1]))
+    found = em.score(examples, tables, log_prior)
+    assert found.log_likelihood == -np.inf
+    np.testing.assert_allclose(found.posterior, [[0, 1], [0.25, 0.75], [0.25, 0.75]])
+
+
+def test_sweeping_together_is_sweeping_one_by_one():
+    rng = np.random.default_rng(1)
+    mean = np.round(rng.beta(0.5, 2.0, (5, 300)), 2)
+    variance = mean * (1 - mean) * rng.random((5, 300))
+    together = sweep_each(mean, variance, 500.0, 0.1)
+    for y in range(5):
+        np.testing.assert_array_equal(together[y], sweep(mean[y], variance[y], 500.0, 0.1))
+
+
+def test_tasks_may_run_tasks_and_errors_arrive():
+    assert run(lambda i: sum(run(lambda j: i * j, range(4), 4)), range(8), 4) == [
+        6 * i for i in range(8)
+    ]
+    with pytest.raises(ZeroDivisionError):
+        run(lambda i: 1 // i, [1, 2, 0, 3], 2)
+
+
+def _in_child(queue):
+    queue.put(run(lambda i: i + 1, range(6), 3))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forking is safe on Linux only")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own():
+    run(lambda i: i, range(4), 2)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=60) == [1, 2, 3, 4, 5, 6]
+    child.join(60)
