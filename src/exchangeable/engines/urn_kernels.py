@@ -14,7 +14,7 @@ from exchangeable.engines.tilt_kernels import cover
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 FEW, MANY = 16, 4096
-"""With more counts than `FEW` tilting is faster than ratios, with more than `MANY` too far-flung."""
+"""Between so many counts tilting is faster than ratios; with more it needs too many tilts."""
 ROOM = 1 << 22
 """Tilting is used where all stages of an expectation take no more numbers than this."""
 STORED = 1 << 15
@@ -76,9 +76,9 @@ def expected_ones(weights, histogram, out):  # type: ignore[no-untyped-def]
     low, high = 0, histogram.size - 1
     while high > 0 and histogram[high] <= NEGLIGIBLE * total:
         high -= 1
-    if FEW < high and n * (high + 1) <= ROOM:
-        if cover(weights, histogram[: high + 1], out, True, out):
-            return
+    tilting = high > FEW and n * (high + 1) <= ROOM
+    if tilting and cover(weights, histogram[: high + 1], out, True, out):
+        return
     while low < high and histogram[low] <= NEGLIGIBLE * total:
         low += 1
     stage = n if n * (high + 1) <= STORED else int(np.sqrt(n)) + 1
