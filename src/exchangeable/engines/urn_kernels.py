@@ -15,7 +15,7 @@ _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"
 
 FEW, MANY = 16, 4096
 """Between so many counts tilting is faster than ratios; with more it needs too many tilts."""
-ROOM = 1 << 22
+ROOM = 1 << 20
 """Tilting is used where all stages of an expectation take no more numbers than this."""
 STORED = 1 << 15
 """Ratios of all stages are kept up to so many numbers; beyond, some stages are computed twice."""

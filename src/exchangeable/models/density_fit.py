@@ -33,7 +33,7 @@ SHRINKAGE = {"tree": 8.0, "weighted tree": 100.0}
 """Pseudo-rows that pull an edge towards independence, where the user does not say."""
 PENALTY = {"tree": 2.0, "weighted tree": 4.0}
 """What an edge must gain in log-likelihood to be there."""
-MOST_TREE_VARIABLES = 10_000
+MOST_TREE_VARIABLES = 4_000
 """A tree looks at all pairs of variables, whose number must stay bearable."""
 
 
@@ -319,7 +319,7 @@ def _settle(
         if held is None or not complete:
             held = expect(model, runs.examples, sums.totals, n_jobs, given=posterior)
         after = family.following(runs.examples, model, held, step, n_jobs)
-        moved = np.abs(after.scores.slope - model.scores.slope).max()
+        moved = np.sqrt(np.mean((after.slope - model.slope) ** 2))
         model = after
         if moved < rule.tol:
             break
