@@ -35,6 +35,13 @@ from exchangeable.experiments.store import Store
     type=click.FloatRange(0, min_open=True),
     help="Time for the search of one family's settings on one set.",
 )
+@click.option(
+    "--average-seconds",
+    default=240.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Time after which no more fits are added to an average, of at most ten.",
+)
 @click.option("--download", is_flag=True, help="Download sets that are not in the data folder.")
 @click.option("--report-only", is_flag=True, help="Run nothing; write the page.")
 @click.option(
@@ -58,6 +65,7 @@ def reproduce(
     models: tuple[str, ...],
     seeds: int,
     search_seconds: float,
+    average_seconds: float,
     download: bool,
     report_only: bool,
     results: Path,
@@ -72,7 +80,13 @@ def reproduce(
     console = Console(stderr=True)
     store = Store(results, KEY)
     if not report_only:
-        experiment = Beyond(store, search_seconds, tell=console.log, n_jobs=n_jobs)
+        experiment = Beyond(
+            store,
+            search_seconds,
+            average_seconds=average_seconds,
+            tell=console.log,
+            n_jobs=n_jobs,
+        )
         try:
             experiment.run(datasets or SETS, models or MODELS, range(seeds), download)
         except KeyboardInterrupt:

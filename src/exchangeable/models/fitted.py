@@ -50,7 +50,7 @@ class FittedBlocks(Queries):
         model = self._fitted()
         if isinstance(model, BlockModel):
             return np.ones((model.n_classes, model.n_variables))
-        return np.exp(model.scores.slope.T)
+        return np.exp(model.slope.T)
 
     @property
     def edges_(self) -> list[IntArray]:
