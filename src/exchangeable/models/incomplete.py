@@ -18,6 +18,7 @@ from exchangeable.models.em import (
     soft_proposals,
     start_from_posterior,
 )
+from exchangeable.models.restarts import FitProgress
 from exchangeable.partitions import Partition
 from exchangeable.structure.learner import NEGLIGIBLE, Structure
 
@@ -62,4 +63,11 @@ def fit_incomplete(
     known = (examples.clamp[:, None] == np.arange(n_classes)).astype(np.float64)
     state = start_from_posterior(examples, known, relearn, settings)
     learned = not isinstance(structure, list) and structure.needs_moments
-    return run_em(examples, state, [relearn] if learned else [], settings)
+    with FitProgress(1, settings.max_iter) as progress:
+        return run_em(
+            examples,
+            state,
+            [relearn] if learned else [],
+            settings,
+            lambda state: progress.update(0, state),
+        )
