@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from enumeration import all_states
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from enumeration import all_states
 from exchangeable.baselines import ChowLiuTree, LatentTree
 from exchangeable.baselines.grouping import (
     METHODS,

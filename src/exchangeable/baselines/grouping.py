@@ -37,7 +37,7 @@ def distances(weight: float, ones: FloatArray, both: FloatArray) -> FloatArray:
     deviation = np.sqrt(mean * (1 - mean))
     covariance = both / weight - np.outer(mean, mean)
     correlation = np.abs(covariance) / np.maximum(np.outer(deviation, deviation), 1e-300)
-    found = -np.log(np.clip(correlation, WEAKEST, 1.0))
+    found: FloatArray = -np.log(np.clip(correlation, WEAKEST, 1.0))
     np.fill_diagonal(found, 0.0)
     return found
 
@@ -80,10 +80,10 @@ class LatentForest:
         """Number of nodes, hidden ones among them."""
         return len(self.neighbours)
 
-    def copy(self) -> "LatentForest":
-        """Return a copy that grows on its own."""
+    def remember(self) -> "LatentForest":
+        """Return the forest as it is now; distances are shared, as growing only adds to them."""
         kept = {v: set(others) for v, others in self.neighbours.items()}
-        return LatentForest(self.distance.copy(), kept, self.n_variables)
+        return LatentForest(self.distance, kept, self.n_variables)
 
     def join(self, a: int, b: int) -> None:
         """Add an edge."""
@@ -179,7 +179,9 @@ def neighbour_joining(forest: LatentForest, active: list[int]) -> None:
 
 def _star_lengths(d: FloatArray) -> FloatArray:
     """Return how far three nodes are from the hidden one between them."""
-    return np.maximum((d.sum(axis=1) - (d.sum() / 2 - d.sum(axis=1))) / 2, 0.0)
+    total = d.sum(axis=1)
+    lengths: FloatArray = np.maximum(total - total.sum() / 4, 0.0)
+    return lengths
 
 
 def recursive_grouping(forest: LatentForest, active: list[int]) -> None:
@@ -282,7 +284,7 @@ def chow_liu_grouping(
         around = sorted(forest.neighbours[v])
         if len(around) < 2:
             continue
-        before = forest.copy() if accept is not None else None
+        before = forest.remember() if accept is not None else None
         first = forest.n_nodes
         forest.owned = {w: np.array(forest.branch(w, v)) for w in around}
         forest.owned[v] = np.array([v])
@@ -291,5 +293,5 @@ def chow_liu_grouping(
         join(forest, [v, *around])
         forest.contract(first)
         if before is not None and accept is not None and not accept(before, forest, [v, *around]):
-            forest = before
+            forest.neighbours = before.neighbours
     return forest.compact()

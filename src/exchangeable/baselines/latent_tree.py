@@ -217,7 +217,7 @@ def _raises_criterion(
             _, history = tree.em(local, alpha, 1e-4, LOCAL_ITERATIONS, n_jobs)
             total = history[-1] * local.total
         scores.append(total - penalty * tree.n_parameters)
-    return scores[1] > scores[0]
+    return bool(scores[1] > scores[0])
 
 
 def _local_tree(

@@ -37,7 +37,7 @@ class Table:
         packed = np.packbits(X, axis=1)
         keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
         _, first, member = np.unique(keys, return_index=True, return_inverse=True)
-        total = np.bincount(member, weights=weight, minlength=first.size)
+        total: Any = np.bincount(member, weights=weight, minlength=first.size)
         return cls(np.ascontiguousarray(X[first].T), total)
 
     @property
