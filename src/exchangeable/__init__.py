@@ -3,6 +3,8 @@
 from importlib.metadata import version
 
 from exchangeable.component import EVM
+from exchangeable.engines.chunked import write_packed
+from exchangeable.engines.packed import PackedBits
 from exchangeable.missing import with_missing
 from exchangeable.models.classifier import ExchangeableClassifier
 from exchangeable.models.density import ExchangeableDensity
@@ -33,10 +35,12 @@ __all__ = [
     "ExchangeableMixture",
     "FiniteState",
     "Nested",
+    "PackedBits",
     "Pooled",
     "Statistic",
     "Transitions",
     "__version__",
     "exchangeability_report",
     "with_missing",
+    "write_packed",
 ]

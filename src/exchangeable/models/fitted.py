@@ -10,6 +10,7 @@ from exchangeable.arrays import FloatArray, IntArray, missing_as_nan
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
+from exchangeable.models.open_rows import as_checked, by_chunks
 from exchangeable.models.options import resolved_structure
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
@@ -64,9 +65,13 @@ class FittedBlocks(Queries):
         return self._model
 
     _class_model = _fitted
+    score_samples = by_chunks(Queries.score_samples)
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:
         """Return checked rows, a NaN being an entry that is not known."""
+        checked = None if reset else as_checked(self, X)
+        if checked is not None:
+            return checked
         X = validate_data(
             self,
             missing_as_nan(X),
