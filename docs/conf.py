@@ -1,6 +1,9 @@
 """How Sphinx builds the documentation; run it with ``make docs``."""
 
+import re
 from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
 
 project = "exchangeable"
 author = "The exchangeable developers"
@@ -29,6 +32,10 @@ sphinx_gallery_conf = {
     "min_reported_time": 60,
 }
 
+# `exchangeable reproduce` writes this page; before it is there, links to it lead nowhere.
+if not (Path(__file__).parent / "density.md").exists():
+    suppress_warnings = ["myst.xref_missing"]
+
 html_theme = "pydata_sphinx_theme"
 html_title = "exchangeable"
 html_static_path: list[str] = []
@@ -38,3 +45,16 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
 }
+
+
+def escape_signs(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep |S| and n_features_in_ in docstrings from being read as reStructuredText."""
+    for number, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            line = re.sub(r"\|(S_[^|]*)\|", r"\\|\1\\|", line)
+            lines[number] = re.sub(r"\((\w+)_,\)", r"(\1\\_,)", line)
+
+
+def setup(app: Any) -> None:
+    """Register the hook, to run after numpydoc's."""
+    app.connect("autodoc-process-docstring", escape_signs, priority=900)
