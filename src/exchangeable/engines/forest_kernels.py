@@ -15,7 +15,7 @@ from numba import njit
 
 from exchangeable.engines.urn_query_kernels import log_sum
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-100
 """A coefficient is trusted where it is at least this share of the largest."""
@@ -38,9 +38,14 @@ def _multiply(a, a_degree, b, b_degree, top, out):  # type: ignore[no-untyped-de
     """Write the product of two polynomials up to degree `top`; return its degree."""
     degree = min(a_degree + b_degree, top)
     out[: degree + 1] = 0.0
-    for i in range(a_degree + 1):
-        for j in range(min(b_degree, degree - i) + 1):
-            out[i + j] += a[i] * b[j]
+    if a_degree < b_degree:  # the longer one in the inner loop
+        a, a_degree, b, b_degree = b, b_degree, a, a_degree
+    for j in range(min(b_degree, degree) + 1):
+        factor = b[j]
+        last = min(a_degree, degree - j)
+        into, source = out[j : j + last + 1], a[: last + 1]
+        for i in range(source.size):
+            into[i] += factor * source[i]
     return degree
 
 
@@ -97,10 +102,21 @@ def upward(parent, slope, pair, state, tilt, counting, top, room):  # type: igno
 @_compile
 def _correlate(d, d_degree, a, a_degree, scale, out, out_degree):  # type: ignore[no-untyped-def]
     """Write Σ_i d[i + j]·a[i] / scale for j = 0..out_degree."""
-    for j in range(out_degree + 1):
+    out[: out_degree + 1] = 0.0
+    if a_degree <= out_degree:  # the longer sum in the inner loop
+        for i in range(min(a_degree, d_degree) + 1):
+            factor = a[i] / scale
+            last = min(out_degree, d_degree - i)
+            into, source = out[: last + 1], d[i : i + last + 1]
+            for j in range(source.size):
+                into[j] += factor * source[j]
+        return
+    for j in range(min(out_degree, d_degree) + 1):
+        last = min(a_degree, d_degree - j)
+        first, second = d[j : j + last + 1], a[: last + 1]
         total = 0.0
-        for i in range(min(a_degree, d_degree - j) + 1):
-            total += d[i + j] * a[i]
+        for i in range(first.size):
+            total += first[i] * second[i]
         out[j] = total / scale
 
 

@@ -14,7 +14,8 @@ from exchangeable.engines import forests
 from exchangeable.engines.em import Expectation, sum_moments
 from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.engines.forests import Scores, Sums
-from exchangeable.engines.observed import Observed
+from exchangeable.engines.observed import Observed, flags
+from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import n_threads
 from exchangeable.models.density_em import Run, StopRule, fit_run, naive_start
 from exchangeable.models.families import DensityModel, Family, IndependentFamily, UrnFamily
@@ -136,7 +137,7 @@ class DensityRuns:
             return em(IndependentFamily(self.pool), sums, self.filled)
         if kind == "tree":
             return em(self.trees(), sums, self.filled)
-        urns = UrnFamily.of(self.pool, self.partitions(sums), self.options.weighted)
+        urns = self.urns(self.partitions(sums))
         found = em(urns, sums, self.filled)
         return found if kind == "urns" else self._grow(found, em, threads)
 
@@ -146,10 +147,18 @@ class DensityRuns:
         """Go on with weighted trees from fitted urns."""
         if not isinstance(fitted.model, UrnModel):
             raise TypeError(f"expected weighted urns, got {type(fitted.model).__name__}")
-        urns = UrnFamily.of(self.pool, fitted.model.partitions, self.options.weighted)
+        urns = self.urns(fitted.model.partitions)
         family = self.weighted_trees(urns, fitted.model)
         sums = expect(fitted.model, self.examples, fitted.log_prior, threads)
         return em(family, sums, self.examples)
+
+    def urns(self, partitions: Sequence[Partition]) -> UrnFamily:
+        """Return the family of urns of given blocks."""
+        reach = None
+        if self.examples.holes is None and (self.valid is None or self.valid.holes is None):
+            sets = [self.examples] if self.valid is None else [self.examples, self.valid]
+            reach = max(largest_count(rows.rows) for rows in sets)
+        return UrnFamily.of(self.pool, partitions, self.options.weighted, reach)
 
     def weighted_trees(self, urns: UrnFamily, fitted: UrnModel) -> WeightedTreeFamily:
         """Return the family of weighted trees over fitted urns."""
@@ -184,6 +193,13 @@ class DensityRuns:
         moments = sum_moments(self.filled, sums.posterior)
         found = Expectation(-np.inf, sums.posterior, [], moments, sums.totals)
         return structure.propose(self.filled, found, 1)[-1]
+
+
+def largest_count(rows: Rows) -> int:
+    """Return the largest number of ones of a row."""
+    if rows.indptr.size:
+        return int(np.diff(rows.indptr).max(initial=0))
+    return int(flags(rows).sum(axis=1).max(initial=0))
 
 
 def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:
@@ -285,7 +301,7 @@ def fit_classes(
     elif options.kind == "tree":
         families = [lambda _: runs.trees()]
     else:
-        urns = UrnFamily.of(runs.pool, runs.partitions(sums), options.weighted)
+        urns = runs.urns(runs.partitions(sums))
         families = [lambda _: urns]
         if options.kind == "weighted tree":
             families.append(lambda fitted: runs.weighted_trees(urns, fitted))  # type: ignore[arg-type]
@@ -297,7 +313,7 @@ def fit_classes(
         sums = expect(model, examples, sums.totals, n_jobs, posterior)
     if model is None:
         raise RuntimeError("no family was fitted")
-    return model, steps
+    return model.whole(), steps
 
 
 def _settle(

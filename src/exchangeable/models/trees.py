@@ -6,7 +6,7 @@ gives to it. Without edges the first is naive Bayes, the second a weighted urn.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -38,6 +38,9 @@ class TreeModel:
         Each variable's parent (the number of variables for a root), and what the two add together.
     log_q : array of shape (n_variables + 1, n_classes), or (0, 0) for plain trees
         log q(l) of every number of ones.
+    reach : int, optional
+        The largest number of ones that can be scored, while a model is being fitted; all by
+        default.
     n_jobs : int, optional
         Number of threads that make `scores`.
     """
@@ -47,6 +50,7 @@ class TreeModel:
     parent: ParentArray
     pair: FloatArray
     log_q: FloatArray
+    reach: int | None = None
     n_jobs: int | None = None
 
     @classmethod
@@ -58,17 +62,24 @@ class TreeModel:
         pair: FloatArray = NO_NUMBERS,
         log_q: FloatArray = NO_NUMBERS,
         n_jobs: int | None = None,
+        reach: int | None = None,
     ) -> Self:
         """Return the model of given parameters."""
-        return cls(base, slope, parent, pair, log_q, n_jobs)
+        return cls(base, slope, parent, pair, log_q, reach, n_jobs)
+
+    def whole(self) -> "TreeModel":
+        """Return the model that can score any row."""
+        return self if self.reach is None else replace(self, reach=None)
 
     @cached_property
     def scores(self) -> Scores:
         """What scoring reads, made when it is first asked for."""
         by_count = NO_NUMBERS
         if self.log_q.size:
-            log_counts = trees.log_counts(self.slope, self.parent, self.pair, self.n_jobs)
-            by_count = self.log_q - log_counts
+            reach = self.n_variables if self.reach is None else self.reach
+            by_count = np.full(self.log_q.shape, -np.inf)
+            weights = trees.log_counts(self.slope, self.parent, self.pair, reach, self.n_jobs)
+            by_count[: reach + 1] = self.log_q[: reach + 1] - weights
         return Scores(self.base, self.slope, self.parent, self.pair, by_count)
 
     @property
