@@ -8,6 +8,7 @@ from exchangeable.models.classifier import ExchangeableClassifier
 from exchangeable.models.density import ExchangeableDensity
 from exchangeable.models.imputer import ExchangeableImputer
 from exchangeable.models.mixture import ExchangeableMixture
+from exchangeable.persistence import ModelFileError, load, save
 from exchangeable.statistics import (
     BlockCounts,
     CategoricalCounts,
@@ -32,11 +33,14 @@ __all__ = [
     "ExchangeableImputer",
     "ExchangeableMixture",
     "FiniteState",
+    "ModelFileError",
     "Nested",
     "Pooled",
     "Statistic",
     "Transitions",
     "__version__",
     "exchangeability_report",
+    "load",
+    "save",
     "with_missing",
 ]

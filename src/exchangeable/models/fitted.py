@@ -1,6 +1,7 @@
 """What classifier and mixture share: the blocks they were told to use, and those they have."""
 
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
 from exchangeable.models.options import resolved_structure
+from exchangeable.models.summary import summary_html
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.structure.learner import BlockSettings, Structure, check_structure
@@ -64,6 +66,15 @@ class FittedBlocks(Queries):
         return self._model
 
     _class_model = _fitted
+
+    def _repr_html_(self) -> str:
+        """Return the essentials of a fitted model, as a notebook shows them."""
+        if hasattr(self, "_model"):
+            return summary_html(self)
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:
         """Return checked rows, a NaN being an entry that is not known."""
