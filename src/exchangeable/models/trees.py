@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
-from exchangeable.engines import forest_kernels, forests, trees
+from exchangeable.engines import forest_query_kernels, forests, trees
 from exchangeable.engines.forests import NO_NUMBERS, NO_PARENTS, Scores
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.threads import run
@@ -152,7 +152,7 @@ class TreeModel:
             states = rows.symbols()
 
             def one(y: int, part: slice = part, states: Any = states) -> None:
-                self._ask(forest_kernels.score_rows, y, states, out[y, part])
+                self._ask(forest_query_kernels.score_rows, y, states, out[y, part])
 
             run(one, range(self.n_classes), n_jobs)
         return np.ascontiguousarray(out.T)
@@ -160,7 +160,7 @@ class TreeModel:
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
         out = np.empty((observed.n_rows, self.n_variables))
-        order = self._ask(forest_kernels.marginal_rows, y, observed.symbols(), out)[0]
+        order = self._ask(forest_query_kernels.marginal_rows, y, observed.symbols(), out)[0]
         back = np.empty_like(out)
         back[:, order] = out
         return back
@@ -168,12 +168,12 @@ class TreeModel:
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y)."""
         out = np.empty(observed.n_rows)
-        return self._filled(forest_kernels.complete_rows, y, observed, out), out
+        return self._filled(forest_query_kernels.complete_rows, y, observed, out), out
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
         uniforms = rng.random((observed.n_rows, 2 * self.n_variables + 1))
-        return self._filled(forest_kernels.draw_rows, y, observed, uniforms)
+        return self._filled(forest_query_kernels.draw_rows, y, observed, uniforms)
 
     def hole_sums(
         self, observed: Observed, mass: FloatArray, y: int
@@ -184,7 +184,7 @@ class TreeModel:
         forest = trees.Forest.of(self.slope, self.parent, self.pair, y)
         states = np.ascontiguousarray(observed.symbols()[:, forest.order])
         counting = bool(self.log_q.size)
-        forest_kernels.sums_rows(
+        forest_query_kernels.sums_rows(
             states, forest.parent, forest.slope, forest.pair, self._table(y), counting, mass, found
         )
         sums[:2, forest.order] = found[:2, :n]
