@@ -3,6 +3,8 @@
 from importlib.metadata import version
 
 from exchangeable.component import EVM
+from exchangeable.engines.chunked import write_packed
+from exchangeable.engines.packed import PackedBits
 from exchangeable.missing import with_missing
 from exchangeable.models.classifier import ExchangeableClassifier
 from exchangeable.models.density import ExchangeableDensity
@@ -35,6 +37,7 @@ __all__ = [
     "FiniteState",
     "ModelFileError",
     "Nested",
+    "PackedBits",
     "Pooled",
     "Statistic",
     "Transitions",
@@ -43,4 +46,5 @@ __all__ = [
     "load",
     "save",
     "with_missing",
+    "write_packed",
 ]

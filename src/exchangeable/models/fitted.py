@@ -11,6 +11,7 @@ from exchangeable.arrays import FloatArray, IntArray, missing_as_nan
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
+from exchangeable.models.open_rows import as_checked, by_chunks
 from exchangeable.models.options import resolved_structure
 from exchangeable.models.summary import summary_html
 from exchangeable.models.trees import TreeModel
@@ -66,6 +67,7 @@ class FittedBlocks(Queries):
         return self._model
 
     _class_model = _fitted
+    score_samples = by_chunks(Queries.score_samples)
 
     def _repr_html_(self) -> str:
         """Return the essentials of a fitted model, as a notebook shows them."""
@@ -78,6 +80,9 @@ class FittedBlocks(Queries):
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:
         """Return checked rows, a NaN being an entry that is not known."""
+        checked = None if reset else as_checked(self, X)
+        if checked is not None:
+            return checked
         X = validate_data(
             self,
             missing_as_nan(X),
