@@ -1,1 +1,2 @@
-def write_pages(folder, page, scale): return page
+def write_pages(folder, page, scale):
+    return page
