@@ -60,7 +60,9 @@ ENTRANTS = (
     Entrant("5-NN", lambda n: KNeighborsClassifier(n_jobs=n), "knn5", slow=True, seconds=0.3),
     Entrant("MultinomialNB", lambda n: MultinomialNB()),
     Entrant("ComplementNB", lambda n: ComplementNB()),
-    Entrant("LogisticRegression", lambda n: LogisticRegression(max_iter=1000), slow=True, seconds=1),
+    Entrant(
+        "LogisticRegression", lambda n: LogisticRegression(max_iter=1000), slow=True, seconds=1
+    ),
 )
 BY_NAME = {entrant.name: entrant for entrant in ENTRANTS}
 

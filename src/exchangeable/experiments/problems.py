@@ -1,6 +1,5 @@
 """The classification problems: each is training and test rows of one data set and one run."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -62,7 +61,8 @@ def load(dataset: str, run: str, scale: Scale, download: bool = False) -> Proble
         return _with_own_words(data.X[train], data.y[train], data.X[test], data.y[test])
     if run == ALL:
         return Problem(data.X_train, data.y_train, data.X_test, data.y_test)
-    return _pair(data, *map(int, run.split("-")), own_words=dataset == "20newsgroups")
+    a, b = (int(number) for number in run.split("-"))
+    return _pair(data, a, b, own_words=dataset == "20newsgroups")
 
 
 @lru_cache(maxsize=1)
@@ -82,6 +82,3 @@ def _with_own_words(X: Any, y: Any, X_test: Any, y_test: Any) -> Problem:
     """Keep the words that occur in the training rows."""
     words = np.unique(X.indices)
     return Problem(X[:, words], y, X_test[:, words], y_test)
-
-
-Loader = Callable[[str, str, Scale], Problem]
