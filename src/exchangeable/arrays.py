@@ -211,6 +211,20 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
     return weights
 
 
+def unique_labels(labels: Any, name: str) -> npt.NDArray[Any]:
+    """Return the distinct labels in order, refusing those that have none."""
+    array = np.asarray(labels)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{name} must be a list of one or more labels, got {labels!r}")
+    if array.dtype.kind in "fc" and not np.isfinite(array).all():
+        raise ValueError(f"{name} holds {array[~np.isfinite(array)][0]}, which is not a label")
+    try:
+        return np.unique(array)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in array.tolist()}))
+        raise TypeError(f"{name} mixes labels of different types: {kinds}") from None
+
+
 def check_alpha(alpha: Any) -> float:
     """Return the Laplace constant as a float, refusing what is not a non-negative number."""
     number = check_number(alpha, "alpha")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import kernels
+from exchangeable.engines import kernels, packed_kernels
 from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import row_ranges, run
 from exchangeable.partitions import Partition
@@ -70,6 +70,8 @@ def moments(rows: Rows, groups: Sequence[Group], n_jobs: int | None = None) -> l
     def add(number: int, part: Group, output: FloatArray) -> None:
         if rows.bytes_.size and not part.weights.size:
             kernels.sum_bytes(rows.bytes_, part.members, output)
+        elif rows.bits.size and not part.weights.size:
+            packed_kernels.sum_bits(rows.bits, part.members, output)
         else:
             kernels.sum_ones(*rows.arrays, part.members, part.weights, output)
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import kernels
+from exchangeable.engines import kernels, packed_kernels
 from exchangeable.engines.forms import CODE_BITS, Codes, Words
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import NO_BITS, Rows, take_rows
@@ -150,20 +150,14 @@ def listed(rows: Rows) -> Rows:
     """Return packed rows as lists of ones, which many passes read faster, unless they are many."""
     if rows.indptr.size or rows.n_rows == 0:
         return rows
-    flags = np.unpackbits(
-        rows.bits.view(np.uint8), axis=1, count=rows.n_variables, bitorder="little"
-    )
-    lengths = flags.sum(axis=1, dtype=np.int64)
+    lengths = np.empty(rows.n_rows, dtype=np.int64)
+    packed_kernels.count_ones(rows.bits, lengths)
     if lengths.sum() > MAX_LISTED_ONES:
         return rows
     indptr = np.concatenate([[0], np.cumsum(lengths)])
-    return Rows(
-        rows.n_rows,
-        rows.n_variables,
-        NO_BITS,
-        indptr,
-        np.nonzero(flags)[1].astype(np.int32),
-    )
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    packed_kernels.list_ones(rows.bits, indptr, indices)
+    return Rows(rows.n_rows, rows.n_variables, NO_BITS, indptr, indices)
 
 
 def encoded(rows: Rows) -> Codes | None:

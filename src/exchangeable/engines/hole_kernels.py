@@ -13,7 +13,7 @@ from numba import njit
 
 from exchangeable.engines.bits import popcount
 from exchangeable.engines.kernels import ones_of
-from exchangeable.engines.posteriors import settle_row
+from exchangeable.engines.posteriors import exponential, settle_row
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 _compile_no_nan = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
@@ -44,7 +44,7 @@ def _hidden_ones(table, place, holes, log_factorial):  # type: ignore[no-untyped
     for s in range(holes + 1):
         term = table[place + s] - log_factorial[s] - log_factorial[holes - s] - highest
         if term > -NEGLIGIBLE:
-            share = np.exp(term)
+            share = exponential(term)
             total += share
             ones += s * share
     return highest + np.log(total) + log_factorial[holes], ones / total
@@ -365,6 +365,7 @@ def draw_rows(  # type: ignore[no-untyped-def]
     """
     place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
     wanted, left = np.zeros((2, starts.size), dtype=np.int64)
+    shares = np.empty(labels.shape[0] + 1)
     for row in range(out.shape[0]):
         n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
         for at in range(n_touched):
@@ -372,7 +373,7 @@ def draw_rows(  # type: ignore[no-untyped-def]
             left[b] = hidden[b]
             if hidden[b] > 0:
                 uniform = of_block[row, b]
-                wanted[b] = _draw_count(table, place[b], hidden[b], log_factorial, uniform)
+                wanted[b] = _draw_count(table, place[b], hidden[b], log_factorial, uniform, shares)
         forget_row(n_touched, starts, place, hidden, blocks)
         out[row] = 0
         listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
@@ -389,18 +390,21 @@ def draw_rows(  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _draw_count(table, place, holes, log_factorial, uniform):  # type: ignore[no-untyped-def]
+def _draw_count(table, place, holes, log_factorial, uniform, shares):  # type: ignore[no-untyped-def]
     """Return the number of hidden ones that a uniform number stands for."""
-    value = _hidden_ones(table, place, holes, log_factorial)[0]
-    left, last = uniform, 0
-    if value == -np.inf:
-        return last
+    highest = _highest(table, place, holes, log_factorial)
+    if highest == -np.inf:
+        return 0
+    total = 0.0
     for s in range(holes + 1):
-        term = table[place + s] - log_factorial[s] - log_factorial[holes - s]
-        share = np.exp(term + log_factorial[holes] - value)
-        if share > 0.0:
+        term = table[place + s] - log_factorial[s] - log_factorial[holes - s] - highest
+        shares[s] = exponential(term) if term > -NEGLIGIBLE else 0.0
+        total += shares[s]
+    left, last = uniform * total, 0
+    for s in range(holes + 1):
+        if shares[s] > 0.0:
             last = s
-            left -= share
+            left -= shares[s]
             if left < 0.0:
                 return s
     return last

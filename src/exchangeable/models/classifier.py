@@ -28,6 +28,7 @@ from exchangeable.models.em import EMSettings
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.incomplete import fit_incomplete
 from exchangeable.models.labels import class_groups, log_prior, unique_labels
+from exchangeable.models.open_rows import by_chunks, fit_classifier, open_rows
 from exchangeable.models.options import check_choices, density_options, is_papers, refuse
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
@@ -74,7 +75,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         whole training set. Without it the paper's model has Laplace smoothing alone, and weighted
         urns and trees have 8 pseudo-rows.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; 8 by default, 100 for
+        Pseudo-rows that pull each edge of a tree towards independence; 32 by default, 200 for
         weighted trees.
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each count in a block.
@@ -186,19 +187,28 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Learn the blocks and the parameters of each class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
+            Files, other sources of chunks and Dask collections are read a part at a time: see
+            ``docs/scaling.md``.
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels; of a table in chunks or on a cluster it may be the name of a column.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
         self._check_options()
+        elsewhere = open_rows(self, X, y, sample_weight, labelled=True)
+        if elsewhere is not None:
+            model, classes = fit_classifier(self, elsewhere)
+            self._set_model(model, classes, model.totals)
+            self.n_iter_ = 1
+            self._forget_em()
+            return self
         X, y = validate_data(
             self,
             missing_as_nan(X),
@@ -293,10 +303,12 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         self._set_model(model, known, model.totals)
         return self
 
+    @by_chunks
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return log P(x, y) for every row and class, −inf where the model excludes it."""
         return self._fitted().score(self._observed(X), self.n_jobs) + self.class_log_prior_
 
+    @by_chunks
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log-probability of each class for every row.
 
@@ -305,10 +317,12 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         """
         return normalize_log(self.predict_joint_log_proba(X), self.class_log_prior_)[0]
 
+    @by_chunks
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class for every row."""
         return np.exp(self.predict_log_proba(X))
 
+    @by_chunks
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of every row."""
         best = self.predict_log_proba(X).argmax(axis=1)

@@ -29,11 +29,11 @@ from exchangeable.structure.learner import Structure
 KINDS = ("independent", "urns", "tree", "weighted tree")
 POOLING = 8.0
 """Pseudo-rows of the pooled prior, where the user does not say."""
-SHRINKAGE = {"tree": 8.0, "weighted tree": 100.0}
+SHRINKAGE = {"tree": 32.0, "weighted tree": 200.0}
 """Pseudo-rows that pull an edge towards independence, where the user does not say."""
-PENALTY = {"tree": 2.0, "weighted tree": 4.0}
+PENALTY = {"tree": 2.0, "weighted tree": 1.0}
 """What an edge must gain in log-likelihood to be there."""
-MOST_TREE_VARIABLES = 10_000
+MOST_TREE_VARIABLES = 4_000
 """A tree looks at all pairs of variables, whose number must stay bearable."""
 
 
@@ -111,8 +111,9 @@ class DensityRuns:
         report: Callable[[Run], None] = lambda run: None,
         stop: threading.Event | None = None,
         threads: int | None = None,
+        fitted: Run | None = None,
     ) -> Run:
-        """Run EM from one start."""
+        """Run EM from one start; weighted trees go on from `fitted` urns where there are some."""
 
         def em(family: Family, sums: Sums, begun: Examples) -> Run:
             return fit_run(
@@ -127,15 +128,25 @@ class DensityRuns:
                 begun,
             )
 
-        kind, sums = self.options.kind, self._start(number, threads)
+        kind = self.options.kind
+        if kind == "weighted tree" and fitted is not None:
+            return self._grow(fitted, em, threads)
+        sums = self._start(number, threads)
         if kind == "independent":
             return em(IndependentFamily(self.pool), sums, self.filled)
         if kind == "tree":
             return em(self.trees(), sums, self.filled)
         urns = UrnFamily.of(self.pool, self.partitions(sums), self.options.weighted)
-        fitted = em(urns, sums, self.filled)
-        if kind == "urns" or not isinstance(fitted.model, UrnModel):
-            return fitted
+        found = em(urns, sums, self.filled)
+        return found if kind == "urns" else self._grow(found, em, threads)
+
+    def _grow(
+        self, fitted: Run, em: Callable[[Family, Sums, Examples], Run], threads: int | None
+    ) -> Run:
+        """Go on with weighted trees from fitted urns."""
+        if not isinstance(fitted.model, UrnModel):
+            raise TypeError(f"expected weighted urns, got {type(fitted.model).__name__}")
+        urns = UrnFamily.of(self.pool, fitted.model.partitions, self.options.weighted)
         family = self.weighted_trees(urns, fitted.model)
         sums = expect(fitted.model, self.examples, fitted.log_prior, threads)
         return em(family, sums, self.examples)
@@ -308,7 +319,7 @@ def _settle(
         if held is None or not complete:
             held = expect(model, runs.examples, sums.totals, n_jobs, given=posterior)
         after = family.following(runs.examples, model, held, step, n_jobs)
-        moved = np.abs(after.scores.slope - model.scores.slope).max()
+        moved = np.sqrt(np.mean((after.slope - model.slope) ** 2))
         model = after
         if moved < rule.tol:
             break

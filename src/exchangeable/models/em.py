@@ -8,6 +8,7 @@ would lower it (smoothing can) ends the run and is not taken.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
+from typing import Protocol
 
 import numpy as np
 
@@ -87,6 +88,74 @@ class EMState:
         return max(len(self.history) - 1, 0)
 
 
+class EMData(Protocol):
+    """Examples wherever they are, in memory, in chunks or on a cluster, as EM sees them."""
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows together."""
+
+    def expect(self, model: BlockModel, log_prior: FloatArray, moments: bool) -> Expectation:
+        """Return what a pass under some parameters finds."""
+
+    def best(
+        self, candidates: list[BlockModel], log_prior: FloatArray, moments: bool
+    ) -> tuple[Expectation, BlockModel]:
+        """Return the model with the highest log-likelihood, and what a pass under it finds."""
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Examples in memory."""
+
+    examples: Examples
+    n_jobs: int | None = None
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows together."""
+        return self.examples.total
+
+    @property
+    def fingerprint(self) -> int:
+        """A checksum of rows and weights."""
+        return self.examples.fingerprint
+
+    def expect(self, model: BlockModel, log_prior: FloatArray, moments: bool) -> Expectation:
+        """Return what a pass under some parameters finds."""
+        if self.examples.holes is not None:
+            return holes.expect(self.examples, model.made_tables, log_prior, self.n_jobs)
+        return expect(
+            self.examples,
+            model.partitions,
+            model.made_tables,
+            log_prior,
+            moments=moments,
+            n_jobs=self.n_jobs,
+        )
+
+    def best(
+        self, candidates: list[BlockModel], log_prior: FloatArray, moments: bool
+    ) -> tuple[Expectation, BlockModel]:
+        """Return the model with the highest log-likelihood, and what a pass under it finds."""
+        examples, n_jobs, best = self.examples, self.n_jobs, candidates[-1]
+        if len(candidates) == 1:
+            return self.expect(best, log_prior, moments), best
+        if examples.holes is not None:
+            worth = [
+                holes.log_likelihood(examples, model.made_tables, log_prior, n_jobs)
+                for model in candidates
+            ]
+            best = candidates[int(np.argmax(worth))]
+            return self.expect(best, log_prior, moments), best
+        found = score(examples, best.made_tables, log_prior, n_jobs)
+        for model in candidates[:-1]:
+            other = score(examples, model.made_tables, log_prior, n_jobs)
+            if other.log_likelihood >= found.log_likelihood:
+                best, found = model, other
+        return complete(examples, best.partitions, found, moments=moments, n_jobs=n_jobs), best
+
+
 def soft_proposals(
     examples: Examples,
     choose: Callable[[Expectation], list[list[Partition]]],
@@ -121,11 +190,11 @@ def start_from_posterior(
     proposal = relearn(first, Expectation(-np.inf, posterior, [], moments, totals))[0]
     model = BlockModel(proposal.partitions, proposal.count(np.arange(totals.size)), totals)
     model.set_tables(settings.alpha, settings.n_jobs)
-    return EMState(model, _log_prior(totals, settings))
+    return EMState(model, learned_prior(totals, settings))
 
 
 def run_em(
-    examples: Examples,
+    examples: Examples | EMData,
     state: EMState,
     learners: Sequence[Relearn],
     settings: EMSettings,
@@ -138,18 +207,19 @@ def run_em(
     without learners the blocks stay. `report` is called after every iteration with a state that is
     complete and consistent.
     """
-    total = examples.total
-    current = _expect(examples, state.model, state.log_prior, learners, settings)
+    data = InMemory(examples, settings.n_jobs) if isinstance(examples, Examples) else examples
+    total, moments = data.total, bool(learners)
+    current = data.expect(state.model, state.log_prior, moments)
     if not state.history:
         state.history.append(current.log_likelihood / total)
         report(state)
     while state.n_iter < settings.max_iter and not state.converged:
         if stop is not None and stop.is_set():
             break
-        log_prior = _log_prior(current.totals, settings)
+        log_prior = learned_prior(current.totals, settings)
         relearn = learners[state.phase] if learners else None
         candidates = _maximise(state.model, current, relearn, settings)
-        found, model = _best(examples, candidates, log_prior, learners, settings)
+        found, model = data.best(candidates, log_prior, moments)
         gain = (found.log_likelihood - current.log_likelihood) / total
         better = found.log_likelihood > current.log_likelihood
         settled = not gain >= settings.tol
@@ -164,52 +234,6 @@ def run_em(
         current = found if better else current
         report(state)
     return state
-
-
-def _best(
-    examples: Examples,
-    candidates: list[BlockModel],
-    log_prior: FloatArray,
-    learners: Sequence[Relearn],
-    settings: EMSettings,
-) -> tuple[Expectation, BlockModel]:
-    """Return the candidate with the highest log-likelihood, and what a pass under it finds."""
-    best = candidates[-1]
-    if len(candidates) == 1:
-        return _expect(examples, best, log_prior, learners, settings), best
-    if examples.holes is not None:
-        worth = [
-            holes.log_likelihood(examples, model.made_tables, log_prior, settings.n_jobs)
-            for model in candidates
-        ]
-        best = candidates[int(np.argmax(worth))]
-        return _expect(examples, best, log_prior, learners, settings), best
-    found = score(examples, best.made_tables, log_prior, settings.n_jobs)
-    for model in candidates[:-1]:
-        other = score(examples, model.made_tables, log_prior, settings.n_jobs)
-        if other.log_likelihood >= found.log_likelihood:
-            best, found = model, other
-    moments = bool(learners)
-    return complete(examples, best.partitions, found, moments=moments, n_jobs=settings.n_jobs), best
-
-
-def _expect(
-    examples: Examples,
-    model: BlockModel,
-    log_prior: FloatArray,
-    learners: Sequence[Relearn],
-    settings: EMSettings,
-) -> Expectation:
-    if examples.holes is not None:
-        return holes.expect(examples, model.made_tables, log_prior, settings.n_jobs)
-    return expect(
-        examples,
-        model.partitions,
-        model.made_tables,
-        log_prior,
-        moments=bool(learners),
-        n_jobs=settings.n_jobs,
-    )
 
 
 def _maximise(
@@ -263,7 +287,8 @@ def _best_of_each(old: BlockModel, new: BlockModel, settings: EMSettings) -> Blo
     return mixed
 
 
-def _log_prior(totals: FloatArray, settings: EMSettings) -> FloatArray:
+def learned_prior(totals: FloatArray, settings: EMSettings) -> FloatArray:
+    """Return the log-probabilities of the classes: their share of the rows, unless given."""
     if settings.fixed_prior is not None:
         return settings.fixed_prior
     with np.errstate(divide="ignore"):

@@ -5,22 +5,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, as_numbers, check_sample_weight
+from exchangeable.arrays import FloatArray, as_numbers, check_sample_weight, unique_labels
 from exchangeable.engines.cpu import Group
 
-
-def unique_labels(labels: Any, name: str) -> npt.NDArray[Any]:
-    """Return the distinct labels in order, refusing those that have none."""
-    array = np.asarray(labels)
-    if array.ndim != 1 or not array.size:
-        raise ValueError(f"{name} must be a list of one or more labels, got {labels!r}")
-    if array.dtype.kind in "fc" and not np.isfinite(array).all():
-        raise ValueError(f"{name} holds {array[~np.isfinite(array)][0]}, which is not a label")
-    try:
-        return np.unique(array)
-    except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in array.tolist()}))
-        raise TypeError(f"{name} mixes labels of different types: {kinds}") from None
+__all__ = ["class_groups", "log_prior", "unique_labels"]
 
 
 def class_groups(

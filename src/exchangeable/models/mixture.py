@@ -1,7 +1,8 @@
 """Mixtures of exchangeable blocks for density estimation and clustering."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -22,17 +23,18 @@ from exchangeable.arrays import (
     check_sample_weight,
     normalize_log,
 )
-from exchangeable.engines.examples import Examples, merge_equal_rows
+from exchangeable.engines.examples import merge_equal_rows
 from exchangeable.models.blocks import BlockModel
-from exchangeable.models.em import EMSettings, EMState
+from exchangeable.models.chunked_mixture import ChunkedData
+from exchangeable.models.em import EMSettings, EMState, InMemory
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.mixture_fit import NO_MASS, FittedMixture, fit_mixture
 from exchangeable.models.mixture_runs import MixtureRuns
+from exchangeable.models.open_rows import by_chunks, open_mixture, open_rows
 from exchangeable.models.options import check_choices, is_papers, refuse
 from exchangeable.models.restarts import run_all
 from exchangeable.models.selection import Selection, select_components
 from exchangeable.models.starts import STARTS
-from exchangeable.structure.learner import Structure
 
 NEEDS_POOLING = "needs a pooled prior: set pooling, urn='weighted' or dependence='tree'"
 
@@ -68,7 +70,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         the whole training set. Without it the paper's model has Laplace smoothing alone, and
         weighted urns and trees have 8 pseudo-rows.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; 8 by default, 100 for
+        Pseudo-rows that pull each edge of a tree towards independence; 32 by default, 200 for
         weighted trees.
     alpha : float, default=0.1
         Laplace smoothing: added to the weight of the rows with each count in a block. Under a
@@ -228,6 +230,8 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
+            Files, other sources of chunks and Dask collections are read a part at a time: see
+            ``docs/scaling.md``.
         y : ignored
             Present for scikit-learn's sake.
         sample_weight : array-like of shape (n_samples,), optional
@@ -236,6 +240,13 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             Rows by whose likelihood to stop; needs weighted urns, trees or `pooling`.
         """
         self._check_choices()
+        elsewhere = open_rows(self, X, None, sample_weight)
+        if elsewhere is not None:
+            if X_valid is not None:
+                raise ValueError(f"X_valid {NEEDS_POOLING}")
+            refuse(self, {"validation_fraction": None}, NEEDS_POOLING)
+            chunked, begin = open_mixture(self, elsewhere)
+            return self._finish(chunked, begin, side_by_side=False)
         observed = self._observed(X, reset=True)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         n_components = check_count(self.n_components, "n_components")
@@ -256,26 +267,36 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             raise ValueError(f"X_valid {NEEDS_POOLING}")
         refuse(self, {"validation_fraction": None}, NEEDS_POOLING)
         examples, member = merge_equal_rows(observed.take(counting), row_weight)
-        states = self._run(examples, member, row_weight, n_components, structure)
+        begin = partial(MixtureRuns, examples, member, row_weight, n_components, structure)
+        return self._finish(InMemory(examples, self.n_jobs), begin)
+
+    def _finish(
+        self, data: InMemory | ChunkedData, begin: Callable[..., Any], side_by_side: bool = True
+    ) -> Self:
+        """Run EM from every start and keep the best, or the average of all."""
+        states = self._run(data, begin, side_by_side)
         best = int(np.argmax([state.history[-1] for state in states]))
         self._keep(states, best)
         if self.restarts == "average":
-            self._average(states, examples)
-        self.n_samples_weight_ = examples.total
+            self._average(states, data)
+        self.n_samples_weight_ = data.total
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the average log-probability of the rows."""
         return float(self.score_samples(X).mean())
 
+    @by_chunks
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log-probability of each component for every row."""
         return normalize_log(self._joint(X), self._log_prior)[0]
 
+    @by_chunks
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each component for every row."""
         return np.exp(self.predict_log_proba(X))
 
+    @by_chunks
     def predict(self, X: Any) -> IntArray:
         """Return the most probable component of every row."""
         return np.asarray(self.predict_log_proba(X).argmax(axis=1))
@@ -361,12 +382,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         return self._fitted().score(self._observed(X), self.n_jobs) + self._log_prior
 
     def _run(
-        self,
-        examples: Examples,
-        member: IntArray,
-        row_weight: FloatArray,
-        n_components: int,
-        structure: Structure,
+        self, data: InMemory | ChunkedData, begin: Callable[..., Any], side_by_side: bool
     ) -> list[EMState]:
         """Run EM from every start."""
         before = getattr(self, "_model", None) if self.warm_start else None
@@ -378,28 +394,18 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             check_count(self.max_iter, "max_iter"),
             self.accept,
         )
-        runs = MixtureRuns(
-            examples,
-            member,
-            row_weight,
-            n_components,
-            structure,
-            settings,
-            self.init,
-            as_generator(self.random_state).spawn(n_init),
-            warm,
-        )
+        runs = begin(settings, self.init, as_generator(self.random_state).spawn(n_init), warm)
         return run_all(
             runs.run,
             n_init,
             settings.max_iter,
-            self.n_jobs,
+            self.n_jobs if side_by_side else 1,
             settings.alpha,
             None if self.checkpoint is None else Path(self.checkpoint),
-            self._purpose(examples, n_init),
+            self._purpose(data.fingerprint if self.checkpoint else 0, n_init),
         )
 
-    def _purpose(self, examples: Examples, n_init: int) -> dict[str, Any]:
+    def _purpose(self, fingerprint: int, n_init: int) -> dict[str, Any]:
         """Return what a checkpoint must have been made for, so that going on makes sense."""
         if self.checkpoint is None:
             return {}
@@ -410,7 +416,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             )
         names = ("n_components", "alpha", "significance", "start", "prior", "accept", "init", "tol")
         return {
-            "data": examples.fingerprint,
+            "data": fingerprint,
             "n_init": n_init,
             "structure": str(self.structure),
             "conditions": list(self.conditions),
@@ -418,7 +424,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             **{name: getattr(self, name) for name in names},
         }
 
-    def _average(self, states: list[EMState], examples: Examples) -> None:
+    def _average(self, states: list[EMState], data: InMemory | ChunkedData) -> None:
         """Replace the run that was kept by the average of all, one mixture of their components."""
         model = BlockModel.stack([state.model for state in states], check_alpha(self.alpha))
         log_prior = np.concatenate([state.log_prior for state in states]) - np.log(len(states))
@@ -426,9 +432,8 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         self._model = model.only(alive, check_alpha(self.alpha))
         weights = np.exp(log_prior[alive])
         self.weights_ = weights / weights.sum()
-        joint = self._model.score(examples.observed, self.n_jobs) + self._log_prior
-        found = normalize_log(joint, self._log_prior)[1]
-        self.log_likelihood_ = float(examples.weights @ found / examples.total)
+        found = data.expect(self._model, self._log_prior, moments=False)
+        self.log_likelihood_ = found.log_likelihood / data.total
 
     def _take_over(self, fitted: FittedMixture) -> None:
         """Store what was fitted under a pooled prior."""

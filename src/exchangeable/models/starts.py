@@ -49,19 +49,12 @@ def first_posterior(
 
 def _settle_singles(examples: Examples, chosen: IntArray) -> FloatArray:
     """Run a few iterations of naive Bayes EM from components that lean towards chosen rows."""
-    rows, total = examples.rows, examples.total
-    n_variables, n_components = rows.n_variables, chosen.size
-    known = BlockModel.of_known_entries(examples, np.ones((rows.n_rows, 1)), 0.1)
-    average = known.histograms[0][1::2] / total
+    known = BlockModel.of_known_entries(examples, np.ones((examples.rows.n_rows, 1)), 0.1)
+    average = known.histograms[0][1::2] / examples.total
     chosen_rows = examples.observed.take(chosen)
     own = np.where(chosen_rows.hole_flags(), average, flags(chosen_rows.ones))
-    means = (1 - OWN_SHARE) * average + OWN_SHARE * own
-    singles = [Partition.from_labels(np.arange(n_variables))] * n_components
-    totals = np.full(n_components, total / n_components)
-    histograms = [
-        np.stack([totals[y] * (1 - p), totals[y] * p], axis=1).ravel() for y, p in enumerate(means)
-    ]
-    model = BlockModel(singles, histograms, totals)
+    model = leaning_singles(average, own, examples.total)
+    singles = model.partitions
     for _ in range(SINGLE_STEPS):
         model.set_tables(0.1, 1)
         log_prior = np.log(np.maximum(model.totals, 1e-300) / model.totals.sum())
@@ -71,3 +64,15 @@ def _settle_singles(examples: Examples, chosen: IntArray) -> FloatArray:
             found = holes.expect(examples, model.made_tables, log_prior, n_jobs=1)
         model = BlockModel(singles, found.histograms, found.totals)
     return found.posterior
+
+
+def leaning_singles(average: FloatArray, own: FloatArray, total: float) -> BlockModel:
+    """Return independent variables, each component's means pulled from the average to its own."""
+    n_components, n_variables = own.shape
+    means = (1 - OWN_SHARE) * average + OWN_SHARE * own
+    singles = [Partition.from_labels(np.arange(n_variables))] * n_components
+    totals = np.full(n_components, total / n_components)
+    histograms = [
+        np.stack([totals[y] * (1 - p), totals[y] * p], axis=1).ravel() for y, p in enumerate(means)
+    ]
+    return BlockModel(singles, histograms, totals)

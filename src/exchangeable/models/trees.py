@@ -7,6 +7,7 @@ gives to it. Without edges the first is naive Bayes, the second a weighted urn.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -37,8 +38,8 @@ class TreeModel:
         Each variable's parent (the number of variables for a root), and what the two add together.
     log_q : array of shape (n_variables + 1, n_classes), or (0, 0) for plain trees
         log q(l) of every number of ones.
-    scores : Scores
-        What scoring reads, made of the others.
+    n_jobs : int, optional
+        Number of threads that make `scores`.
     """
 
     base: FloatArray
@@ -46,7 +47,7 @@ class TreeModel:
     parent: ParentArray
     pair: FloatArray
     log_q: FloatArray
-    scores: Scores
+    n_jobs: int | None = None
 
     @classmethod
     def make(
@@ -59,11 +60,16 @@ class TreeModel:
         n_jobs: int | None = None,
     ) -> Self:
         """Return the model of given parameters."""
+        return cls(base, slope, parent, pair, log_q, n_jobs)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """What scoring reads, made when it is first asked for."""
         by_count = NO_NUMBERS
-        if log_q.size:
-            by_count = log_q - trees.log_counts(slope, parent, pair, n_jobs)
-        scores = Scores(base, slope, parent, pair, by_count)
-        return cls(base, slope, parent, pair, log_q, scores)
+        if self.log_q.size:
+            log_counts = trees.log_counts(self.slope, self.parent, self.pair, self.n_jobs)
+            by_count = self.log_q - log_counts
+        return Scores(self.base, self.slope, self.parent, self.pair, by_count)
 
     @property
     def n_classes(self) -> int:

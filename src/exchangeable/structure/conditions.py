@@ -37,11 +37,15 @@ def equal_means_p_value(
     weights : array of shape (n_rows,) or (0,)
         Weight of each row; empty if all are 1.
     """
-    m = ones.size
-    # Σ w·s·(m − s) over the rows' counts s.
     count = row_counts.astype(np.float64)
     weighted = weights * count if weights.size else count
-    unit = float(m * weighted.sum() - weighted @ count) / max(m * (m - 1), 1)
+    return equal_means_from_sums(ones, float(weighted.sum()), float(weighted @ count))
+
+
+def equal_means_from_sums(ones: FloatArray, counted: float, squared: float) -> float:
+    """Return the same, given the sums of the rows' counts and of their squares, by weight."""
+    m = ones.size
+    unit = (m * counted - squared) / max(m * (m - 1), 1)  # Σ w·s·(m − s) over the rows' counts s
     scatter = float(((ones - ones.mean()) ** 2).sum())
     return float(chdtrc(m - 1, scatter / unit)) if unit > 0 and m > 1 else 1.0
 

@@ -118,7 +118,7 @@ class BlockLearner:
         if not self.needs_moments:
             nobody = Group(np.empty(0, dtype=np.int64))
             return [[self.learn(examples.rows, nobody, np.empty(0))] * n_components]
-        swept = self._sweeps(expectation.moments, examples.total)
+        swept = self.sweeps(expectation.moments, examples.total)
         if self._sweeps_only:
             return swept
         found = run(
@@ -142,7 +142,7 @@ class BlockLearner:
         `weights` say how much of each row is the component's, `moments` are its two sums of each
         variable as in `Expectation`, and `n` is the weight of all rows of all components.
         """
-        swept = self._sweeps(moments[:, :, None], n)
+        swept = self.sweeps(moments[:, :, None], n)
         if self._sweeps_only:
             return swept[0]
         return self._refine(rows, weights, swept[0][0], swept[-1][0], moments[0])
@@ -151,7 +151,7 @@ class BlockLearner:
     def _sweeps_only(self) -> bool:
         return self.name == "welch" and len(self.settings.conditions) == 1
 
-    def _sweeps(self, moments: FloatArray, n: float) -> list[list[Partition]]:
+    def sweeps(self, moments: FloatArray, n: float) -> list[list[Partition]]:
         """Return the sweep's blocks of every component; for merging those of a finer one too."""
         mean = np.ascontiguousarray(moments[0].T) / n
         variance = np.maximum(moments[1].T - n * mean**2, 0.0) / max(n - 1, 1e-300)
