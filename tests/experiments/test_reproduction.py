@@ -40,7 +40,7 @@ def test_boolean_cells_hold_accuracies_sizes_and_blocks():
     assert ours["blocks"] == "1 1"
     nearest = run_entrant(BY_NAME["5-NN"], problem, 200, 1, keep_right=True)
     assert nearest["n_train"] == 200
-    assert len(bytes.fromhex(nearest["right"])) == 1250
+    assert len(bytes.fromhex(nearest["right"])) == 250
     bits = np.unpackbits(np.frombuffer(bytes.fromhex(nearest["right"]), dtype=np.uint8))
     assert bits.mean() == pytest.approx(float(nearest["accuracy"]), abs=1e-6)
 

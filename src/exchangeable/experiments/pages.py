@@ -25,6 +25,7 @@ from exchangeable.experiments.views import (
     Difference,
     Section,
     TableView,
+    signed,
 )
 
 PACKAGES = ("exchangeable", "numpy", "scipy", "scikit-learn", "numba")
@@ -122,7 +123,7 @@ def _grouped(sections: Sequence[Section]) -> dict[str, list[Difference]]:
 
 def _named(difference: Difference) -> str:
     digits = 2 if difference.table == "density" else 3
-    gap = f"{difference.gap:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    gap = signed(difference.gap, digits)
     return f"{difference.dataset} {difference.model} ({difference.table}, {gap})"
 
 

@@ -17,7 +17,7 @@ COLLECTIONS = {"20newsgroups": 20, "reuters8": 8, "webkb4": 4, "mnist": 10}
 """Collections with an official split, and their number of classes."""
 FOLDED = ("polarity2", "enron1")
 DATASETS = (*BOOLEAN, "20newsgroups", "reuters8", "polarity2", "enron1", "webkb4", "mnist")
-N_FOLDS, N_VARIABLES, N_TEST = 10, 1_000, 10_000
+N_FOLDS, N_VARIABLES = 10, 1_000
 ALL = "all"
 
 
@@ -53,8 +53,8 @@ def load(dataset: str, run: str, scale: Scale, download: bool = False) -> Proble
     """Return the rows of one run; the last one asked for is kept."""
     if dataset in BOOLEAN:
         seed, function = 2 * int(run), BOOLEAN[dataset]
-        train = make_boolean(function, scale.boolean_rows, N_VARIABLES, random_state=seed)
-        return Problem(*train, *make_boolean(function, N_TEST, N_VARIABLES, random_state=seed + 1))
+        train = make_boolean(function, scale.boolean_rows, N_VARIABLES, seed)
+        return Problem(*train, *make_boolean(function, scale.boolean_test, N_VARIABLES, seed + 1))
     data = _collection(dataset, download)
     if dataset in FOLDED:
         train, test = data.folds[int(run)]

@@ -74,7 +74,7 @@ def signed(value: float, digits: int) -> str:
     >>> signed(0.0123, 3)
     '+0.012'
     """
-    return f"{value:+.{digits}f}".replace("-", MINUS)
+    return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", MINUS)
 
 
 def plain(value: float, digits: int) -> str:
