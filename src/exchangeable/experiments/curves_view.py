@@ -90,7 +90,8 @@ def speed_section(store: Store) -> Section:
         "The paper reports that EM is faster for MEVM than for naive Bayes, an iteration as well "
         "as in all, by up to two orders of magnitude from 100 variables on. Both are measured here "
         "with our own EM, whose naive Bayes touches only the ones of a row and is as carefully "
-        "written as its blocks."
+        "written as its blocks. Seconds depend on the machine and on what else it does at the "
+        "time; ratios travel better."
     )
     view = TableView("Time of EM", text, head, rows)
     return Section("Speed", about, [view], [chart for chart in charts if any(chart.lines.values())])

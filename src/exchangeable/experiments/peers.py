@@ -10,7 +10,8 @@ from exchangeable.experiments.store import Row
 def learn_spn(data: Any) -> Row:
     """Learn a sum-product network by SPFlow's LearnSPN and return its average log-likelihoods.
 
-    SPFlow's own settings are used: independence by its RDC test, rows clustered by k-means.
+    It is SPFlow's 0.0 series (the package ``spn``), with its own settings: independence by its RDC
+    test, rows clustered by k-means.
     """
     from spn.algorithms.Inference import log_likelihood
     from spn.algorithms.LearningWrappers import learn_parametric
