@@ -15,10 +15,10 @@ DRAWN = (
 )
 SWEEP = (
     "The sweep tests about a thousand pairs of equal means at p < 0.1 and so cuts 1,000 "
-    "exchangeable variables into about three blocks a class, while the paper reports 1.3 to 3.2. Parity and "
-    "counting can only be seen in one block: once a class is cut in two or more, each part's count "
-    "says nothing about the function. The paper's accuracies are averages over runs of which most "
-    "must have found one block. Evidence merging finds one block every time."
+    "exchangeable variables into about three blocks a class, while the paper reports 1.3 to 3.2. "
+    "Parity and counting can only be seen in one block: once a class is cut in two or more, each "
+    "part's count says nothing about the function. The paper's accuracies are averages over runs "
+    "of which most must have found one block. Evidence merging finds one block every time."
 )
 REASONS: tuple[tuple[str, str, str, str], ...] = (
     (
@@ -36,8 +36,8 @@ REASONS: tuple[tuple[str, str, str, str], ...] = (
         "enron1",
         "*",
         "The paper splits the e-mails a hundred times by seeds we do not know, and does not say "
-        "how their text was cut into words: our vocabulary has 332 words more a split. The sweep's ten "
-        "splits lie between 0.957 and 0.982.",
+        "how their text was cut into words: our vocabulary has 332 words more a split. The sweep's "
+        "ten splits lie between 0.957 and 0.982.",
     ),
     (
         "density",
