@@ -4,6 +4,7 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from exchangeable.arrays import FloatArray
+from exchangeable.datasets._density import DENSITY_SETS
 from exchangeable.experiments.beyond_report import published
 from exchangeable.experiments.density import COLUMNS, LEARN_SPN, MODELS, OTHER_SETS, PAPER_SETS
 from exchangeable.experiments.paper import paper_figure
@@ -72,7 +73,9 @@ def _row(
 def _blocks(store: Store) -> TableView:
     rows = []
     for dataset in PAPER_SETS:
-        cells = [Cell(dataset)]
+        record = DENSITY_SETS[dataset]
+        train, _, test = record.n_rows
+        cells = [Cell(dataset), *(Cell(f"{n:,}") for n in (record.n_variables, train, test))]
         figures = [paper_figure("density", dataset, f"blocks_{name}") for name in ("mean", "sd")]
         for model in ("MEVM", "MEVM, evidence"):
             found = store.find(dataset=dataset, model=model)
@@ -85,12 +88,21 @@ def _blocks(store: Store) -> TableView:
         told = f"{tree[0]['method']}, {tree[0]['n_hidden']}" if tree else NOT_RUN
         cells.append(Cell(f"{figures[0]} ± {figures[1]}"))
         rows.append([*cells, Cell(told, state=PLAIN if tree else MISSING)])
-    head = ("data", "MEVM", "MEVM, evidence", "paper's MEVM", "LTM: method, hidden nodes")
+    head = (
+        "data",
+        "variables",
+        "training rows",
+        "test rows",
+        "MEVM",
+        "MEVM, evidence",
+        "paper's MEVM",
+        "LTM: method, hidden nodes",
+    )
     text = (
         "Mean and deviation of the number of blocks over components, and which of the four methods "
         "the validation rows chose for the latent tree."
     )
-    return TableView("Blocks (Table 4)", text, head, rows)
+    return TableView("Properties of the density sets (Table 4)", text, head, rows)
 
 
 def _tests(store: Store) -> TableView:

@@ -17,8 +17,8 @@ SWEEP = (
     "The sweep tests about a thousand pairs of equal means at p < 0.1 and so cuts 1,000 "
     "exchangeable variables into about three blocks a class, while the paper reports 1.3 to 3.2. "
     "Parity and counting can only be seen in one block: once a class is cut in two or more, each "
-    "part's count says nothing about the function. The paper's accuracies are averages over runs "
-    "of which most must have found one block. Evidence merging finds one block every time."
+    "part's count says nothing about the function. The paper's accuracies can only come about "
+    "if most classes of its runs had one block. Evidence merging finds one block every time."
 )
 REASONS: tuple[tuple[str, str, str, str], ...] = (
     (
