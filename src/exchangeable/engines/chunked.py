@@ -74,7 +74,7 @@ class Chunk:
     @property
     def classes(self) -> npt.NDArray[Any]:
         """The distinct labels of these rows, in order."""
-        return unique_labels(self._labels, "y")
+        return unique_labels(self._labels, "y") if self._labels.size else self._labels
 
     @property
     def _labels(self) -> npt.NDArray[Any]:
