@@ -27,15 +27,11 @@ def classification_tasks(
     for place, dataset in enumerate(name for name in DATASETS if name in datasets):
         for at, run in enumerate(run_names(table, dataset, scale)):
             for entrant in ENTRANTS:
-                tasks.append(
-                    Task(
-                        table,
-                        {"dataset": dataset, "model": entrant.name, "run": run},
-                        _work(table, dataset, run, entrant, scale, n_jobs, download),
-                        cost=(cost := _cost(table, dataset, entrant)),
-                        rank=(_stage(table, entrant), dataset in BOOLEAN, cost > 60, place, at),
-                    )
-                )
+                cell = {"dataset": dataset, "model": entrant.name, "run": run}
+                work = _work(table, dataset, run, entrant, scale, n_jobs, download)
+                cost = _cost(table, dataset, entrant)
+                rank = (_stage(table, entrant), dataset in BOOLEAN, cost > 60, place, at)
+                tasks.append(Task(table, cell, work, cost, rank))
     return tasks
 
 

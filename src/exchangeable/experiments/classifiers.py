@@ -23,7 +23,7 @@ from exchangeable.models.classifier import ExchangeableClassifier
 
 IN_PARTS = 200_000
 """With more rows than this a classifier that can learn in parts does so."""
-ROWS_PER_PART = 50_000
+ROWS_PER_PART = 10_000
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,10 @@ def _fit(model: Any, X: Any, y: Any) -> None:
     if len(y) <= IN_PARTS or isinstance(model, ExchangeableClassifier):
         model.fit(_numbers(model, X), y)
         return
+    classes = np.unique(y)
     for start in range(0, len(y), ROWS_PER_PART):
         part = slice(start, start + ROWS_PER_PART)
-        model.partial_fit(_numbers(model, X[part]), y[part], classes=np.unique(y))
+        model.partial_fit(X[part].astype(np.float64), y[part], classes=classes)
 
 
 def _numbers(model: Any, X: Any) -> Any:

@@ -1,6 +1,5 @@
 """The classification problems: each is training and test rows of one data set and one run."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -18,7 +17,7 @@ COLLECTIONS = {"20newsgroups": 20, "reuters8": 8, "webkb4": 4, "mnist": 10}
 """Collections with an official split, and their number of classes."""
 FOLDED = ("polarity2", "enron1")
 DATASETS = (*BOOLEAN, "20newsgroups", "reuters8", "polarity2", "enron1", "webkb4", "mnist")
-N_FOLDS, N_VARIABLES, N_TEST = 10, 1_000, 10_000
+N_FOLDS, N_VARIABLES = 10, 1_000
 ALL = "all"
 
 
@@ -54,15 +53,16 @@ def load(dataset: str, run: str, scale: Scale, download: bool = False) -> Proble
     """Return the rows of one run; the last one asked for is kept."""
     if dataset in BOOLEAN:
         seed, function = 2 * int(run), BOOLEAN[dataset]
-        train = make_boolean(function, scale.boolean_rows, N_VARIABLES, random_state=seed)
-        return Problem(*train, *make_boolean(function, N_TEST, N_VARIABLES, random_state=seed + 1))
+        train = make_boolean(function, scale.boolean_rows, N_VARIABLES, seed)
+        return Problem(*train, *make_boolean(function, scale.boolean_test, N_VARIABLES, seed + 1))
     data = _collection(dataset, download)
     if dataset in FOLDED:
         train, test = data.folds[int(run)]
         return _with_own_words(data.X[train], data.y[train], data.X[test], data.y[test])
     if run == ALL:
         return Problem(data.X_train, data.y_train, data.X_test, data.y_test)
-    return _pair(data, *map(int, run.split("-")), own_words=dataset == "20newsgroups")
+    a, b = (int(number) for number in run.split("-"))
+    return _pair(data, a, b, own_words=dataset == "20newsgroups")
 
 
 @lru_cache(maxsize=1)
@@ -82,6 +82,3 @@ def _with_own_words(X: Any, y: Any, X_test: Any, y_test: Any) -> Problem:
     """Keep the words that occur in the training rows."""
     words = np.unique(X.indices)
     return Problem(X[:, words], y, X_test[:, words], y_test)
-
-
-Loader = Callable[[str, str, Scale], Problem]

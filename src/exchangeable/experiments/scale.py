@@ -15,6 +15,8 @@ class Scale:
         Training rows of the Boolean functions.
     boolean_runs : int
         Draws of each Boolean function.
+    boolean_test : int
+        Test rows of the Boolean functions.
     max_runs : int
         Largest number of pairs or folds of a collection.
     slow_rows : int
@@ -36,6 +38,7 @@ class Scale:
     name: str
     boolean_rows: int
     boolean_runs: int
+    boolean_test: int
     max_runs: int
     slow_rows: int
     max_rows: int
@@ -50,6 +53,7 @@ FULL = Scale(
     name="full",
     boolean_rows=1_000_000,
     boolean_runs=3,
+    boolean_test=10_000,
     max_runs=1_000,
     slow_rows=10_000,
     max_rows=60_000,
@@ -63,6 +67,7 @@ QUICK = Scale(
     name="quick",
     boolean_rows=20_000,
     boolean_runs=2,
+    boolean_test=2_000,
     max_runs=3,
     slow_rows=1_000,
     max_rows=2_000,

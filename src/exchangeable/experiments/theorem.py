@@ -50,9 +50,9 @@ def _work(
     function: str, model: str, n_train: int, seed: int, n_jobs: int | None
 ) -> Callable[[], Row]:
     def work() -> Row:
-        options = {"ones": FUNCTIONS[function]}
-        train = make_boolean(function, n_train, N_VARIABLES, random_state=2 * seed, **options)
-        test = make_boolean(function, N_TEST, N_VARIABLES, random_state=2 * seed + 1, **options)
+        ones = FUNCTIONS[function]
+        train = make_boolean(function, n_train, N_VARIABLES, 2 * seed, ones=ones)
+        test = make_boolean(function, N_TEST, N_VARIABLES, 2 * seed + 1, ones=ones)
         row = run_entrant(BY_NAME[model], Problem(*train, *test), None, n_jobs, keep_right=False)
         row["base_rate"] = f"{max(test[1].mean(), 1 - test[1].mean()):.6f}"
         return {name: row[name] for name in ("accuracy", "base_rate", "n_test", "n_variables")}
