@@ -239,7 +239,23 @@ def _set(*path):
         ("classifier words", _set("estimator", "model", "kind", "pickle"), "not a model"),
         ("classifier words", lambda h: h["estimator"].pop("model"), "lacks the model"),
         ("classifier words", lambda h: h["estimator"]["attributes"].pop("classes_"), "lacks"),
+        ("count", _set("estimator", "parameters", "statistic", 3), "no statistic"),
         ("imputer", _set("estimator", "attributes", "model_", 3), "cannot fill holes"),
+        (
+            "imputer",
+            lambda h: h["estimator"]["attributes"]["model_"]["estimator"].update(
+                attributes={}, model={}
+            ),
+            "not a model",
+        ),
+        (
+            "imputer",
+            lambda h: [
+                h["estimator"]["attributes"]["model_"]["estimator"].update(attributes={}),
+                h["estimator"]["attributes"]["model_"]["estimator"].pop("model"),
+            ],
+            "cannot fill holes",
+        ),
     ],
 )
 def test_headers_that_do_not_make_sense(name, change, match, intact, tmp_path):

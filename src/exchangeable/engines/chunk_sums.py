@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import cpu, em, packed_kernels
+from exchangeable.engines import cpu, em, kernels, packed_kernels
 from exchangeable.engines.chunked import Chunk
 from exchangeable.engines.cpu import Group, Tables
+from exchangeable.engines.examples import MAX_PACKED, Examples
+from exchangeable.engines.forms import Words
 from exchangeable.engines.observed import flags
-from exchangeable.engines.rows import take_rows
+from exchangeable.engines.rows import Rows, take_rows
 from exchangeable.engines.threads import run
 from exchangeable.partitions import Labels, Partition
 
@@ -123,7 +125,25 @@ def class_histograms(
     n_jobs: int | None = None,
 ) -> list[FloatArray]:
     """Return the histograms of each class."""
-    return cpu.histograms(chunk.rows, chunk.groups(classes), partitions, n_jobs)
+    groups, rows = chunk.groups(classes), chunk.rows
+    if not rows.bits.size or rows.n_variables > MAX_PACKED:
+        return cpu.histograms(rows, groups, partitions, n_jobs)
+    return run(
+        lambda y: _packed_histogram(rows, groups[y], partitions[y]), range(classes.size), n_jobs
+    )
+
+
+def _packed_histogram(rows: Rows, group: Group, partition: Partition) -> FloatArray:
+    """Return the histogram of a class by masks: the variables of a block are put side by side."""
+    if partition.n_blocks <= kernels.MASK_COST or partition.n_blocks == rows.n_variables:
+        return cpu.histograms(rows, [group], [partition], 1)[0]
+    own = take_rows(rows, group.members)
+    weights = group.weights if group.weights.size else np.ones(own.n_rows)
+    words = Words.in_order(own, np.argsort(partition.labels, kind="stable"))
+    examples = Examples(own, weights, words=words)
+    return em.soft_histograms(examples, np.ones((own.n_rows, 1)), np.zeros(1, int), [partition], 1)[
+        0
+    ]
 
 
 def rows_at(chunk: Chunk, chosen: IntArray) -> npt.NDArray[np.uint8]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_array
 
 from exchangeable.arrays import FloatArray, missing_as_nan, unique_labels
+from exchangeable.engines import packed_kernels
 from exchangeable.engines.cpu import NO_WEIGHTS, Group
 from exchangeable.engines.examples import (
     MAX_PACKED,
@@ -25,11 +26,14 @@ from exchangeable.engines.examples import (
     encoded,
     listed,
 )
-from exchangeable.engines.forms import Words
+from exchangeable.engines.forms import CODE_BITS, Codes, Words
 from exchangeable.engines.observed import Observed, as_observed, flags
 from exchangeable.engines.packed import PackedBits, bytes_of
 from exchangeable.engines.rows import Rows, as_rows, take_rows
 from exchangeable.engines.sources import Source, as_source
+
+SAMPLE = 256
+"""So many rows are looked at to see how many ones rows have."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Chunk:
             rows, weights = take_rows(rows, counting), weights[counting]
         else:
             weights = np.ones(rows.n_rows)
+        if rows.bits.size and rows.n_variables <= MAX_PACKED and _is_dense(rows):
+            return Examples(rows, weights, words=Words.of(rows), codes=Codes.of(rows))
         rows = listed(rows)
         words = Words.of(rows) if rows.n_variables <= MAX_PACKED else None
         return Examples(rows, weights, words=words, codes=encoded(rows))
@@ -74,7 +80,7 @@ class Chunk:
     @property
     def classes(self) -> npt.NDArray[Any]:
         """The distinct labels of these rows, in order."""
-        return unique_labels(self._labels, "y")
+        return unique_labels(self._labels, "y") if self._labels.size else self._labels
 
     @property
     def _labels(self) -> npt.NDArray[Any]:
@@ -104,6 +110,14 @@ class Chunk:
             if array.size:
                 checksum = zlib.crc32(np.ascontiguousarray(array).data.cast("B"), checksum)
         return self.rows.n_rows, self.n_counting, checksum
+
+
+def _is_dense(rows: Rows) -> bool:
+    """Whether packed rows have more ones than codes, so that the ones need not be listed."""
+    few = rows.bits[:: max(1, rows.n_rows // SAMPLE)]
+    lengths = np.empty(len(few), dtype=np.int64)
+    packed_kernels.count_ones(few, lengths)
+    return bool(lengths.mean() * CODE_BITS > rows.n_variables)
 
 
 class ChunkError(ValueError):

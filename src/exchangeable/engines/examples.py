@@ -79,7 +79,8 @@ class Examples:
         most = min(MAX_PARTS, PARTIAL_BYTES // partial_bytes)
         wanted = min(most, self.rows.n_rows * steps_a_row / PART_STEPS)
         n_parts = 1 << max(0, int(wanted).bit_length() - 1)  # evenly shared by 2, 4, 8 threads
-        return row_ranges(self.rows.n_rows, max(1, -(-self.rows.n_rows // n_parts)))
+        size = max(1, -(-self.rows.n_rows // n_parts))
+        return row_ranges(self.rows.n_rows, size) or [(0, 0)]
 
     @property
     def fingerprint(self) -> int:

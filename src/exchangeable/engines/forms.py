@@ -8,6 +8,7 @@ import numpy.typing as npt
 from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines import packed_kernels
 from exchangeable.engines.kernels import ones_of
 from exchangeable.engines.rows import Rows
 
@@ -36,11 +37,23 @@ class Words:
     @classmethod
     def of(cls, rows: Rows) -> Self:
         """Pack rows, listed ones or bits."""
-        ones = np.bincount(rows.indices, minlength=rows.n_variables)
+        if rows.indptr.size:
+            ones = np.bincount(rows.indices, minlength=rows.n_variables)
+        else:
+            ones = np.zeros(rows.n_variables, dtype=np.int64)
+            packed_kernels.sum_bits(rows.bits, np.arange(rows.n_rows), ones)
+        return cls.in_order(rows, np.argsort(ones, kind="stable"))
+
+    @classmethod
+    def in_order(cls, rows: Rows, order: IntArray) -> Self:
+        """Pack rows with their variables in a given order."""
         position = np.empty(rows.n_variables, dtype=np.int64)
-        position[np.argsort(ones, kind="stable")] = np.arange(rows.n_variables)
+        position[order] = np.arange(rows.n_variables)
         words = np.zeros(((rows.n_variables + 63) // 64, rows.n_rows), dtype=np.uint64)
-        _pack(*rows.arrays, position, words)
+        if rows.indptr.size:
+            _pack(*rows.arrays, position, words)
+        else:
+            packed_kernels.permute_bits(rows.bits, order, words)
         return cls(words, position)
 
 
@@ -64,9 +77,12 @@ class Codes:
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
-        """Encode listed rows."""
+        """Encode rows, listed ones or bits."""
         codes = np.zeros((-(-rows.n_variables // CODE_BITS), rows.n_rows), dtype=np.uint8)
-        _encode(rows.indptr, rows.indices, codes)
+        if rows.indptr.size:
+            _encode(rows.indptr, rows.indices, codes)
+        else:
+            packed_kernels.encode_bits(rows.bits, CODE_BITS, codes)
         return cls(codes, rows.n_variables)
 
     def expand(self, lines: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ from numba import njit
 
 from exchangeable.engines.bits import load_bits, popcount
 from exchangeable.engines.kernels import ones_of
+from exchangeable.engines.posteriors import TILE
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -78,3 +79,52 @@ def add_intervals(  # type: ignore[no-untyped-def]
             before[b + 1] += before[b]
         for run in range(begins.size):
             histogram[starts[run] + before[ends[run]] - before[begins[run]]] += w
+
+
+@_compile
+def _turn(bits, begin, end, columns):  # type: ignore[no-untyped-def]
+    """Write the words of some packed rows as columns[word, row]."""
+    for r in range(end - begin):
+        row = bits[begin + r]
+        for w in range(row.size):
+            columns[w, r] = row[w]
+
+
+@_compile
+def permute_bits(bits, order, words):  # type: ignore[no-untyped-def]
+    """Write variable order[p] of every packed row to bit p of words[word, row].
+
+    A bit of all rows of a tile is moved at a time, by operations that run over rows.
+    """
+    columns = np.empty((bits.shape[1], TILE), dtype=np.uint64)
+    for begin in range(0, bits.shape[0], TILE):
+        end = min(begin + TILE, bits.shape[0])
+        _turn(bits, begin, end, columns)
+        for p in range(order.size):
+            source = columns[order[p] >> 6]
+            target = words[p >> 6, begin:end]
+            down, up = np.uint64(order[p] & 63), np.uint64(p & 63)
+            for r in range(target.size):
+                target[r] |= (source[r] >> down & np.uint64(1)) << up
+
+
+@_compile
+def encode_bits(bits, width, codes):  # type: ignore[no-untyped-def]
+    """Write the bits width·g..width·g + width − 1 of every packed row to codes[g, row]."""
+    n_words = bits.shape[1]
+    columns = np.empty((n_words, TILE), dtype=np.uint64)
+    mask = np.uint64((1 << width) - 1)
+    for begin in range(0, bits.shape[0], TILE):
+        end = min(begin + TILE, bits.shape[0])
+        _turn(bits, begin, end, columns)
+        for g in range(codes.shape[0]):
+            w, shift = width * g >> 6, np.uint64(width * g & 63)
+            target, low = codes[g, begin:end], columns[w]
+            if width * g % 64 + width <= 64 or w + 1 == n_words:
+                for r in range(target.size):
+                    target[r] = low[r] >> shift & mask
+            else:
+                high = columns[w + 1]
+                back = np.uint64(64) - shift
+                for r in range(target.size):
+                    target[r] = (low[r] >> shift | high[r] << back) & mask

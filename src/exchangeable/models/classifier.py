@@ -23,10 +23,10 @@ from exchangeable.arrays import (
 )
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
-from exchangeable.models.density_fit import fit_labelled
 from exchangeable.models.em import EMSettings
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.incomplete import fit_incomplete
+from exchangeable.models.labelled_fit import fit_labelled
 from exchangeable.models.labels import class_groups, log_prior, unique_labels
 from exchangeable.models.open_rows import by_chunks, fit_classifier, open_rows
 from exchangeable.models.options import check_choices, density_options, is_papers, refuse

@@ -23,6 +23,7 @@ from exchangeable.persistence.parameters import (
 )
 from exchangeable.persistence.statistics import decode_statistic, encode_statistic
 from exchangeable.persistence.values import Reader, Writer, short
+from exchangeable.statistics import Statistic
 
 CLASSES: dict[str, type[Any]] = {
     kind.__name__: kind
@@ -154,14 +155,17 @@ def _check(estimator: Any) -> None:
                 raise ModelFileError(f"lacks {name}")
         _check_classes(estimator, model.n_classes)
         _check_names(estimator, model.n_variables)
-    elif kind == "EVM" and hasattr(estimator, "weights_"):
-        n_values = estimator.statistic.n_values
-        _check_weights(estimator.weights_, n_values)
+    elif kind == "EVM":
+        if not isinstance(estimator.statistic, Statistic) or not hasattr(estimator, "weights_"):
+            raise ModelFileError("has no statistic, or no weights")
+        _check_weights(estimator.weights_, estimator.statistic.n_values)
         _check_names(estimator, estimator.statistic.n_variables)
     elif kind == "ExchangeableImputer" and hasattr(estimator, "model_"):
-        if not isinstance(estimator.model_, ExchangeableMixture | ExchangeableDensity):
+        inner = estimator.model_
+        known = isinstance(inner, ExchangeableMixture | ExchangeableDensity)
+        if not known or not hasattr(inner, MODEL):
             raise ModelFileError("has a model_ that cannot fill holes")
-        _check_names(estimator, estimator.model_.n_features_in_)
+        _check_names(estimator, inner.n_features_in_)
 
 
 def _check_classes(estimator: Any, k: int) -> None:
