@@ -33,7 +33,7 @@ STYLE = """
 body { font-family: system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem;
   color: #222; line-height: 1.45 }
 table { border-collapse: collapse; font-size: 0.85rem; margin: 0.5rem 0 1.5rem }
-th, td { border: 1px solid #ccc; padding: 0.25rem 0.5rem; text-align: right }
+th, td { border: 1px solid #ccc; padding: 0.25rem 0.5rem; text-align: right; white-space: nowrap }
 th:first-child, td:first-child { text-align: left } th { background: #f3f3f3 }
 .scroll { overflow-x: auto } .charts { display: flex; flex-wrap: wrap; gap: 1rem }
 .agrees { background: #dcefdc } .better { background: #d6e6f7 } .worse { background: #f9ddd2 }
