@@ -3,11 +3,11 @@
 from exchangeable.experiments.views import Difference
 
 CLAIMS = (
-    "**MEVM against latent naive Bayes.** The paper's figures put MEVM significantly ahead of naive "
-    "Bayes in density (p = 0.0124). Ours do not: every MEVM figure agrees with the paper's, but "
-    "naive Bayes, from the same random starts, comes out higher than published on most of the "
-    "larger sets (book, cwebkb, cr52, c20ng), and the two are then about equal. On msnbc all random "
-    "starts of naive Bayes end at once; started from rows of the data it reaches the MEVM.",
+    "**MEVM against latent naive Bayes.** The paper's figures put MEVM significantly ahead of "
+    "naive Bayes in density (p = 0.0124). Ours do not: every MEVM figure agrees with the paper's, "
+    "but naive Bayes, from the same random starts, comes out higher than published on most of the "
+    "larger sets (book, cwebkb, cr52, c20ng), and the two are then about equal. On msnbc all "
+    "random starts of naive Bayes end at once; started from rows of the data it reaches the MEVM.",
     "**Speed.** An iteration of EM is not faster for blocks than for naive Bayes when both are "
     "written with the same care: it scores rows under the old and the new blocks and counts both. "
     "Blocks need fewer iterations, and from a few hundred variables on less time in all, by a "
