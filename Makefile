@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench docs clean
 
 help:
 	@echo "make demo    install into $(VENV) and run a short tour"
@@ -11,6 +11,7 @@ help:
 	@echo "make lint    ruff (check and format) and mypy"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run the benchmarks"
+	@echo "make docs    build the documentation into docs/_build/html"
 	@echo "make clean   remove $(VENV) and caches"
 
 demo: $(VENV)/.base
@@ -31,8 +32,12 @@ format: $(VENV)/.lint
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist
+	rm -rf docs/_build docs/auto_examples docs/sg_execution_times.rst $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }

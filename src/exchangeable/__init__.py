@@ -10,6 +10,7 @@ from exchangeable.models.classifier import ExchangeableClassifier
 from exchangeable.models.density import ExchangeableDensity
 from exchangeable.models.imputer import ExchangeableImputer
 from exchangeable.models.mixture import ExchangeableMixture
+from exchangeable.persistence import ModelFileError, load, save
 from exchangeable.statistics import (
     BlockCounts,
     CategoricalCounts,
@@ -34,6 +35,7 @@ __all__ = [
     "ExchangeableImputer",
     "ExchangeableMixture",
     "FiniteState",
+    "ModelFileError",
     "Nested",
     "PackedBits",
     "Pooled",
@@ -41,6 +43,8 @@ __all__ = [
     "Transitions",
     "__version__",
     "exchangeability_report",
+    "load",
+    "save",
     "with_missing",
     "write_packed",
 ]

@@ -31,7 +31,6 @@ def every_estimator():
         for structure in STRUCTURES:
             yield thing(structure=structure, **few)
         yield thing(urn="weighted", **few)
-        yield thing(dependence="tree", **few)
         yield thing(urn="weighted", dependence="tree", **few)
 
 

@@ -1,6 +1,7 @@
 """`exchangeable demo`: what the library does, on data that needs no download."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,16 +14,29 @@ from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import BernoulliNB
 
 from exchangeable import EVM, Count, ExchangeableClassifier, ExchangeableMixture
+from exchangeable.cli.errors import one_line
+from exchangeable.cli.options import examples
 from exchangeable.datasets import make_boolean
+from exchangeable.report import write_report
 
 
-@click.command()
-def demo() -> None:
-    """Show a short tour on data that needs no download."""
+@click.command(epilog=examples("demo", "demo --output tour.html"))
+@click.option(
+    "-o",
+    "--output",
+    default="demo-report.html",
+    show_default=True,
+    metavar="FILE",
+    help="The page to write at the end.",
+)
+@one_line
+def demo(output: str) -> None:
+    """Show a short tour on data that needs no download, and end with a page to explore."""
     console = Console()
     one_component(console)
     classifiers(console)
     mixtures(console)
+    page(console, output)
 
 
 def one_component(console: Console) -> None:
@@ -105,6 +119,18 @@ def mixtures(console: Console) -> None:
     for line in np.concatenate(drawn.reshape(4, 8, 8), axis=1):
         pieces = np.split(line, 4)
         console.print("   ".join("".join("##" if on else " ." for on in p) for p in pieces))
+
+
+def page(console: Console, output: str) -> None:
+    """Write the page about a classifier of digits, and say where it is."""
+    console.rule("A page to explore")
+    X, _, y, _ = _load("digits")
+    names = [f"row {j // 8}, column {j % 8}" for j in range(64)]
+    write_report(
+        ExchangeableClassifier().fit(X, y), output, names=names, title="Handwritten digits"
+    )
+    console.print("Set pixels with the mouse and see the digit's probabilities change. Open:")
+    console.print(str(Path(output).resolve()), soft_wrap=True, highlight=False, markup=False)
 
 
 def warm_up() -> None:

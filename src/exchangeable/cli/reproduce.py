@@ -1,80 +1,167 @@
-"""`exchangeable reproduce`: run an experiment and write the page about it."""
+"""`exchangeable reproduce`: run the paper's experiments and write the pages about them."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
 from exchangeable.datasets._density import DENSITY_SETS
-from exchangeable.experiments.beyond import KEY, MODELS, SETS, Beyond
+from exchangeable.experiments.beyond import KEY, SETS, Beyond
+from exchangeable.experiments.beyond import MODELS as BEYOND_MODELS
 from exchangeable.experiments.beyond_report import write_report
+from exchangeable.experiments.pages import write_pages
+from exchangeable.experiments.reproduction import (
+    ALL_DATASETS,
+    ALL_MODELS,
+    TABLES,
+    all_tasks,
+    run_experiments,
+)
+from exchangeable.experiments.scale import FULL, QUICK
 from exchangeable.experiments.store import Store
+
+ALL, BEYOND = "all", "beyond"
+SEARCH_SECONDS, SEEDS = 240.0, 5
 
 
 @click.command()
-@click.option("--table", type=click.Choice(["beyond"]), required=True, help="What to run.")
+@click.option(
+    "--table",
+    type=click.Choice([*TABLES, ALL, BEYOND]),
+    default=ALL,
+    show_default=True,
+    help="What to run.",
+)
 @click.option(
     "--dataset",
     "datasets",
     multiple=True,
-    type=click.Choice(sorted(DENSITY_SETS)),
-    help="A set to run on; may be given several times. All that are present by default.",
+    type=click.Choice(sorted(ALL_DATASETS)),
+    help="A set to run on; may be given several times. All by default.",
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
-    type=click.Choice(MODELS),
+    type=click.Choice(sorted({*ALL_MODELS, *BEYOND_MODELS})),
     help="A model to run; may be given several times. All by default.",
 )
-@click.option("--seeds", default=5, show_default=True, type=click.IntRange(1), help="Seeds a cell.")
+@click.option("--quick", is_flag=True, help="Small versions of all experiments, in a few minutes.")
+@click.option("--again", is_flag=True, help="Run cells anew that are finished already.")
+@click.option("--seeds", type=click.IntRange(1), help=f"Seeds a cell of beyond. [default: {SEEDS}]")
 @click.option(
     "--search-seconds",
-    default=240.0,
-    show_default=True,
     type=click.FloatRange(0, min_open=True),
-    help="Time for the search of one family's settings on one set.",
+    help=f"Time beyond's search has for one family on one set. [default: {SEARCH_SECONDS:g}]",
+)
+@click.option(
+    "--average-seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="Time after which beyond adds no more fits to an average, of at most ten. "
+    f"[default: {SEARCH_SECONDS:g}]",
 )
 @click.option("--download", is_flag=True, help="Download sets that are not in the data folder.")
-@click.option("--report-only", is_flag=True, help="Run nothing; write the page.")
+@click.option("--report-only", is_flag=True, help="Run nothing; write the pages.")
 @click.option(
     "--results",
-    default="results/beyond.csv",
-    show_default=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where finished cells are kept; a run goes on where that file ends.",
+    type=click.Path(path_type=Path),
+    help="Where finished cells are kept; a run goes on where it was interrupted. A folder (by "
+    "default results, or results/quick), for beyond a file (results/beyond.csv).",
 )
 @click.option(
     "--page",
-    default="docs/density.md",
-    show_default=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The page to write.",
+    help="The Markdown page to write; by default docs/reproduction.md, for beyond docs/density.md, "
+    "for --quick reproduction.md among the results.",
 )
 @click.option("--n-jobs", type=int, help="Number of threads; all cores by default.")
-def reproduce(
-    table: str,
-    datasets: tuple[str, ...],
-    models: tuple[str, ...],
-    seeds: int,
-    search_seconds: float,
-    download: bool,
-    report_only: bool,
-    results: Path,
-    page: Path,
-    n_jobs: int | None,
-) -> None:
-    """Run an experiment, cell by cell, and write the page about it.
+def reproduce(table: str, quick: bool, again: bool, **options: Any) -> None:
+    """Run the paper's experiments, cell by cell, and write tables beside the paper's.
 
-    The table `beyond` is the density benchmark with weighted urns and trees. Each finished cell is
-    stored as it ends; an interrupted run goes on where it was.
+    `properties`, `two-class` and `multi-class` are the paper's Tables 1 to 3, `density` its Tables
+    4 and 5, `theorem` learning curves for Theorem 4.4, `speed` EM's times; `all` is all of these.
+    `beyond` is the density benchmark with weighted urns and trees. Each finished cell is stored as
+    it ends, so an interrupted run goes on where it was.
     """
     console = Console(stderr=True)
+    if table == BEYOND:
+        if quick or again:
+            raise click.UsageError("--quick and --again are not for --table beyond")
+        run_beyond(console, **options)
+        return
+    if options["seeds"] or options["search_seconds"] or options["average_seconds"]:
+        raise click.UsageError("--seeds and --…-seconds are for --table beyond")
+    run_paper(console, table, quick, again, **options)
+
+
+def run_paper(
+    console: Console,
+    table: str,
+    quick: bool,
+    again: bool,
+    *,
+    datasets: tuple[str, ...],
+    models: tuple[str, ...],
+    download: bool,
+    report_only: bool,
+    results: Path | None,
+    page: Path | None,
+    n_jobs: int | None,
+    **_: None,
+) -> None:
+    """Run the paper's tables."""
+    scale = QUICK if quick else FULL
+    folder = results or Path("results/quick" if quick else "results")
+    page = page or (folder / "reproduction.md" if quick else Path("docs/reproduction.md"))
+    if unknown := set(models) - set(ALL_MODELS):
+        raise click.UsageError(f"--model {sorted(unknown)[0]!r} is for --table beyond")
+    if not report_only:
+        tables = TABLES if table == ALL else (table,)
+        tasks = all_tasks(tables, scale, datasets, models, n_jobs, download)
+        if not tasks:
+            raise click.UsageError(f"table {table!r} has no cells of those sets and models")
+        try:
+            for line in run_experiments(tasks, folder, console, again):
+                console.print(f"left out: {line}")
+        except KeyboardInterrupt:
+            console.print("interrupted; the cells finished so far are kept")
+    html = write_pages(folder, page, scale)
+    console.print(f"cells in {folder}; pages written to {page} and {html}")
+
+
+def run_beyond(
+    console: Console,
+    *,
+    datasets: tuple[str, ...],
+    models: tuple[str, ...],
+    seeds: int | None,
+    search_seconds: float | None,
+    average_seconds: float | None,
+    download: bool,
+    report_only: bool,
+    results: Path | None,
+    page: Path | None,
+    n_jobs: int | None,
+) -> None:
+    """Run the density benchmark with weighted urns and trees."""
+    results, page = results or Path("results/beyond.csv"), page or Path("docs/density.md")
+    if unknown := set(models) - set(BEYOND_MODELS):
+        raise click.UsageError(f"--model {sorted(unknown)[0]!r} is not one of beyond's")
+    if unknown := set(datasets) - set(DENSITY_SETS):
+        raise click.UsageError(f"--dataset {sorted(unknown)[0]!r} is not one of beyond's")
     store = Store(results, KEY)
     if not report_only:
-        experiment = Beyond(store, search_seconds, tell=console.log, n_jobs=n_jobs)
+        experiment = Beyond(
+            store,
+            search_seconds or SEARCH_SECONDS,
+            average_seconds=average_seconds or SEARCH_SECONDS,
+            tell=console.log,
+            n_jobs=n_jobs,
+        )
         try:
-            experiment.run(datasets or SETS, models or MODELS, range(seeds), download)
+            runs = range(seeds or SEEDS)
+            experiment.run(datasets or SETS, models or BEYOND_MODELS, runs, download)
         except KeyboardInterrupt:
             console.print("interrupted; the cells finished so far are kept")
     write_report(store, page)

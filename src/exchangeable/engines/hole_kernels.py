@@ -297,6 +297,26 @@ def expect_with_holes(  # type: ignore[no-untyped-def]
 
 
 @_compile
+def score_singles(ones, gaps, first, last, base, on, hole, out):  # type: ignore[no-untyped-def]
+    """Write scores where every variable is a block: base + Σ on[j] over ones + Σ hole[j]."""
+    n_variables, n_classes = on.shape
+    buffer = np.empty(n_variables, dtype=np.int32)
+    for row in range(first, last):
+        score = out[row]
+        score[:] = base
+        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
+        for at in range(listed.size):
+            add = on[listed[at]]
+            for y in range(n_classes):
+                score[y] += add[y]
+        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
+        for at in range(listed.size):
+            add = hole[listed[at]]
+            for y in range(n_classes):
+                score[y] += add[y]
+
+
+@_compile
 def hidden_chances(ones, gaps, masks, labels, starts, sizes, table, log_factorial, out):  # type: ignore[no-untyped-def]
     """Write P(x_j = 1 | e) of every variable of every row, for one class."""
     place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)

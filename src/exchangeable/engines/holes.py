@@ -32,13 +32,29 @@ def score(observed: Observed, tables: Tables, n_jobs: int | None = None) -> Floa
     scores = np.empty((observed.n_rows, tables.labels.shape[1]))
     arrays = observed.ones.arrays, observed.holes.arrays
     # Each thread has a memo of its own, so few long parts are better than many short ones.
-    chunk = max(1, -(-observed.n_rows // n_threads(n_jobs)))
-    run(
-        lambda span: _pass(arrays, span, tables, scores),
-        row_ranges(observed.n_rows, chunk),
-        n_jobs,
-    )
+    spans = row_ranges(observed.n_rows, max(1, -(-observed.n_rows // n_threads(n_jobs))))
+    if _singles(tables):
+        base, on, hole = _linear(tables)
+        run(
+            lambda span: hole_kernels.score_singles(*arrays, *span, base, on, hole, scores),
+            spans,
+            n_jobs,
+        )
+    else:
+        run(lambda span: _pass(arrays, span, tables, scores), spans, n_jobs)
     return scores
+
+
+def _singles(tables: Tables) -> bool:
+    """Whether every variable is a block of its own, and nothing is impossible."""
+    return tables.starts.size == tables.labels.size and bool(np.isfinite(tables.values).all())
+
+
+def _linear(tables: Tables) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return a row of known zeros' worth, and what a one and a hole of each variable add to it."""
+    place = tables.starts[tables.labels]
+    off, on = tables.values[place], tables.values[place + 1]
+    return off.sum(axis=0), on - off, -off
 
 
 def expect(
@@ -46,7 +62,7 @@ def expect(
 ) -> Expectation:
     """Score every row, and sum the counts that are expected in every block."""
     assert examples.holes is not None
-    if tables.starts.size == tables.labels.size and np.isfinite(tables.values).all():
+    if _singles(tables):
         return _expect_singles(examples, tables, log_prior, n_jobs)
     posterior = np.empty((examples.rows.n_rows, log_prior.size))
     arrays = examples.rows.arrays, examples.holes.arrays
@@ -78,10 +94,8 @@ def _expect_singles(
     What a row of known zeros is worth loses the variable's share where it has a hole.
     """
     rows = examples.ones_and_holes
-    place = tables.starts[tables.labels]
-    off, on = tables.values[place], tables.values[place + 1]
-    slope = np.concatenate([on - off, -off])
-    base = log_prior + off.sum(axis=0)
+    base, on, hole = _linear(tables)
+    base, slope = base + log_prior, np.concatenate([on, hole])
     by_class = np.empty((log_prior.size, rows.n_rows))
 
     def one(span: tuple[int, int]) -> tuple[float, FloatArray]:
@@ -97,7 +111,8 @@ def _expect_singles(
     seen_on, hidden = np.split(np.sum([part[1] for part in parts], axis=0), 2)
     posterior = by_class.T
     totals = examples.weights @ posterior
-    expected = seen_on + hidden * np.exp(on)
+    place = tables.starts[tables.labels]
+    expected = seen_on + hidden * np.exp(tables.values[place + 1])
     histogram = np.empty(tables.values.size)
     histogram[place + 1] = expected
     histogram[place] = np.maximum(totals - expected, 0.0)

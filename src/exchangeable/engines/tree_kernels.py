@@ -57,11 +57,11 @@ def order_nodes(parent, order, place):  # type: ignore[no-untyped-def]
 
 @_compile
 def log_count_weights(parent, slope, pair, out):  # type: ignore[no-untyped-def]
-    """Write log Σ exp(score) over the rows with l ones, for every l."""
-    n = parent.size
+    """Write log Σ exp(score) over the rows with l ones, for l = 0..out.size − 1."""
+    n, top = parent.size, out.size - 1
     state = np.full(n, -1, dtype=np.int8)
-    room, tilts = workspace(n, n), np.empty(n + 1)
-    log_coefficients(parent, slope, pair, state, True, n, room, out, tilts)
+    room, tilts = workspace(n, top), np.empty(top + 1)
+    log_coefficients(parent, slope, pair, state, True, top, room, out, tilts)
 
 
 @_compile

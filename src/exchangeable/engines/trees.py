@@ -43,11 +43,15 @@ class Forest:
 
 
 def log_counts(
-    slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, n_jobs: int | None = None
+    slope: FloatArray,
+    parent: npt.NDArray[Any],
+    pair: FloatArray,
+    reach: int,
+    n_jobs: int | None = None,
 ) -> FloatArray:
-    """Return log Σ exp(score) over the rows with each number of ones, for every class."""
-    n, k = slope.shape
-    out = np.empty((k, n + 1))
+    """Return log Σ exp(score) over the rows with each number 0..reach of ones, for every class."""
+    k = slope.shape[1]
+    out = np.empty((k, reach + 1))
 
     def one(y: int) -> None:
         forest = Forest.of(slope, parent, pair, y)

@@ -9,8 +9,14 @@ variable added last is on, given that l are on with it.
 import numpy as np
 from numba import njit
 
+from exchangeable.engines.tilt_kernels import cover
+
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
+FEW, MANY = 16, 4096
+"""Between so many counts tilting is faster than ratios; with more it needs too many tilts."""
+ROOM = 1 << 20
+"""Tilting is used where all stages of an expectation take no more numbers than this."""
 STORED = 1 << 15
 """Ratios of all stages are kept up to so many numbers; beyond, some stages are computed twice."""
 NARROW = 0.3
@@ -33,6 +39,8 @@ def _add_weight(weight, before, after, top):  # type: ignore[no-untyped-def]
 @_compile
 def log_polynomials(weights, out):  # type: ignore[no-untyped-def]
     """Write log e_l(weights) for l = 0..out.size − 1, which is at most the number of weights."""
+    if FEW < out.size <= MANY and cover(weights, out, out, False, out):
+        return
     reach = out.size - 1
     before, after = np.zeros(reach + 1), np.zeros(reach + 1)
     for j in range(weights.size):
@@ -68,6 +76,9 @@ def expected_ones(weights, histogram, out):  # type: ignore[no-untyped-def]
     low, high = 0, histogram.size - 1
     while high > 0 and histogram[high] <= NEGLIGIBLE * total:
         high -= 1
+    tilting = high > FEW and n * (high + 1) <= ROOM
+    if tilting and cover(weights, histogram[: high + 1], out, True, out):
+        return
     while low < high and histogram[low] <= NEGLIGIBLE * total:
         low += 1
     stage = n if n * (high + 1) <= STORED else int(np.sqrt(n)) + 1

@@ -16,9 +16,9 @@ from exchangeable.datasets import fetch_density
 from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
-from exchangeable.engines.threads import run
+from exchangeable.engines.threads import n_threads, run
 from exchangeable.experiments.store import Row, Store
-from exchangeable.models.density_em import StopRule
+from exchangeable.models.density_em import Run, StopRule
 from exchangeable.models.density_fit import average
 from exchangeable.models.families import DensityModel
 from exchangeable.models.mixture import ExchangeableMixture
@@ -54,6 +54,26 @@ FAMILIES = {
     "tree": "tree",
     "naive Bayes": "independent",
 }
+STARTS = {
+    "nltcs": (300, 0.25),
+    "msnbc": (200, 2.0),
+    "kdd": (100, 8.0),
+    "plants": (300, 1.0),
+    "baudio": (200, 8.0),
+    "jester": (150, 8.0),
+    "bnetflix": (150, 8.0),
+    "msweb": (60, 8.0),
+    "book": (30, 16.0),
+    "cwebkb": (20, 32.0),
+    "cr52": (40, 16.0),
+    "c20ng": (50, 32.0),
+    "bbc": (15, 32.0),
+    "tretail": (30, 32.0),
+    "accidents": (60, 4.0),
+    "dna": (10, 8.0),
+}
+"""Components and pooling from which a search begins, found by earlier searches on the validation
+rows; other sets begin as `Search` does."""
 PAPERS = "paper's MEVM"
 AVERAGE = "average"
 MODELS = (*FAMILIES, AVERAGE, PAPERS)
@@ -74,6 +94,8 @@ class Beyond:
         Time for the search of one family's settings.
     n_averaged : int
         Number of fits in an average.
+    average_seconds : float
+        Time after which no more fits are added to an average.
     tell : callable
         Told what is being done.
     n_jobs : int, optional
@@ -83,6 +105,7 @@ class Beyond:
     store: Store
     search_seconds: float = 240.0
     n_averaged: int = 10
+    average_seconds: float = 240.0
     tell: Callable[[str], None] = lambda text: None
     n_jobs: int | None = None
 
@@ -138,7 +161,9 @@ class Beyond:
         if known:
             return _stored(known[0]), {}
         before = self.store.find(dataset=name, model="weighted urn")
-        start = None if model == "weighted urn" or not before else _stored(before[0])
+        start = _stored(before[0]) if before and model != "weighted urn" else None
+        if start is None and name in STARTS:
+            start = Settings(FAMILIES[model], *STARTS[name])
         began = time.monotonic()
         search.deadline = began + self.search_seconds
         best = search.climb(FAMILIES[model], near=start)
@@ -167,11 +192,13 @@ class Beyond:
         best = max(known, key=lambda row: float(row["valid"]))
         settings = _stored(best)
         search.n_jobs = 1  # fits side by side make better use of the cores than threads in a fit
-        runs = run(
-            lambda number: search.fit(settings, 200 + number, FINE),
-            range(self.n_averaged),
-            self.n_jobs,
-        )
+        side_by_side, runs = n_threads(self.n_jobs), list[Run]()
+        end = time.monotonic() + self.average_seconds
+        while len(runs) < self.n_averaged and (not runs or time.monotonic() < end):
+            numbers = range(len(runs), min(len(runs) + side_by_side, self.n_averaged))
+            runs += run(
+                lambda number: search.fit(settings, 200 + number, FINE), numbers, self.n_jobs
+            )
         told = {**_told(settings), "family": best["model"], "n_averaged": len(runs)}
         return (*average(runs), told)
 

@@ -41,8 +41,8 @@ class Store:
 
     def add(self, row: Row) -> None:
         """Keep a finished cell, in place of an earlier one of the same name."""
-        cell = {name: row[name] for name in self.key}
-        self.rows = [known for known in self.rows if known not in self.find(**cell)]
+        cell = [str(row[name]) for name in self.key]
+        self.rows = [known for known in self.rows if [known[name] for name in self.key] != cell]
         self.rows.append({name: str(value) for name, value in row.items()})
         columns = list(dict.fromkeys(name for known in self.rows for name in known))
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -23,10 +23,10 @@ from exchangeable.arrays import (
 )
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
-from exchangeable.models.density_fit import fit_labelled
 from exchangeable.models.em import EMSettings
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.incomplete import fit_incomplete
+from exchangeable.models.labelled_fit import fit_labelled
 from exchangeable.models.labels import class_groups, log_prior, unique_labels
 from exchangeable.models.open_rows import by_chunks, fit_classifier, open_rows
 from exchangeable.models.options import check_choices, density_options, is_papers, refuse
@@ -75,7 +75,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         whole training set. Without it the paper's model has Laplace smoothing alone, and weighted
         urns and trees have 8 pseudo-rows.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; 8 by default, 100 for
+        Pseudo-rows that pull each edge of a tree towards independence; 32 by default, 200 for
         weighted trees.
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each count in a block.

@@ -148,6 +148,6 @@ def go_on(
         run.converged = since >= (1 if valid is None else rule.patience)
         report(run)
         if run.converged or run.n_iter >= rule.max_iter or (stop is not None and stop.is_set()):
-            return run
+            return replace(run, model=run.model.whole())
         model = family.following(examples, model, sums, run.n_iter + 1, n_jobs)
         log_prior = log_shares(sums.totals)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray
 from exchangeable.engines import forests
 from exchangeable.engines.em import Expectation, sum_moments
-from exchangeable.engines.examples import Examples, merge_equal_rows
+from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Scores, Sums
-from exchangeable.engines.observed import Observed
+from exchangeable.engines.observed import flags
+from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import n_threads
 from exchangeable.models.density_em import Run, StopRule, fit_run, naive_start
 from exchangeable.models.families import DensityModel, Family, IndependentFamily, UrnFamily
@@ -29,11 +30,11 @@ from exchangeable.structure.learner import Structure
 KINDS = ("independent", "urns", "tree", "weighted tree")
 POOLING = 8.0
 """Pseudo-rows of the pooled prior, where the user does not say."""
-SHRINKAGE = {"tree": 8.0, "weighted tree": 100.0}
+SHRINKAGE = {"tree": 32.0, "weighted tree": 200.0}
 """Pseudo-rows that pull an edge towards independence, where the user does not say."""
-PENALTY = {"tree": 2.0, "weighted tree": 4.0}
+PENALTY = {"tree": 2.0, "weighted tree": 1.0}
 """What an edge must gain in log-likelihood to be there."""
-MOST_TREE_VARIABLES = 10_000
+MOST_TREE_VARIABLES = 4_000
 """A tree looks at all pairs of variables, whose number must stay bearable."""
 
 
@@ -111,8 +112,9 @@ class DensityRuns:
         report: Callable[[Run], None] = lambda run: None,
         stop: threading.Event | None = None,
         threads: int | None = None,
+        fitted: Run | None = None,
     ) -> Run:
-        """Run EM from one start."""
+        """Run EM from one start; weighted trees go on from `fitted` urns where there are some."""
 
         def em(family: Family, sums: Sums, begun: Examples) -> Run:
             return fit_run(
@@ -127,18 +129,36 @@ class DensityRuns:
                 begun,
             )
 
-        kind, sums = self.options.kind, self._start(number, threads)
+        kind = self.options.kind
+        if kind == "weighted tree" and fitted is not None:
+            return self._grow(fitted, em, threads)
+        sums = self._start(number, threads)
         if kind == "independent":
             return em(IndependentFamily(self.pool), sums, self.filled)
         if kind == "tree":
             return em(self.trees(), sums, self.filled)
-        urns = UrnFamily.of(self.pool, self.partitions(sums), self.options.weighted)
-        fitted = em(urns, sums, self.filled)
-        if kind == "urns" or not isinstance(fitted.model, UrnModel):
-            return fitted
+        urns = self.urns(self.partitions(sums))
+        found = em(urns, sums, self.filled)
+        return found if kind == "urns" else self._grow(found, em, threads)
+
+    def _grow(
+        self, fitted: Run, em: Callable[[Family, Sums, Examples], Run], threads: int | None
+    ) -> Run:
+        """Go on with weighted trees from fitted urns."""
+        if not isinstance(fitted.model, UrnModel):
+            raise TypeError(f"expected weighted urns, got {type(fitted.model).__name__}")
+        urns = self.urns(fitted.model.partitions)
         family = self.weighted_trees(urns, fitted.model)
         sums = expect(fitted.model, self.examples, fitted.log_prior, threads)
         return em(family, sums, self.examples)
+
+    def urns(self, partitions: Sequence[Partition]) -> UrnFamily:
+        """Return the family of urns of given blocks."""
+        reach = None
+        if self.examples.holes is None and (self.valid is None or self.valid.holes is None):
+            sets = [self.examples] if self.valid is None else [self.examples, self.valid]
+            reach = max(largest_count(rows.rows) for rows in sets)
+        return UrnFamily.of(self.pool, partitions, self.options.weighted, reach)
 
     def weighted_trees(self, urns: UrnFamily, fitted: UrnModel) -> WeightedTreeFamily:
         """Return the family of weighted trees over fitted urns."""
@@ -173,6 +193,13 @@ class DensityRuns:
         moments = sum_moments(self.filled, sums.posterior)
         found = Expectation(-np.inf, sums.posterior, [], moments, sums.totals)
         return structure.propose(self.filled, found, 1)[-1]
+
+
+def largest_count(rows: Rows) -> int:
+    """Return the largest number of ones of a row."""
+    if rows.indptr.size:
+        return int(np.diff(rows.indptr).max(initial=0))
+    return int(flags(rows).sum(axis=1).max(initial=0))
 
 
 def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:
@@ -240,76 +267,3 @@ def average(runs: Sequence[Run]) -> tuple[DensityModel, FloatArray]:
     stacked: DensityModel = type(models[0]).stack(models)  # type: ignore[arg-type]
     log_prior = np.concatenate([run.log_prior for run in runs]) - np.log(len(runs))
     return stacked, log_prior
-
-
-def fit_labelled(
-    observed: Observed,
-    labels: IntArray,
-    weights: FloatArray,
-    options: DensityOptions,
-    n_jobs: int | None = None,
-) -> tuple[DensityModel, FloatArray, int]:
-    """Return the model whose classes fit rows with labels 0..k − 1.
-
-    With it come the classes' weights, and the number of steps it took.
-    """
-    examples = merge_equal_rows(observed, weights, labels)[0]
-    posterior = (examples.clamp[:, None] == np.arange(options.n_components)).astype(np.float64)
-    model, steps = fit_classes(examples, posterior, options, n_jobs)
-    return model, examples.weights @ posterior, steps
-
-
-def fit_classes(
-    examples: Examples,
-    posterior: FloatArray,
-    options: DensityOptions,
-    n_jobs: int | None = None,
-) -> tuple[DensityModel, int]:
-    """Return the model whose classes fit given posteriors, and the number of steps that took."""
-    runs = DensityRuns.of(examples, None, options, [np.random.default_rng(0)])
-    sums = given_sums(runs.filled, posterior, n_jobs)
-    families: list[Callable[[DensityModel | None], Family]] = []
-    if options.kind == "independent":
-        families = [lambda _: IndependentFamily(runs.pool)]
-    elif options.kind == "tree":
-        families = [lambda _: runs.trees()]
-    else:
-        urns = UrnFamily.of(runs.pool, runs.partitions(sums), options.weighted)
-        families = [lambda _: urns]
-        if options.kind == "weighted tree":
-            families.append(lambda fitted: runs.weighted_trees(urns, fitted))  # type: ignore[arg-type]
-    model: DensityModel | None = None
-    steps, begun = 0, runs.filled
-    for family in families:
-        model, more = _settle(runs, begun, posterior, family(model), sums, n_jobs)
-        steps, begun = steps + more, examples
-        sums = expect(model, examples, sums.totals, n_jobs, posterior)
-    if model is None:
-        raise RuntimeError("no family was fitted")
-    return model, steps
-
-
-def _settle(
-    runs: DensityRuns,
-    begun: Examples,
-    posterior: FloatArray,
-    family: Family,
-    sums: Sums,
-    n_jobs: int | None,
-) -> tuple[DensityModel, int]:
-    """Repeat a family's step with fixed posteriors until the parameters move no more."""
-    model = family.first(begun, sums, n_jobs)
-    complete = runs.examples.holes is None
-    if complete and isinstance(family, IndependentFamily | TreeFamily):
-        return model, 1
-    step, rule, held = 0, runs.options.rule, None
-    while step < rule.max_iter:
-        step += 1
-        if held is None or not complete:
-            held = expect(model, runs.examples, sums.totals, n_jobs, given=posterior)
-        after = family.following(runs.examples, model, held, step, n_jobs)
-        moved = np.abs(after.scores.slope - model.scores.slope).max()
-        model = after
-        if moved < rule.tol:
-            break
-    return model, step

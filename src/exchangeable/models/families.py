@@ -94,6 +94,8 @@ class UrnFamily:
         The same, smoothed.
     weighted : bool
         Whether weights are learned; if not they are all equal.
+    reach : int, optional
+        The largest number of ones of a row that will be scored while fitting.
     """
 
     pool: Pool
@@ -101,16 +103,25 @@ class UrnFamily:
     shares: Sequence[FloatArray]
     smooth_shares: Sequence[FloatArray]
     weighted: bool = True
+    reach: int | None = None
 
     @classmethod
-    def of(cls, pool: Pool, partitions: Sequence[Partition], weighted: bool = True) -> "UrnFamily":
+    def of(
+        cls,
+        pool: Pool,
+        partitions: Sequence[Partition],
+        weighted: bool = True,
+        reach: int | None = None,
+    ) -> "UrnFamily":
         """Return the family of given blocks."""
         shares = pool.histograms(partitions)
         smooth: dict[int, FloatArray] = {}
         for partition, share in zip(partitions, shares, strict=True):
             if id(share) not in smooth:
                 smooth[id(share)] = pool.smooth(partition, share)
-        return cls(pool, partitions, shares, [smooth[id(s)] for s in shares], weighted)
+        if any(partition.n_blocks > 1 for partition in partitions):
+            reach = None
+        return cls(pool, partitions, shares, [smooth[id(s)] for s in shares], weighted, reach)
 
     def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> UrnModel:
         """Return urns with the odds of naive Bayes as weights."""
@@ -118,7 +129,7 @@ class UrnFamily:
         means = ones / totals
         odds = np.log(means) - np.log1p(-means) if self.weighted else np.zeros(means.shape)
         flat = [np.log(share) for share in self._floored()]
-        model = UrnModel.make(self.partitions, odds, flat, n_jobs)
+        model = UrnModel.make(self.partitions, odds, flat, n_jobs, self.reach)
         # The sums of naive Bayes lack the counts in blocks, which a pass under any parameters
         # adds up; posteriors are what matters, so they are held.
         held = expect(model, examples, sums.totals, n_jobs, given=sums.posterior)
@@ -146,7 +157,7 @@ class UrnFamily:
             found = forests.expected_ones(self.partitions, np.exp(log_weights), mass, n_jobs)
             log_weights = centred(log_weights + np.log(ones / np.maximum(found, 1e-300)))
         log_q = [self._log_q(y, histogram) for y, histogram in enumerate(counted)]
-        return UrnModel.make(self.partitions, log_weights, log_q, n_jobs)
+        return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.reach)
 
     def _floored(self) -> list[FloatArray]:
         return [np.maximum(share, 1e-300) for share in self.smooth_shares]

@@ -1,6 +1,7 @@
 """What classifier and mixture share: the blocks they were told to use, and those they have."""
 
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
 from exchangeable.models.open_rows import as_checked, by_chunks
 from exchangeable.models.options import resolved_structure
+from exchangeable.models.summary import summary_html
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.structure.learner import BlockSettings, Structure, check_structure
@@ -49,7 +51,7 @@ class FittedBlocks(Queries):
         model = self._fitted()
         if isinstance(model, BlockModel):
             return np.ones((model.n_classes, model.n_variables))
-        return np.exp(model.scores.slope.T)
+        return np.exp(model.slope.T)
 
     @property
     def edges_(self) -> list[IntArray]:
@@ -66,6 +68,15 @@ class FittedBlocks(Queries):
 
     _class_model = _fitted
     score_samples = by_chunks(Queries.score_samples)
+
+    def _repr_html_(self) -> str:
+        """Return the essentials of a fitted model, as a notebook shows them."""
+        if hasattr(self, "_model"):
+            return summary_html(self)
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:
         """Return checked rows, a NaN being an entry that is not known."""

@@ -70,7 +70,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         the whole training set. Without it the paper's model has Laplace smoothing alone, and
         weighted urns and trees have 8 pseudo-rows.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; 8 by default, 100 for
+        Pseudo-rows that pull each edge of a tree towards independence; 32 by default, 200 for
         weighted trees.
     alpha : float, default=0.1
         Laplace smoothing: added to the weight of the rows with each count in a block. Under a

@@ -7,7 +7,7 @@ is. No rows but those to fit and those held out are ever looked at.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,7 +24,9 @@ FAMILIES = {
 }
 """What each family is called in the options: (urn, dependence)."""
 FIRST_COMPONENTS = 30
-FIRST_POOLING = 8.0
+FIRST_POOLING = (8.0, 32.0)
+MANY_VARIABLES = 400
+"""With so many variables the search starts from the second, stronger pooling."""
 STEPS = (
     {"n_components": 2.5, "pooling": 4.0, "shrinkage": 4.0},
     {"n_components": 1.5, "pooling": 2.0, "shrinkage": 2.0},
@@ -132,6 +134,7 @@ class Search:
     n_jobs: int | None = None
     report: Callable[["Search"], None] = lambda search: None
     trials: dict[Settings, Trial] = field(default_factory=dict)
+    _urns: dict[tuple[Settings, int, StopRule], Run] = field(default_factory=dict)
 
     @property
     def best(self) -> Trial:
@@ -163,16 +166,25 @@ class Search:
 
     def fit(self, settings: Settings, seed: int, rule: StopRule) -> Run:
         """Fit some settings from one start."""
+        fitted = None
+        if settings.family == "weighted tree":  # trials that differ in shrinkage share their urns
+            urns = replace(settings, family="urns", shrinkage=0.0)
+            key = (urns, seed, rule)
+            if key not in self._urns:
+                self._urns[key] = self.fit(urns, seed, rule)
+            fitted = self._urns[key]
         generator = np.random.default_rng([seed, settings.n_components])
         options = settings.options(self.alpha, rule)
         runs = DensityRuns.of(self.examples, self.valid, options, [generator])
-        return runs.run(0, threads=self.n_jobs)
+        return runs.run(0, threads=self.n_jobs, fitted=fitted)
 
     def start_of(self, family: str, near: Settings | None = None) -> Settings:
         """Return where to begin with a family: near given settings or the best trial before."""
         shrinkage = SHRINKAGE.get(family, 0.0)
         if near is None and not self.trials:
-            return Settings(family, min(FIRST_COMPONENTS, self._largest), FIRST_POOLING, shrinkage)
+            wide = self.examples.rows.n_variables >= MANY_VARIABLES
+            pooling = FIRST_POOLING[int(wide)]
+            return Settings(family, min(FIRST_COMPONENTS, self._largest), pooling, shrinkage)
         before = near or (self.best_of("urns") or self.best).settings
         fewer = 2 if family == "tree" else 1
         return Settings(family, max(1, before.n_components // fewer), before.pooling, shrinkage)

@@ -1,6 +1,6 @@
 """Families of trees over the variables: mixtures of Chow-Liu trees, and weighted trees."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -160,6 +160,7 @@ class WeightedTreeFamily:
     shrinkage: float
     penalty: float
     urn_model: UrnModel
+    _alone: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
 
     def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> TreeModel:
         """Return the urns with trees whose edges do nothing yet."""
@@ -167,7 +168,13 @@ class WeightedTreeFamily:
         slope = self.urn_model.log_weights
         log_q = np.stack(self.urn_model.log_q, axis=1)
         return TreeModel.make(
-            np.zeros(slope.shape[1]), slope, parent, np.zeros(slope.shape), log_q, n_jobs
+            np.zeros(slope.shape[1]),
+            slope,
+            parent,
+            np.zeros(slope.shape),
+            log_q,
+            n_jobs,
+            self.urns.reach,
         )
 
     def following(
@@ -185,19 +192,22 @@ class WeightedTreeFamily:
         ones, totals = pooled_means(pool, sums)
         mass = sums.counts + pool.strength * np.stack(self.urns.shares, axis=1)
         found = trees.expected_pairs(model.slope, parent, model.pair, mass, n_jobs)
-        alone = trees.expected_pairs(
-            self.urn_model.log_weights, parent, np.zeros(model.pair.shape), mass, n_jobs
-        )
+        if not self._alone:
+            nothing = np.zeros(model.pair.shape)
+            weights = self.urn_model.log_weights
+            alone = trees.expected_pairs(weights, parent, nothing, mass, n_jobs)
+            self._alone.append((alone[0] / totals, alone[1] / totals))
         share = totals / (totals + self.shrinkage)
         wanted = share * pooled_pairs(pool, self.pairs, sums, parent)
-        wanted += (1 - share) * _scaled(alone, ones, parent)
+        wanted += (1 - share) * totals * _scaled(self._alone[0], ones / totals, parent)
         moves = [
             _move(ones[:, y], wanted[:, y], found[0][:, y], found[1][:, y], totals[y], parent[:, y])
             for y in range(totals.size)
         ]
         slope = model.slope + np.stack([move[0] for move in moves], axis=1)
         pair = model.pair + np.stack([move[1] for move in moves], axis=1)
-        return TreeModel.make(model.base, slope, parent, pair, self.urns.log_counts(sums), n_jobs)
+        log_q = self.urns.log_counts(sums)
+        return TreeModel.make(model.base, slope, parent, pair, log_q, n_jobs, self.urns.reach)
 
     def _learn(self, examples: Examples, sums: Sums, n_jobs: int | None) -> ParentArray:
         pool, weights = self.urns.pool, np.exp(self.urn_model.log_weights)
@@ -229,7 +239,7 @@ class WeightedTreeFamily:
 def _scaled(
     alone: tuple[FloatArray, FloatArray], ones: FloatArray, parent: ParentArray
 ) -> FloatArray:
-    """Return expected pairs, scaled from the expected ones to the observed ones."""
+    """Return the chances of pairs, scaled from the expected ones to the observed ones."""
     ratio = np.concatenate([ones / np.maximum(alone[0], 1e-300), np.ones((1, ones.shape[1]))])
     above = np.take_along_axis(ratio, parent.astype(np.int64), axis=0)
     wide = np.concatenate([ones, np.full((1, ones.shape[1]), np.inf)])

@@ -6,14 +6,15 @@ gives to it. Without edges the first is naive Bayes, the second a weighted urn.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
-from exchangeable.engines import forest_kernels, forests, trees
+from exchangeable.engines import forest_query_kernels, forests, trees
 from exchangeable.engines.forests import NO_NUMBERS, NO_PARENTS, Scores
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.threads import run
@@ -37,8 +38,11 @@ class TreeModel:
         Each variable's parent (the number of variables for a root), and what the two add together.
     log_q : array of shape (n_variables + 1, n_classes), or (0, 0) for plain trees
         log q(l) of every number of ones.
-    scores : Scores
-        What scoring reads, made of the others.
+    reach : int, optional
+        The largest number of ones that can be scored, while a model is being fitted; all by
+        default.
+    n_jobs : int, optional
+        Number of threads that make `scores`.
     """
 
     base: FloatArray
@@ -46,7 +50,8 @@ class TreeModel:
     parent: ParentArray
     pair: FloatArray
     log_q: FloatArray
-    scores: Scores
+    reach: int | None = None
+    n_jobs: int | None = None
 
     @classmethod
     def make(
@@ -57,13 +62,25 @@ class TreeModel:
         pair: FloatArray = NO_NUMBERS,
         log_q: FloatArray = NO_NUMBERS,
         n_jobs: int | None = None,
+        reach: int | None = None,
     ) -> Self:
         """Return the model of given parameters."""
+        return cls(base, slope, parent, pair, log_q, reach, n_jobs)
+
+    def whole(self) -> "TreeModel":
+        """Return the model that can score any row."""
+        return self if self.reach is None else replace(self, reach=None)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """What scoring reads, made when it is first asked for."""
         by_count = NO_NUMBERS
-        if log_q.size:
-            by_count = log_q - trees.log_counts(slope, parent, pair, n_jobs)
-        scores = Scores(base, slope, parent, pair, by_count)
-        return cls(base, slope, parent, pair, log_q, scores)
+        if self.log_q.size:
+            reach = self.n_variables if self.reach is None else self.reach
+            by_count = np.full(self.log_q.shape, -np.inf)
+            weights = trees.log_counts(self.slope, self.parent, self.pair, reach, self.n_jobs)
+            by_count[: reach + 1] = self.log_q[: reach + 1] - weights
+        return Scores(self.base, self.slope, self.parent, self.pair, by_count)
 
     @property
     def n_classes(self) -> int:
@@ -135,7 +152,7 @@ class TreeModel:
             states = rows.symbols()
 
             def one(y: int, part: slice = part, states: Any = states) -> None:
-                self._ask(forest_kernels.score_rows, y, states, out[y, part])
+                self._ask(forest_query_kernels.score_rows, y, states, out[y, part])
 
             run(one, range(self.n_classes), n_jobs)
         return np.ascontiguousarray(out.T)
@@ -143,7 +160,7 @@ class TreeModel:
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
         out = np.empty((observed.n_rows, self.n_variables))
-        order = self._ask(forest_kernels.marginal_rows, y, observed.symbols(), out)[0]
+        order = self._ask(forest_query_kernels.marginal_rows, y, observed.symbols(), out)[0]
         back = np.empty_like(out)
         back[:, order] = out
         return back
@@ -151,12 +168,12 @@ class TreeModel:
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y)."""
         out = np.empty(observed.n_rows)
-        return self._filled(forest_kernels.complete_rows, y, observed, out), out
+        return self._filled(forest_query_kernels.complete_rows, y, observed, out), out
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
         uniforms = rng.random((observed.n_rows, 2 * self.n_variables + 1))
-        return self._filled(forest_kernels.draw_rows, y, observed, uniforms)
+        return self._filled(forest_query_kernels.draw_rows, y, observed, uniforms)
 
     def hole_sums(
         self, observed: Observed, mass: FloatArray, y: int
@@ -167,7 +184,7 @@ class TreeModel:
         forest = trees.Forest.of(self.slope, self.parent, self.pair, y)
         states = np.ascontiguousarray(observed.symbols()[:, forest.order])
         counting = bool(self.log_q.size)
-        forest_kernels.sums_rows(
+        forest_query_kernels.sums_rows(
             states, forest.parent, forest.slope, forest.pair, self._table(y), counting, mass, found
         )
         sums[:2, forest.order] = found[:2, :n]

@@ -6,7 +6,8 @@ block; q Poisson-binomial makes it naive Bayes.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -32,14 +33,18 @@ class UrnModel:
         log θ; in each block only its differences matter.
     log_q : list of arrays
         For each class log q(l) of each block and count, in the layout of its partition.
-    scores : Scores
-        What scoring reads, made of the others.
+    reach : int, optional
+        The largest number of ones that can be scored, while a model of one block is being fitted;
+        all by default.
+    n_jobs : int, optional
+        Number of threads that make `scores`.
     """
 
     partitions: list[Partition]
     log_weights: FloatArray
     log_q: list[FloatArray]
-    scores: Scores
+    reach: int | None = None
+    n_jobs: int | None = None
 
     @classmethod
     def make(
@@ -48,18 +53,35 @@ class UrnModel:
         log_weights: FloatArray,
         log_q: Sequence[FloatArray],
         n_jobs: int | None = None,
+        reach: int | None = None,
     ) -> Self:
         """Return the model of given parameters."""
-        made = forests.urn_tables(partitions, np.exp(log_weights), log_q, n_jobs)
-        base = np.zeros(len(made))
-        if all(partition.n_blocks == 1 for partition in partitions):
+        return cls(list(partitions), log_weights, list(log_q), reach, n_jobs)
+
+    def whole(self) -> "UrnModel":
+        """Return the model that can score any row."""
+        return self if self.reach is None else replace(self, reach=None)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """What scoring reads, made when it is first asked for."""
+        weights, base = np.exp(self.log_weights), np.zeros(self.n_classes)
+        log_q = self.log_q
+        if self.reach is not None:
+            beyond = np.arange(self.n_variables + 1) > self.reach
+            log_q = [np.where(beyond, -np.inf, known) for known in log_q]
+        made = forests.urn_tables(self.partitions, weights, log_q, self.n_jobs)
+        if all(partition.n_blocks == 1 for partition in self.partitions):
             by_count = np.ascontiguousarray(np.stack(made, axis=1))
-            scores = Scores(base, log_weights, by_count=by_count)
-        else:
-            tables = Tables.layout(partitions)
-            tables.values[:] = np.concatenate(made)
-            scores = Scores(base, log_weights, tables=tables)
-        return cls(list(partitions), log_weights, list(log_q), scores)
+            return Scores(base, self.log_weights, by_count=by_count)
+        tables = Tables.layout(self.partitions)
+        tables.values[:] = np.concatenate(made)
+        return Scores(base, self.log_weights, tables=tables)
+
+    @property
+    def slope(self) -> FloatArray:
+        """What a one adds to the score: log θ."""
+        return self.log_weights
 
     @property
     def n_classes(self) -> int:

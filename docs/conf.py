@@ -1,0 +1,60 @@
+"""How Sphinx builds the documentation; run it with ``make docs``."""
+
+import re
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+project = "exchangeable"
+author = "The exchangeable developers"
+copyright = "the exchangeable developers"
+release = version = version_of("exchangeable")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "auto_examples/*.md5", "auto_examples/*.ipynb"]
+myst_heading_anchors = 3
+numpydoc_show_class_members = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": "/plot_",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "min_reported_time": 60,
+}
+
+# `exchangeable reproduce` writes this page; before it is there, links to it lead nowhere.
+if not (Path(__file__).parent / "density.md").exists():
+    suppress_warnings = ["myst.xref_missing"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "exchangeable"
+html_static_path: list[str] = []
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+
+def escape_signs(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep |S| and n_features_in_ in docstrings from being read as reStructuredText."""
+    for number, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            line = re.sub(r"\|(S_[^|]*)\|", r"\\|\1\\|", line)
+            lines[number] = re.sub(r"\((\w+)_,\)", r"(\1\\_,)", line)
+
+
+def setup(app: Any) -> None:
+    """Register the hook, to run after numpydoc's."""
+    app.connect("autodoc-process-docstring", escape_signs, priority=900)

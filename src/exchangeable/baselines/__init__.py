@@ -1,0 +1,6 @@
+"""Models the paper compares with that no library gives: Chow-Liu trees and latent tree models."""
+
+from exchangeable.baselines.chow_liu import ChowLiuTree
+from exchangeable.baselines.latent_tree import LatentTree
+
+__all__ = ["ChowLiuTree", "LatentTree"]

@@ -1,0 +1,129 @@
+"""`exchangeable query`: what follows from what is known."""
+
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from exchangeable.cli.errors import one_line
+from exchangeable.cli.options import (
+    evidence_of,
+    examples,
+    given_option,
+    model_argument,
+    open_model,
+)
+from exchangeable.tables.reading import import_pandas
+from exchangeable.tables.words import AnyCoding
+from exchangeable.tables.writing import plain, write_json
+
+
+@click.command(
+    epilog=examples(
+        "query groups.exch --given 'tea=1,milk=0'",
+        "query buys.exch --given 'age=34,city=Rome' --ask income,car",
+        "query spam.exch --given 'free=1' --top 5 --json",
+    )
+)
+@model_argument
+@given_option
+@click.option("--ask", metavar="NAME,…", help="Variables to show; by default those moved most.")
+@click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object.")
+@one_line
+def query(
+    model_path: str, given: tuple[str, ...], ask: str | None, top: int, as_json: bool
+) -> None:
+    """Say what follows from what is known: classes, other variables, the likeliest completion.
+
+    All answers are exact. A coded column is given by its own value, such as city=Rome.
+    """
+    saved, coding = open_model(model_path)
+    model = getattr(saved.model, "model_", saved.model)
+    evidence = evidence_of(given, coding)
+    before, after = model.marginals(None), model.marginals(evidence or None)
+    shown = _asked(ask, coding, evidence, np.abs(after - before), top)
+    found = model.most_probable(evidence or None)
+    names = coding.variables
+    answer: dict[str, Any] = {
+        "given": {names[j]: value for j, value in evidence.items()},
+        "classes": _posterior(model, evidence),
+        "variables": [
+            {"name": names[j], "before": before[j], "given": after[j]} for j in shown.tolist()
+        ],
+        "most probable": {
+            "on": [names[j] for j in np.flatnonzero(found.X)],
+            "class": found.y,
+            "log-probability": found.log_prob,
+        },
+    }
+    if as_json:
+        write_json(answer)
+    else:
+        _show(plain(answer), top)
+
+
+def _asked(
+    ask: str | None, coding: AnyCoding, evidence: dict[int, int], moved: Any, top: int
+) -> Any:
+    """Return the variables to show: those asked for, or the open ones that moved most."""
+    if ask is not None:
+        place = {name: j for j, name in enumerate(coding.variables)}
+        names = [ask] if ask in place else [name.strip() for name in ask.split(",")]
+        unknown = [name for name in names if name not in place]
+        if unknown:
+            raise ValueError(f"--ask {unknown[0]!r}: the model has no such variable")
+        return np.array([place[name] for name in names])
+    moved = moved.copy()
+    moved[list(evidence)] = -1.0
+    order = np.argsort(-moved, kind="stable")[:top]
+    return order[moved[order] >= 0]
+
+
+def _posterior(model: Any, evidence: dict[int, int]) -> dict[str, float]:
+    if not hasattr(model, "predict_proba"):
+        return {}
+    row = np.full((1, model.n_features_in_), np.nan)
+    for j, value in evidence.items():
+        row[0, j] = value
+    names = getattr(model, "feature_names_in_", None)
+    rows: Any = row
+    if names is not None:
+        rows = import_pandas("a model with named columns").DataFrame(row, columns=names)
+    probability = model.predict_proba(rows)[0]
+    labels = getattr(model, "classes_", np.arange(probability.size))
+    return {str(label): float(p) for label, p in zip(labels.tolist(), probability, strict=True)}
+
+
+def _show(answer: dict[str, Any], top: int) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console.width = 100
+    given = ", ".join(f"{name}={value}" for name, value in answer["given"].items())
+    console.print(f"Given {given or 'nothing'}:", markup=False, highlight=False)
+    if answer["classes"]:
+        table = Table("class", "probability")
+        ranked = sorted(answer["classes"].items(), key=lambda entry: -entry[1])
+        for label, p in ranked[:top]:
+            table.add_row(_cell(label), f"{p:.4f}")
+        console.print(table)
+    table = Table("variable", "probability before", "probability now")
+    for entry in answer["variables"]:
+        table.add_row(_cell(entry["name"]), f"{entry['before']:.4f}", f"{entry['given']:.4f}")
+    console.print(table)
+    found = answer["most probable"]
+    on = found["on"]
+    shown = ", ".join(on[:30]) + (f" and {len(on) - 30} more" if len(on) > 30 else "")
+    console.print(
+        f"Most probable completion (log-probability {found['log-probability']:.3f}, "
+        f"class {found['class']}): {shown or 'nothing'} on",
+        markup=False,
+        highlight=False,
+    )
+
+
+def _cell(text: str) -> Text:
+    return Text(str(text))

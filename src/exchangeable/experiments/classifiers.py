@@ -1,0 +1,130 @@
+"""The classifiers of the comparison, with the paper's settings, and how one is run."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
+
+from exchangeable.experiments.problems import Problem
+from exchangeable.experiments.store import Row
+from exchangeable.models.classifier import ExchangeableClassifier
+
+IN_PARTS = 200_000
+"""With more rows than this a classifier that can learn in parts does so."""
+ROWS_PER_PART = 10_000
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A classifier of the comparison.
+
+    Attributes
+    ----------
+    name : str
+        What its column is called.
+    make : callable
+        Returns a new one; takes the number of threads.
+    column : str, optional
+        The column of the paper's table it is compared with.
+    slow : bool
+        Whether it is given fewer rows of the Boolean functions.
+    seconds : float
+        About how long it takes on a text collection's pair, to order the work by.
+    """
+
+    name: str
+    make: Callable[[int | None], Any]
+    column: str | None = None
+    slow: bool = False
+    seconds: float = 0.05
+
+
+ENTRANTS = (
+    Entrant("MEVM", lambda n: ExchangeableClassifier("welch", n_jobs=n), "mevm"),
+    Entrant("MEVM, evidence", lambda n: ExchangeableClassifier("evidence", n_jobs=n), "mevm"),
+    Entrant("NB", lambda n: BernoulliNB(alpha=0.1), "nb"),
+    Entrant("DT", lambda n: DecisionTreeClassifier(random_state=0), "dt", slow=True, seconds=2.0),
+    Entrant("SVM", lambda n: LinearSVC(random_state=0), "svm", slow=True, seconds=0.5),
+    Entrant("5-NN", lambda n: KNeighborsClassifier(n_jobs=n), "knn5", slow=True, seconds=0.3),
+    Entrant("MultinomialNB", lambda n: MultinomialNB()),
+    Entrant("ComplementNB", lambda n: ComplementNB()),
+    Entrant(
+        "LogisticRegression", lambda n: LogisticRegression(max_iter=1000), slow=True, seconds=1
+    ),
+)
+BY_NAME = {entrant.name: entrant for entrant in ENTRANTS}
+
+
+def run_entrant(
+    entrant: Entrant, problem: Problem, n_rows: int | None, n_jobs: int | None, keep_right: bool
+) -> Row:
+    """Fit a classifier and return what its cell holds.
+
+    Parameters
+    ----------
+    entrant : Entrant
+        The classifier.
+    problem : Problem
+        Training and test rows.
+    n_rows : int, optional
+        Use only so many training rows, the first ones.
+    n_jobs : int, optional
+        Number of threads.
+    keep_right : bool
+        Whether to keep which test rows were classified rightly, for tests of significance.
+    """
+    X, y = problem.X, problem.y
+    if n_rows is not None and len(y) > n_rows:
+        chosen = np.sort(np.random.RandomState(0).permutation(len(y))[:n_rows])
+        X, y = X[chosen], y[chosen]
+    # Few rows may all be of one class, which not every classifier takes.
+    model = entrant.make(n_jobs) if y.min() < y.max() else DummyClassifier()
+    began = time.perf_counter()
+    # Threads of BLAS only get in each other's way where tables are sparse.
+    with warnings.catch_warnings(), threadpool_limits(1 if issparse(X) else n_jobs, "blas"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        _fit(model, X, y)
+        fitted = time.perf_counter()
+        right = model.predict(_numbers(model, problem.X_test)) == problem.y_test
+    row = {
+        "accuracy": f"{right.mean():.6f}",
+        "n_train": len(y),
+        "n_test": len(right),
+        "n_variables": X.shape[1],
+        "fit_seconds": f"{fitted - began:.3f}",
+        "predict_seconds": f"{time.perf_counter() - fitted:.3f}",
+    }
+    if isinstance(model, ExchangeableClassifier):
+        row["blocks"] = " ".join(map(str, model.n_blocks_))
+    if keep_right:
+        row["right"] = np.packbits(right).tobytes().hex()
+    return row
+
+
+def _fit(model: Any, X: Any, y: Any) -> None:
+    if len(y) <= IN_PARTS or isinstance(model, ExchangeableClassifier):
+        model.fit(_numbers(model, X), y)
+        return
+    classes = np.unique(y)
+    for start in range(0, len(y), ROWS_PER_PART):
+        part = slice(start, start + ROWS_PER_PART)
+        model.partial_fit(X[part].astype(np.float64), y[part], classes=classes)
+
+
+def _numbers(model: Any, X: Any) -> Any:
+    """Return rows in the type that a model is fast with: bytes for ours, floats for others."""
+    if issparse(X) or isinstance(model, ExchangeableClassifier):
+        return X
+    return X.astype(np.float32)

@@ -1,0 +1,84 @@
+"""Speed as the paper claims it: EM of blocks beside EM of latent naive Bayes."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from exchangeable.datasets import fetch_density
+from exchangeable.experiments.density import N_COMPONENTS, PAPER_SETS
+from exchangeable.experiments.scale import Scale
+from exchangeable.experiments.store import Row
+from exchangeable.experiments.tasks import Task
+from exchangeable.models.mixture import ExchangeableMixture
+
+MODELS = {"MEVM": "welch", "MEVM, evidence": "evidence", "NB": "independent"}
+N_ROWS, N_CAUSES, N_STARTS = 5_000, 10, 3
+
+
+def speed_tasks(
+    datasets: Sequence[str], scale: Scale, n_jobs: int | None = None, download: bool = False
+) -> list[Task]:
+    """Return the timings: drawn sets of several numbers of variables, and the paper's sets."""
+    drawn = [f"drawn {n}" for n in scale.speed_sizes]
+    real = [name for name in PAPER_SETS if name in datasets] if scale.name == "full" else []
+    tasks = []
+    for place, name in enumerate([*drawn, *real]):
+        for model in MODELS:
+            work = _work(name, model, n_jobs, download)
+            cell = {"dataset": name, "model": model}
+            tasks.append(Task("speed", cell, work, 4.0, (1, False, False, place)))
+    return tasks
+
+
+def draw_rows(n_variables: int, n_rows: int = N_ROWS) -> Any:
+    """Draw rows of a mixture of independent variables, most of them seldom on.
+
+    >>> draw_rows(30, 5).shape
+    (5, 30)
+    """
+    rng = np.random.default_rng(n_variables)
+    rates = rng.beta(0.5, 3.0, size=(N_CAUSES, n_variables))
+    return (rng.random((n_rows, n_variables)) < rates[rng.integers(N_CAUSES, size=n_rows)]).astype(
+        np.uint8
+    )
+
+
+def _work(name: str, model: str, n_jobs: int | None, download: bool) -> Callable[[], Row]:
+    def work() -> Row:
+        if name.startswith("drawn "):
+            X = draw_rows(int(name.removeprefix("drawn ")))
+        else:
+            X = fetch_density(name, download_if_missing=download).train
+
+        def fit(seed: int, **options: Any) -> ExchangeableMixture:
+            mixture = ExchangeableMixture(
+                N_COMPONENTS,
+                structure=MODELS[model],
+                init="rows",
+                random_state=seed,
+                binarize=None,
+                n_jobs=n_jobs,
+                **options,
+            )
+            return mixture.fit(X)
+
+        fit(0, tol=np.inf)  # compiles what is not compiled yet
+        began = time.perf_counter()
+        fitted = [fit(seed) for seed in range(N_STARTS)]
+        seconds = (time.perf_counter() - began) / N_STARTS
+        n_iter = float(np.mean([mixture.n_iter_ for mixture in fitted]))
+        began = time.perf_counter()
+        fitted[0].score_samples(X)
+        return {
+            "n_variables": X.shape[1],
+            "n_rows": X.shape[0],
+            "n_iter": f"{n_iter:.1f}",
+            "to_convergence": f"{seconds:.4f}",
+            "per_iteration": f"{seconds / n_iter:.5f}",
+            "score_seconds": f"{time.perf_counter() - began:.4f}",
+            "blocks_mean": f"{fitted[0].n_blocks_.mean():.1f}",
+        }
+
+    return work

@@ -1,0 +1,87 @@
+"""Fitting weighted urns and trees to classes: the same families, with labels as posteriors."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines.examples import Examples, merge_equal_rows
+from exchangeable.engines.forests import Sums
+from exchangeable.engines.observed import Observed
+from exchangeable.models.density_fit import DensityOptions, DensityRuns, given_sums
+from exchangeable.models.families import DensityModel, Family, IndependentFamily
+from exchangeable.models.posteriors import expect
+from exchangeable.models.tree_families import TreeFamily
+
+
+def fit_labelled(
+    observed: Observed,
+    labels: IntArray,
+    weights: FloatArray,
+    options: DensityOptions,
+    n_jobs: int | None = None,
+) -> tuple[DensityModel, FloatArray, int]:
+    """Return the model whose classes fit rows with labels 0..k − 1.
+
+    With it come the classes' weights, and the number of steps it took.
+    """
+    examples = merge_equal_rows(observed, weights, labels)[0]
+    posterior = (examples.clamp[:, None] == np.arange(options.n_components)).astype(np.float64)
+    model, steps = fit_classes(examples, posterior, options, n_jobs)
+    return model, examples.weights @ posterior, steps
+
+
+def fit_classes(
+    examples: Examples,
+    posterior: FloatArray,
+    options: DensityOptions,
+    n_jobs: int | None = None,
+) -> tuple[DensityModel, int]:
+    """Return the model whose classes fit given posteriors, and the number of steps that took."""
+    runs = DensityRuns.of(examples, None, options, [np.random.default_rng(0)])
+    sums = given_sums(runs.filled, posterior, n_jobs)
+    families: list[Callable[[DensityModel | None], Family]] = []
+    if options.kind == "independent":
+        families = [lambda _: IndependentFamily(runs.pool)]
+    elif options.kind == "tree":
+        families = [lambda _: runs.trees()]
+    else:
+        urns = runs.urns(runs.partitions(sums))
+        families = [lambda _: urns]
+        if options.kind == "weighted tree":
+            families.append(lambda fitted: runs.weighted_trees(urns, fitted))  # type: ignore[arg-type]
+    model: DensityModel | None = None
+    steps, begun = 0, runs.filled
+    for family in families:
+        model, more = _settle(runs, begun, posterior, family(model), sums, n_jobs)
+        steps, begun = steps + more, examples
+        sums = expect(model, examples, sums.totals, n_jobs, posterior)
+    if model is None:
+        raise RuntimeError("no family was fitted")
+    return model.whole(), steps
+
+
+def _settle(
+    runs: DensityRuns,
+    begun: Examples,
+    posterior: FloatArray,
+    family: Family,
+    sums: Sums,
+    n_jobs: int | None,
+) -> tuple[DensityModel, int]:
+    """Repeat a family's step with fixed posteriors until the parameters move no more."""
+    model = family.first(begun, sums, n_jobs)
+    complete = runs.examples.holes is None
+    if complete and isinstance(family, IndependentFamily | TreeFamily):
+        return model, 1
+    step, rule, held = 0, runs.options.rule, None
+    while step < rule.max_iter:
+        step += 1
+        if held is None or not complete:
+            held = expect(model, runs.examples, sums.totals, n_jobs, given=posterior)
+        after = family.following(runs.examples, model, held, step, n_jobs)
+        moved = np.sqrt(np.mean((after.slope - model.slope) ** 2))
+        model = after
+        if moved < rule.tol:
+            break
+    return model, step

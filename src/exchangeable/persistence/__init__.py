@@ -1,0 +1,139 @@
+"""Models on disk: a zip with a JSON header and plain arrays, read without running anything."""
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from exchangeable.persistence import archive
+from exchangeable.persistence.archive import ModelFileError
+from exchangeable.persistence.estimators import decode_estimator, encode_estimator, make_writer
+
+__all__ = ["ModelFileError", "SavedModel", "load", "read_model", "save"]
+
+FORMAT = "exchangeable model"
+VERSION = 1
+"""Version of the file format. A reader takes all versions up to its own."""
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What a model file holds.
+
+    Attributes
+    ----------
+    model : estimator
+        The model.
+    preprocessing : dict or None
+        How tables become rows of the model, as the command line has recorded it.
+    libraries : dict
+        Versions of the libraries that wrote the file.
+    """
+
+    model: Any
+    preprocessing: dict[str, Any] | None
+    libraries: dict[str, str]
+
+
+def save(
+    model: Any, path: str | os.PathLike[str], *, preprocessing: dict[str, Any] | None = None
+) -> None:
+    """Write a model to a file, replacing the file in one step.
+
+    Parameters
+    ----------
+    model : estimator
+        Any estimator of this library; an `EVM` over one of the library's own statistics.
+    path : path-like
+        The file. By custom its name ends in ``.exch``.
+    preprocessing : dict, optional
+        What else to record, as plain JSON: how a table becomes rows of the model.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from pathlib import Path
+    >>> import exchangeable
+    >>> X = np.random.default_rng(0).integers(0, 2, size=(200, 6))
+    >>> model = exchangeable.ExchangeableClassifier().fit(X, X.sum(axis=1) % 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "parity.exch")
+    ...     exchangeable.save(model, path)
+    ...     again = exchangeable.load(path)
+    >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
+    True
+    """
+    writer = make_writer()
+    encoded = encode_estimator(model, writer)
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "libraries": {
+            "exchangeable": version("exchangeable"),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+            "python": platform.python_version(),
+        },
+        "preprocessing": preprocessing,
+        "estimator": encoded,
+    }
+    archive.write(path, header, writer.arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model from a file that `save` has written.
+
+    Nothing in the file is ever executed or unpickled: it holds numbers and text, and all sizes and
+    indices are checked before they are used.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    estimator
+        The model, equal to the one that was saved bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not an intact model file. It is a `ValueError`.
+    """
+    return read_model(path).model
+
+
+def read_model(path: str | os.PathLike[str]) -> SavedModel:
+    """Read a model with everything that was recorded beside it; see `load`."""
+    header, arrays = archive.read(path)
+    try:
+        _check_version(header)
+        preprocessing = header.get("preprocessing")
+        if not (preprocessing is None or isinstance(preprocessing, dict)):
+            raise ModelFileError("has preprocessing that is not an object")
+        model = decode_estimator(header.get("estimator"), arrays)
+    except (ModelFileError, RecursionError) as error:
+        raise ModelFileError(f"{Path(path)}: {error}") from None
+    libraries = header.get("libraries")
+    known = libraries if isinstance(libraries, dict) else {}
+    return SavedModel(model, preprocessing, {str(k): str(v) for k, v in known.items()})
+
+
+def _check_version(header: dict[str, Any]) -> None:
+    if header.get("format") != FORMAT or type(header.get("version")) is not int:
+        raise ModelFileError("is not a model file of exchangeable")
+    if header["version"] > VERSION:
+        raise ModelFileError(
+            f"has format version {header['version']}, but this library reads up to {VERSION}; "
+            "upgrade exchangeable to read it"
+        )
+    if header["version"] < 1:
+        raise ModelFileError(f"has format version {header['version']}, which never was")

@@ -1,0 +1,210 @@
+"""Estimators in files: class, parameters, fitted attributes and the model inside."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from exchangeable.component import EVM
+from exchangeable.models.classifier import ExchangeableClassifier
+from exchangeable.models.density import ExchangeableDensity
+from exchangeable.models.imputer import ExchangeableImputer
+from exchangeable.models.mixture import ExchangeableMixture
+from exchangeable.persistence.archive import ModelFileError
+from exchangeable.persistence.parameters import (
+    Model,
+    decode_model,
+    encode_model,
+    numbers,
+    probabilities,
+)
+from exchangeable.persistence.statistics import decode_statistic, encode_statistic
+from exchangeable.persistence.values import Reader, Writer, short
+from exchangeable.statistics import Statistic
+
+CLASSES: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        EVM,
+        ExchangeableClassifier,
+        ExchangeableDensity,
+        ExchangeableImputer,
+        ExchangeableMixture,
+    )
+}
+FITTED = re.compile(r"[a-z][a-z0-9_]*_")
+MODEL = "_model"
+NEEDED = {
+    "ExchangeableClassifier": ("classes_", "class_count_", "class_log_prior_"),
+    "ExchangeableDensity": ("weights_",),
+    "ExchangeableMixture": ("weights_",),
+}
+"""What goes with a model inside, one entry a class or component."""
+
+
+def make_writer() -> Writer:
+    """Return a writer that knows statistics and estimators."""
+    writer = Writer()
+    writer.special["statistic"] = encode_statistic
+
+    def nested(value: Any, name: str) -> Any | None:
+        known = type(value).__name__ in CLASSES
+        return encode_estimator(value, writer, f"{name}.") if known else None
+
+    writer.special["estimator"] = nested
+    return writer
+
+
+def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[str, Any]:
+    """Return an estimator as JSON with references to arrays."""
+    kind = type(estimator)
+    if CLASSES.get(kind.__name__) is not kind:
+        raise TypeError(
+            f"{kind.__name__} cannot be saved; save() takes {', '.join(CLASSES)}. Pickle or joblib "
+            "keep other objects, but reading them runs what they contain"
+        )
+    if kind is EVM:
+        check_is_fitted(estimator, "weights_")
+    parameters = estimator.get_params(deep=False)
+    seed = parameters.get("random_state")
+    if isinstance(seed, np.random.Generator | np.random.RandomState):
+        raise TypeError(
+            f"random_state is a {type(seed).__name__}, whose position changes with every draw; "
+            "call model.set_params(random_state=None), or give a number, before saving"
+        )
+    attributes = {}
+    for name, value in vars(estimator).items():
+        if name in parameters or name == MODEL:
+            continue
+        if not FITTED.fullmatch(name):
+            raise TypeError(f"the attribute {name} of {kind.__name__} has no place in a file")
+        attributes[name] = writer.encode(value, f"{prefix}{name}")
+    encoded: dict[str, Any] = {
+        "class": kind.__name__,
+        "parameters": {
+            name: writer.encode(value, f"{prefix}{name}") for name, value in parameters.items()
+        },
+        "attributes": attributes,
+    }
+    if hasattr(estimator, MODEL):
+        encoded["model"] = encode_model(estimator._model, writer, f"{prefix}model")
+    return encoded
+
+
+def decode_estimator(value: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+    """Return the estimator that JSON and arrays stand for, everything checked."""
+    named = value.get("class") if isinstance(value, dict) else None
+    if not isinstance(named, str) or named not in CLASSES:
+        raise ModelFileError(f"holds {short(named)}, which is not an estimator of this library")
+    kind = CLASSES[named]
+    reader = Reader(arrays)
+    reader.special["estimator"] = lambda inner: decode_estimator(inner, arrays)
+    weights = _n_weights(value, reader)
+    reader.special["statistic"] = lambda inner: decode_statistic(inner, weights)
+    parameters = _entries(value, "parameters", reader)
+    unknown = sorted(set(parameters) - set(kind._get_param_names()))
+    if unknown:
+        raise ModelFileError(
+            f"has the parameter {unknown[0]!r}, which {kind.__name__} has not; was it written by a "
+            "newer version?"
+        )
+    try:
+        estimator = kind(**parameters)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"has parameters that cannot be used: {error}") from None
+    attributes = _entries(value, "attributes", reader)
+    for name, attribute in attributes.items():
+        if not FITTED.fullmatch(name) or hasattr(kind, name):
+            raise ModelFileError(f"has the attribute {name!r}, which is not one of a fitted model")
+        setattr(estimator, name, attribute)
+    if "model" in value:
+        if kind.__name__ not in NEEDED:
+            raise ModelFileError(f"has a model inside, but {kind.__name__} has none")
+        estimator._model = decode_model(value["model"], reader, "model")
+    elif any(name in attributes for name in NEEDED.get(kind.__name__, ())):
+        raise ModelFileError("is fitted, but lacks the model inside")
+    _check(estimator)
+    return estimator
+
+
+def _n_weights(value: dict[str, Any], reader: Reader) -> int:
+    """Return how many weights of a single component the file holds, 0 if it is not fitted."""
+    attributes = value.get("attributes")
+    if not isinstance(attributes, dict) or "weights_" not in attributes:
+        return 0
+    return int(reader.array(attributes["weights_"], "weights_").size)
+
+
+def _entries(value: dict[str, Any], key: str, reader: Reader) -> dict[str, Any]:
+    entries = value.get(key)
+    if not isinstance(entries, dict):
+        raise ModelFileError(f"has no {key}")
+    return {name: reader.decode(entry, name) for name, entry in entries.items()}
+
+
+def _check(estimator: Any) -> None:
+    """Check that the parts of a fitted estimator fit each other."""
+    kind = type(estimator).__name__
+    model: Model | None = getattr(estimator, MODEL, None)
+    if model is not None:
+        for name in NEEDED[kind]:
+            if not hasattr(estimator, name):
+                raise ModelFileError(f"lacks {name}")
+        _check_classes(estimator, model.n_classes)
+        _check_names(estimator, model.n_variables)
+    elif kind == "EVM":
+        if not isinstance(estimator.statistic, Statistic) or not hasattr(estimator, "weights_"):
+            raise ModelFileError("has no statistic, or no weights")
+        _check_weights(estimator.weights_, estimator.statistic.n_values)
+        _check_names(estimator, estimator.statistic.n_variables)
+    elif kind == "ExchangeableImputer" and hasattr(estimator, "model_"):
+        inner = estimator.model_
+        known = isinstance(inner, ExchangeableMixture | ExchangeableDensity)
+        if not known or not hasattr(inner, MODEL):
+            raise ModelFileError("has a model_ that cannot fill holes")
+        _check_names(estimator, inner.n_features_in_)
+
+
+def _check_classes(estimator: Any, k: int) -> None:
+    highest = np.finfo(np.float64).max
+    if hasattr(estimator, "weights_"):
+        _check_weights(estimator.weights_, k)
+        return
+    classes = estimator.classes_
+    if not isinstance(classes, np.ndarray) or classes.shape != (k,):
+        raise ModelFileError(f"has {np.shape(classes)} class labels for {k} classes")
+    if len(set(classes.tolist())) < k:
+        raise ModelFileError("has two classes of the same name")
+    numbers(_array(estimator.class_count_), "class_count_", (k,), low=0, high=highest)
+    prior = _array(estimator.class_log_prior_)
+    probabilities(numbers(prior, "class_log_prior_", (k,), low=-np.inf, high=1e-6), "priors")
+
+
+def _check_weights(weights: Any, k: int) -> None:
+    weights = numbers(_array(weights), "weights_", (k,), low=0, high=1 + 1e-6)
+    with np.errstate(divide="ignore"):
+        probabilities(np.log(weights), "weights_")
+
+
+def _check_names(estimator: Any, n: int) -> None:
+    found = getattr(estimator, "n_features_in_", None)
+    if type(found) is not int or found != n:
+        raise ModelFileError(f"says that it has {found!r} variables, but its tables have {n}")
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return
+    if not isinstance(names, np.ndarray) or names.shape != (n,) or names.dtype != object:
+        raise ModelFileError(f"has names {np.shape(names)} for {n} variables")
+    if not all(isinstance(name, str) for name in names):
+        raise ModelFileError("has the name of a variable that is not text")
+    if len(set(names.tolist())) < n:
+        raise ModelFileError("has two variables of the same name")
+
+
+def _array(value: Any) -> npt.NDArray[Any]:
+    if not isinstance(value, np.ndarray):
+        raise ModelFileError("has a list where an array is expected")
+    return value

@@ -1,0 +1,19 @@
+"""Pictures of models, in the manner of scikit-learn's displays; they need matplotlib.
+
+Each display is made by a class method (``from_estimator``, ``from_data``), holds the numbers it
+shows, draws with ``plot``, and keeps what it drew in ``ax_`` and ``figure_``.
+"""
+
+from exchangeable.plotting._blocks import BlockMapDisplay
+from exchangeable.plotting._contributions import ContributionsDisplay
+from exchangeable.plotting._counts import CountDistributionDisplay
+from exchangeable.plotting._exchangeability import ExchangeabilityDisplay
+from exchangeable.plotting._history import EMHistoryDisplay
+
+__all__ = [
+    "BlockMapDisplay",
+    "ContributionsDisplay",
+    "CountDistributionDisplay",
+    "EMHistoryDisplay",
+    "ExchangeabilityDisplay",
+]

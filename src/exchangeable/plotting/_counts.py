@@ -1,0 +1,121 @@
+"""A block's count distribution beside the binomial: this is where the correlation is seen."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import binom
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.plotting._axes import DATA, MODEL, OTHER, check_model, new_axes, number_of, tidy
+from exchangeable.plotting._axes import title_of as _title_of
+
+
+class CountDistributionDisplay:
+    """How many variables of a block are on: the model, the binomial, and rows if given.
+
+    Independent variables of one mean would have a binomial count. What the model's distribution is
+    wider, they come together; what it is narrower, they exclude each other.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (m + 1,)
+        The model's probability of each count.
+    variables : ndarray of shape (m,)
+        The variables of the block.
+    title : str
+        What block it is.
+    seen : ndarray of shape (m + 1,), optional
+        Share of some rows with each count.
+
+    Attributes
+    ----------
+    binomial : ndarray of shape (m + 1,)
+        The binomial probabilities of the same mean.
+    ax_, figure_
+        What was drawn on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exchangeable import ExchangeableMixture
+    >>> from exchangeable.plotting import CountDistributionDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 10)) < rng.choice([0.1, 0.9], size=(300, 1))
+    >>> model = ExchangeableMixture(1, structure="full", random_state=0).fit(X)
+    >>> display = CountDistributionDisplay.from_estimator(model, X=X)
+    >>> bool(display.probabilities[5] < display.binomial[5])
+    True
+    """
+
+    def __init__(
+        self,
+        probabilities: FloatArray,
+        variables: IntArray,
+        title: str,
+        seen: FloatArray | None = None,
+    ) -> None:
+        self.probabilities, self.variables = probabilities, variables
+        self.title, self.seen = title, seen
+        m = probabilities.size - 1
+        mean = float(probabilities @ np.arange(m + 1)) / m
+        self.binomial: FloatArray = binom.pmf(np.arange(m + 1), m, min(mean, 1.0))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        target: Any = None,
+        block: int | None = None,
+        X: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw a block of a fitted model.
+
+        Parameters
+        ----------
+        estimator : ExchangeableClassifier, ExchangeableMixture or ExchangeableDensity
+            A fitted model.
+        target : label, optional
+            The class or component; the first by default.
+        block : int, optional
+            The number of its block; the largest by default.
+        X : {array-like, sparse matrix}, optional
+            Rows whose counts to draw as well, such as those of the class.
+        ax : Axes, optional
+            Where to draw.
+        """
+        check_model(estimator)
+        y = number_of(estimator, target)
+        blocks = estimator.partitions_[y]
+        number = int(np.argmax([b.size for b in blocks])) if block is None else block
+        if not 0 <= number < len(blocks):
+            raise ValueError(f"block={block!r}: {_title_of(estimator, y)} has {len(blocks)} blocks")
+        seen = None
+        if X is not None:
+            on = estimator._observed(X).symbols()[:, blocks[number]]
+            counts = (on == 1).sum(axis=1)[(on >= 0).all(axis=1)]
+            seen = np.bincount(counts, minlength=on.shape[1] + 1) / max(counts.size, 1)
+        title = f"block {number} of {_title_of(estimator, y)}: {blocks[number].size} variables"
+        probabilities = estimator.count_probabilities_[y][number]
+        return cls(probabilities, blocks[number], title, seen).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw, on given axes or on a new figure."""
+        ax = new_axes(ax, figsize=(6.4, 3.6))
+        shown = np.stack([self.probabilities, self.binomial])
+        if self.seen is not None:
+            shown = np.vstack([shown, self.seen])
+        last = int(np.flatnonzero((shown > 1e-4).any(axis=0))[-1])
+        counts = np.arange(last + 1)
+        if self.seen is not None:
+            ax.bar(counts, self.seen[: last + 1], color=DATA, width=0.9, label="rows")
+        marks = {"ms": 4 if last < 60 else 0}
+        ax.plot(counts, self.probabilities[: last + 1], "o-", color=MODEL, label="model", **marks)
+        ax.plot(counts, self.binomial[: last + 1], "s--", color=OTHER, label="independent", **marks)
+        ax.set(xlabel="number of variables on", ylabel="probability", title=self.title)
+        ax.set_ylim(0)
+        ax.legend(frameon=False)
+        tidy(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

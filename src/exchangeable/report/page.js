@@ -1,0 +1,108 @@
+/* Overview, list of blocks, and the start of everything. */
+
+class Blocks {
+  constructor(model, data) {
+    this.model = model;
+    this.sort = ["size", -1];
+    this.limit = PAGE;
+    const which = this.find("which");
+    model.titles.forEach((label, y) => which.append(make("option", { value: y, text: label })));
+    which.addEventListener("change", () => this.open(Number(which.value)));
+    this.find("block-search").addEventListener("input", () => { this.limit = PAGE; this.list(); });
+    for (const button of document.querySelectorAll("[data-sort]")) {
+      button.addEventListener("click", () => {
+        const key = button.dataset.sort;
+        this.sort = [key, this.sort[0] === key ? -this.sort[1] : key === "number" ? 1 : -1];
+        this.list();
+      });
+    }
+    this.open(0);
+  }
+
+  find(id) { return document.getElementById(id); }
+
+  open(y) {
+    this.y = y;
+    const part = this.model.parts[y], members = part.sizes.map(() => []);
+    part.labels.forEach((b, j) => members[b].push(j));
+    this.blocks = members.map((variables, number) => ({ number, variables, size: variables.length, ...moments(this.model.counts(y, number)) }));
+    this.limit = PAGE;
+    this.list();
+    const largest = this.blocks.reduce((best, block) => (block.size > best.size ? block : best));
+    this.choose(largest.number);
+  }
+
+  list() {
+    const wanted = this.find("block-search").value.trim().toLowerCase(), { names } = this.model;
+    const holds = (block) => block.variables.some((j) => names[j].toLowerCase().includes(wanted));
+    const [key, sign] = this.sort;
+    const found = this.blocks.filter((block) => !wanted || holds(block));
+    found.sort((a, b) => sign * (a[key] - b[key]) || a.number - b.number);
+    this.find("block-rows").replaceChildren(...found.slice(0, this.limit).map((block) => this.row(block)));
+    for (const button of document.querySelectorAll("[data-sort]")) {
+      const head = button.parentElement;
+      if (button.dataset.sort === key) head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+      else head.removeAttribute("aria-sort");
+    }
+    const more = this.find("blocks-more"), left = found.length - this.limit;
+    more.textContent = `${found.length.toLocaleString("en")} blocks`;
+    if (left > 0) more.append(make("button", { type: "button", text: "Show more", onclick: () => { this.limit += 200; this.list(); } }));
+  }
+
+  row(block) {
+    const { names } = this.model;
+    const listed = block.variables.slice(0, 12).map((j) => names[j]).join(", ") + (block.size > 12 ? ", …" : "");
+    const button = make("button", { type: "button", text: block.number, "aria-label": `Show block ${block.number}`, onclick: () => this.choose(block.number) });
+    const node = make("tr", block.number === this.chosen ? { class: "chosen" } : {},
+      make("td", {}, button), make("td", { text: block.size.toLocaleString("en") }), make("td", { text: shown(block.mean) }),
+      make("td", { text: block.size > 1 ? block.correlation.toFixed(3) : "" }), make("td", { class: "wide", text: listed, title: listed }));
+    node.dataset.block = block.number;
+    return node;
+  }
+
+  choose(number) {
+    this.chosen = number;
+    for (const row of document.querySelectorAll("#block-rows tr")) row.className = Number(row.dataset.block) === number ? "chosen" : "";
+    const block = this.blocks[number], { names, titles } = this.model;
+    this.find("chart-title").textContent = `How many of ${block.size.toLocaleString("en")} are on — block ${number} of ${titles[this.y]}`;
+    drawCounts(this.find("chart"), this.model.counts(this.y, number), this.model.logFactorial);
+    const chips = block.variables.slice(0, 400).map((j) => make("span", { text: names[j] }));
+    if (block.size > 400) chips.push(make("span", { text: `and ${block.size - 400} more` }));
+    this.find("members").replaceChildren(...chips);
+  }
+}
+
+/* Mean of a block's variables, and the correlation of any two of them. */
+function moments(q) {
+  const m = q.length - 1;
+  let first = 0, second = 0;
+  q.forEach((p, l) => { first += p * l; second += p * l * (l - 1); });
+  const mean = first / m, variance = mean * (1 - mean);
+  const correlation = m > 1 && variance > 1e-12 ? (second / (m * (m - 1)) - mean * mean) / variance : 0;
+  return { mean, correlation };
+}
+
+function overview(model, data) {
+  document.getElementById("title").textContent = data.title;
+  document.getElementById("kind").textContent = data.kind;
+  const sizes = model.parts.map((part) => part.sizes.length);
+  const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
+  const plural = data.what === "class" ? "classes" : "components";
+  const facts = [["variables", model.names.length.toLocaleString("en")], [plural, model.classes.length.toLocaleString("en")],
+    [`blocks a ${data.what}`, mean.toFixed(mean < 10 ? 1 : 0)], ...data.facts];
+  document.getElementById("facts").append(...facts.map(([name, value]) => make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
+}
+
+{
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const model = new Model(data);
+  overview(model, data);
+  if (model.computes) window.panel = new Panel(model, data);
+  else {
+    document.getElementById("panel").hidden = true;
+    const notice = document.getElementById("no-panel");
+    notice.hidden = false;
+    notice.textContent = `The live panel is for models made of uniform blocks. This one is made of ${data.model}; ask it with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}).`;
+  }
+  window.blocks = new Blocks(model, data);
+}

@@ -1,0 +1,1 @@
+"""Tables in and out: files become rows of ones and zeros, and answers become files."""

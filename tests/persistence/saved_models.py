@@ -1,0 +1,113 @@
+"""One fitted model of every kind that can be saved, small enough to fit in a moment."""
+
+import numpy as np
+import pandas as pd
+
+from exchangeable import (
+    EVM,
+    BlockCounts,
+    CategoricalCounts,
+    Count,
+    ExchangeableClassifier,
+    ExchangeableDensity,
+    ExchangeableImputer,
+    ExchangeableMixture,
+    Nested,
+    Pooled,
+    Transitions,
+)
+
+rng = np.random.default_rng(7)
+KIND = rng.integers(0, 3, size=240)
+X = (rng.random((240, 9)) < np.where(KIND[:, None] == np.arange(9) % 3, 0.8, 0.2)).astype(np.uint8)
+HOLES = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+FRAME = pd.DataFrame(X, columns=[f"<b>{j}</b>" for j in range(9)])
+WORDS = np.array(["alpha", "beta", "gamma"])[KIND]
+
+
+def _classifier(**options):
+    return lambda: ExchangeableClassifier(**options).fit(X, KIND)
+
+
+def _mixture(**options):
+    settings = dict(n_components=3, n_init=2, max_iter=15, tol=1e-2, random_state=0)
+    return lambda: ExchangeableMixture(**{**settings, **options}).fit(X)
+
+
+def _partial():
+    model = ExchangeableClassifier()
+    return model.partial_fit(X[:100], KIND[:100], classes=[0, 1, 2, 3])
+
+
+MODELS = {
+    "classifier": _classifier(),
+    "classifier paper": _classifier(structure="welch", conditions=(1, 2), alpha=0.0),
+    "classifier given": _classifier(
+        structure={0: [range(9)], 1: [[0], range(1, 9)], 2: [range(9)]}
+    ),
+    "classifier pooled": _classifier(pooling=2.0),
+    "classifier urns": _classifier(urn="weighted"),
+    "classifier trees": _classifier(dependence="tree"),
+    "classifier weighted trees": _classifier(urn="weighted", dependence="tree"),
+    "classifier prior": _classifier(class_prior=np.array([0.2, 0.3, 0.5])),
+    "classifier words": lambda: ExchangeableClassifier().fit(FRAME, WORDS),
+    "classifier objects": lambda: ExchangeableClassifier().fit(FRAME, WORDS.astype(object)),
+    "classifier truth values": lambda: ExchangeableClassifier().fit(X, KIND == 1),
+    "classifier holes": lambda: ExchangeableClassifier(max_iter=5).fit(HOLES, KIND),
+    "classifier semi-supervised": lambda: ExchangeableClassifier(semi_supervised=True).fit(
+        X, np.where(rng.random(240) < 0.5, -1, KIND)
+    ),
+    "classifier in parts": _partial,
+    "mixture": _mixture(),
+    "mixture average": _mixture(restarts="average"),
+    "mixture independent": _mixture(structure="independent"),
+    "mixture full": _mixture(structure="full"),
+    "mixture given": _mixture(structure=[[0, 1, 2], [3, 4, 5, 6, 7, 8]]),
+    "mixture pooled": _mixture(pooling=1.0, validation_fraction=0.2),
+    "mixture pooled average": _mixture(pooling=1.0, restarts="average"),
+    "mixture urns": _mixture(urn="weighted"),
+    "mixture urns average": _mixture(urn="weighted", restarts="average"),
+    "mixture urns in blocks": _mixture(urn="weighted", structure=[[0, 1, 2], [3, 4, 5, 6, 7, 8]]),
+    "mixture trees": _mixture(dependence="tree"),
+    "mixture trees average": _mixture(dependence="tree", restarts="average"),
+    "mixture weighted trees": _mixture(urn="weighted", dependence="tree"),
+    "mixture weighted trees average": _mixture(
+        urn="weighted", dependence="tree", restarts="average"
+    ),
+    "mixture holes": lambda: ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0).fit(HOLES),
+    "density": lambda: ExchangeableDensity(
+        families=["urns"], n_init=2, max_components=4, max_iter=10, random_state=0
+    ).fit(X),
+    "density trees": lambda: ExchangeableDensity(
+        families=["tree"], n_init=1, max_components=2, max_iter=5, random_state=0
+    ).fit(X),
+    "imputer": lambda: ExchangeableImputer(
+        ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0)
+    ).fit(HOLES),
+    "count": lambda: EVM(Count(9)).fit(FRAME, alpha=0.5),
+    "block counts": lambda: EVM(BlockCounts([[0, 3], [1, 2], [4, 5, 6, 7, 8]])).fit(X, alpha=0.5),
+    "transitions": lambda: EVM(Transitions(9)).fit(X, alpha=0.5),
+    "pooled": lambda: EVM(Pooled(3, 1)).fit(X, alpha=0.5),
+    "nested": lambda: EVM(Nested(Transitions(9), Count(1), [[j] for j in range(9)])).fit(X),
+    "categories": lambda: EVM(CategoricalCounts(9, 3)).fit(KIND[:234].reshape(26, 9)),
+}
+
+
+def answers(model):
+    """Return what a model says about the rows, whatever kind it is."""
+    if isinstance(model, ExchangeableImputer):
+        return [model.transform(HOLES)]
+    rows = KIND[:234].reshape(26, 9) if _is_categorical(model) else X
+    named = hasattr(model, "feature_names_in_")
+    found = [model.score_samples(pd.DataFrame(rows, columns=FRAME.columns) if named else rows)]
+    if _is_categorical(model):
+        return [*found, model.conditional({0: 2})]
+    found += [model.marginals({0: 1, 4: 0}), model.most_probable({2: 1}).X]
+    if hasattr(model, "predict_proba"):
+        found.append(model.predict_proba(FRAME if named else HOLES))
+    drawn = model.sample(5, random_state=0)
+    return [*found, drawn if isinstance(model, EVM) else drawn[0]]
+
+
+def _is_categorical(model):
+    return isinstance(model, EVM) and model.statistic.n_symbols > 2

@@ -1,0 +1,172 @@
+"""What is saved comes back bit for bit: in the library's own files, in pickles and in joblib's."""
+
+import io
+import pickle
+import warnings
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from saved_models import HOLES, KIND, MODELS, X, answers
+from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import exchangeable
+from exchangeable import (
+    EVM,
+    Count,
+    ExchangeableClassifier,
+    ExchangeableImputer,
+    ExchangeableMixture,
+    FiniteState,
+)
+
+FILES = Path(__file__).parent / "files"
+COMMITTED = ("classifier words", "mixture urns", "mixture trees", "imputer", "block counts")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {name: make() for name, make in MODELS.items()}
+
+
+def assert_same(before, after):
+    """Check that two values are the same bit for bit, of the same type."""
+    assert type(before) is type(after)
+    if isinstance(before, np.ndarray):
+        assert before.dtype == after.dtype
+        assert before.shape == after.shape
+        if before.dtype == object:
+            assert before.tolist() == after.tolist()
+        else:
+            assert before.tobytes() == after.tobytes()
+    elif isinstance(before, list | tuple):
+        assert len(before) == len(after)
+        for left, right in zip(before, after, strict=True):
+            assert_same(left, right)
+    elif isinstance(before, dict):
+        assert_same(list(before), list(after))
+        assert_same(list(before.values()), list(after.values()))
+    elif isinstance(before, BaseEstimator):
+        assert_same(vars(before).keys() - {"_model"}, vars(after).keys() - {"_model"})
+        for name in vars(before).keys() - {"_model"}:
+            assert_same(getattr(before, name), getattr(after, name))
+    elif isinstance(before, float):
+        assert np.float64(before).tobytes() == np.float64(after).tobytes()
+    elif isinstance(before, exchangeable.Statistic | range):
+        assert repr(before) == repr(after)
+    else:
+        assert before == after
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_comes_back_bit_for_bit(name, fitted, tmp_path):
+    model = fitted[name]
+    exchangeable.save(model, tmp_path / "model.exch")
+    again = exchangeable.load(tmp_path / "model.exch")
+    assert_same(answers(model), answers(again))
+    if name != "classifier given":  # a range comes back as the list of its members
+        assert_same(model, again)
+    exchangeable.save(again, tmp_path / "again.exch")
+    assert (tmp_path / "again.exch").read_bytes() == (tmp_path / "model.exch").read_bytes()
+    if hasattr(model, "partitions_"):
+        assert_same(model.partitions_, again.partitions_)
+        assert_same(model.count_probabilities_, again.count_probabilities_)
+        assert_same(model.edges_, again.edges_)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pickle_and_joblib(name, fitted):
+    expected = answers(fitted[name])
+    assert_same(expected, answers(pickle.loads(pickle.dumps(fitted[name]))))
+    stream = io.BytesIO()
+    joblib.dump(fitted[name], stream)
+    assert_same(expected, answers(joblib.load(stream)))
+
+
+def test_partial_fit_goes_on_from_a_file(tmp_path):
+    whole = ExchangeableClassifier().partial_fit(X[:100], KIND[:100], classes=[0, 1, 2])
+    exchangeable.save(whole, tmp_path / "half")
+    resumed = exchangeable.load(tmp_path / "half").partial_fit(X[100:], KIND[100:])
+    assert_same(answers(whole.partial_fit(X[100:], KIND[100:])), answers(resumed))
+
+
+def test_what_is_not_fitted_keeps_its_parameters(tmp_path):
+    exchangeable.save(ExchangeableMixture(4, checkpoint=tmp_path / "c"), tmp_path / "m")
+    again = exchangeable.load(tmp_path / "m")
+    assert again.get_params() == ExchangeableMixture(4, checkpoint=tmp_path / "c").get_params()
+    assert not hasattr(again, "weights_")
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_files_of_the_first_version_are_still_read(name):
+    path = FILES / f"{name.replace(' ', '_')}.exch"
+    expected = np.load(FILES / f"{name.replace(' ', '_')}.npz")
+    found = answers(exchangeable.load(path))
+    for number, array in enumerate(found):
+        np.testing.assert_allclose(array, expected[str(number)], rtol=1e-10, atol=1e-12)
+
+
+def test_what_cannot_be_saved_is_refused(tmp_path):
+    path = tmp_path / "model"
+    own = FiniteState(3, lambda s, x: (x, int(x != s)), start=None)
+    with pytest.raises(TypeError, match="made of Python functions"):
+        exchangeable.save(EVM(own).fit([[0, 1, 0]]), path)
+    with pytest.raises(TypeError, match="random_state is a Generator"):
+        exchangeable.save(ExchangeableMixture(random_state=np.random.default_rng(0)), path)
+    with pytest.raises(NotFittedError):
+        exchangeable.save(EVM(Count(3)), path)
+    with pytest.raises(TypeError, match="CountVectorizer cannot be saved"):
+        exchangeable.save(CountVectorizer(), path)
+
+    class Mine(ExchangeableClassifier):
+        pass
+
+    with pytest.raises(TypeError, match="Mine cannot be saved"):
+        exchangeable.save(Mine(), path)
+    with pytest.raises(TypeError, match="structure is <object"):
+        exchangeable.save(ExchangeableClassifier(structure=object()), path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        exchangeable.save(ExchangeableMixture(), tmp_path / "none" / "model")
+
+
+def test_a_file_that_is_there_is_replaced_whole(tmp_path):
+    path = tmp_path / "model"
+    path.write_text("before")
+    with pytest.raises(TypeError):
+        exchangeable.save(ExchangeableMixture(structure=object()), path)
+    assert path.read_text() == "before"
+    exchangeable.save(EVM.from_weights(Count(3), [0.1, 0.2, 0.3, 0.4]), path)
+    assert exchangeable.load(path).statistic.n_variables == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+def test_as_part_of_scikit_learn():
+    search = GridSearchCV(ExchangeableClassifier(), {"alpha": [0.1, 1.0]}, cv=3).fit(X, KIND)
+    assert clone(search.best_estimator_).get_params() == search.best_estimator_.get_params()
+    calibrated = CalibratedClassifierCV(ExchangeableClassifier(), cv=3).fit(X, KIND)
+    assert calibrated.predict_proba(X).shape == (240, 3)
+    holes = make_pipeline(
+        ExchangeableImputer(ExchangeableMixture(2, random_state=0, max_iter=3, tol=0.1)),
+        ExchangeableClassifier(),
+    )
+    again = pickle.loads(pickle.dumps(holes.fit(HOLES, KIND)))
+    assert (again.predict(HOLES) == holes.predict(HOLES)).all()
+
+
+if __name__ == "__main__":  # writes the files that later versions must keep reading
+    for committed in COMMITTED:
+        kept = MODELS[committed]()
+        place = FILES / committed.replace(" ", "_")
+        exchangeable.save(kept, place.with_suffix(".exch"))
+        np.savez_compressed(
+            place.with_suffix(".npz"), **{str(i): a for i, a in enumerate(answers(kept))}
+        )

@@ -1,0 +1,179 @@
+"""The report page in a real browser: its numbers are the library's, and everybody can use it."""
+
+import numpy as np
+import pytest
+
+from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable.report import report_html, write_report
+
+HTML_NAMES = [
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(2)</script>",
+    "a & b",
+    '"quoted" name',
+    "<!--data-->",
+]
+
+
+def rows_of(n_rows, n_variables, n_kinds, seed=0):
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, n_kinds, size=n_rows)
+    rate = rng.beta(0.5, 1.0, size=(n_kinds, 1)) * rng.random((n_kinds, n_variables))
+    return (rng.random((n_rows, n_variables)) < rate[kind]).astype(np.uint8), kind
+
+
+def small():
+    X, y = rows_of(300, 5, 2)
+    return ExchangeableClassifier().fit(X, y)
+
+
+def large():
+    X, y = rows_of(400, 5000, 4)
+    return ExchangeableClassifier().fit(X, y)
+
+
+def mixture():
+    X, _ = rows_of(400, 30, 3)
+    return ExchangeableMixture(4, random_state=0, tol=1e-2).fit(X)
+
+
+def pooled():
+    X, y = rows_of(300, 12, 3)
+    return ExchangeableClassifier(pooling=2.0).fit(X, y)
+
+
+def excluding():
+    X, y = rows_of(60, 6, 2)
+    return ExchangeableClassifier("full", alpha=0.0).fit(X, y)
+
+
+@pytest.mark.parametrize("make", [small, large, mixture, pooled, excluding])
+def test_numbers_are_the_librarys(make, open_page):
+    model = make()
+    page = open_page(model)
+    rng = np.random.default_rng(1)
+    n = model.n_features_in_
+    for share in (0.0, 0.1, 0.5, 1.0):
+        row = np.where(rng.random(n) < share, rng.random(n) < 0.3, np.nan)
+        evidence = np.where(np.isnan(row), -1, row).astype(int).tolist()
+        found = page.evaluate(
+            "(e) => { const a = panel.model.answer(Int8Array.from(e));"
+            " return a.possible ? {...a, posterior: [...a.posterior], marginals: [...a.marginals],"
+            " completion: [...a.completion]} : null; }",
+            evidence,
+        )
+        log_evidence = model.score_samples(row[None])[0]
+        if log_evidence == -np.inf:
+            assert found is None
+            continue
+        assert found["logEvidence"] == pytest.approx(log_evidence, rel=1e-9, abs=1e-9)
+        posterior = model.predict_proba(row[None])[0]
+        np.testing.assert_allclose(found["posterior"], posterior, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found["marginals"], model.marginals(row), rtol=0, atol=1e-9)
+        expected = model.most_probable(row)
+        assert found["completion"] == expected.X.tolist()
+        assert found["completionLogProb"] == pytest.approx(expected.log_prob, rel=1e-9, abs=1e-9)
+
+
+def test_counts_are_the_librarys(open_page):
+    for model in (mixture(), ExchangeableMixture(2, urn="weighted", tol=0.1, random_state=0)):
+        if not hasattr(model, "weights_"):
+            model.fit(rows_of(200, 8, 2)[0])
+        page = open_page(model)
+        for y, blocks in enumerate(model.count_probabilities_):
+            for b, expected in enumerate(blocks):
+                found = page.evaluate("([y, b]) => [...blocks.model.counts(y, b)]", [y, b])
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_with_the_mouse(open_page):
+    model = small()
+    page = open_page(model, names=HTML_NAMES, title="<b>Five</b>")
+    assert page.locator("h1").text_content() == "<b>Five</b>"
+    assert page.title() == "<b>Five</b>"
+    assert page.locator("#variables .name").all_text_contents() == HTML_NAMES
+    assert page.locator("main img, main b b").count() == 0
+    page.get_by_role("radiogroup", name=HTML_NAMES[1]).get_by_label("on").check()
+    page.get_by_role("radiogroup", name=HTML_NAMES[3]).get_by_label("off").check()
+    evidence = {1: 1, 3: 0}
+    shown = [float(text) for text in page.locator("#variables .number").all_text_contents()]
+    np.testing.assert_allclose(shown, model.marginals(evidence), atol=0.00051)
+    row = np.array([[np.nan, 1, np.nan, 0, np.nan]])
+    best = float(page.locator("#classes .best .number").text_content())
+    assert best == pytest.approx(model.predict_proba(row).max(), abs=0.00051)
+    log_evidence = float(page.locator("#log-evidence").text_content())
+    assert log_evidence == pytest.approx(model.score_samples(row)[0], abs=5.1e-5)
+    assert page.locator("#known button").count() == 2
+    page.locator("#known button").first.click()
+    assert page.evaluate("[...panel.evidence]") == [-1, -1, -1, 0, -1]
+    page.get_by_role("button", name="Clear all").click()
+    assert page.evaluate("[...panel.evidence]") == [-1] * 5
+
+
+def test_by_keyboard(open_page):
+    page = open_page(small(), names=HTML_NAMES)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("#search").focus()
+    page.keyboard.type("quoted")
+    assert page.locator("#variables li").count() == 1
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("[...panel.evidence]") == [-1, -1, -1, 1, -1]
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("[...panel.evidence]") == [-1, -1, -1, 0, -1]
+    page.locator("[data-sort=mean]").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("th[aria-sort=descending]").text_content().strip() == "mean"
+    page.locator("#block-rows button").last.focus()
+    page.keyboard.press("Enter")
+    number = page.locator("#block-rows button").last.text_content()
+    assert f"block {number} " in page.locator("#chart-title").text_content()
+
+
+def test_lists_are_sorted_searched_and_cut(open_page):
+    model = large()
+    page = open_page(model)
+    assert page.locator("#variables li").count() == 60
+    page.get_by_role("button", name="Show more").first.click()
+    assert page.locator("#variables li").count() == 260
+    page.locator("#search").fill("x4999")
+    assert page.locator("#variables .name").all_text_contents() == ["x4999"]
+    page.locator("#variables input[value='1']").check()
+    page.locator("#search").fill("")
+    page.locator("#order").select_option("chance")
+    assert page.locator("#variables .name").first.text_content() == "x4999"
+    page.locator("#which").select_option("2")
+    sizes = [
+        int(t.replace(",", ""))
+        for t in page.locator("#block-rows td:nth-child(2)").all_text_contents()
+    ]
+    assert sizes == sorted((len(b) for b in model.partitions_[2]), reverse=True)[:60]
+    page.locator("#block-search").fill("x4999")
+    assert page.locator("#block-rows tr").count() == 1
+
+
+@pytest.mark.parametrize("width", [360, 390, 768, 1280])
+def test_nothing_sticks_out(width, open_page):
+    page = open_page(
+        mixture(), width=width, height=800, names=[f"a rather long name {j}" for j in range(30)]
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_models_without_a_panel_say_so(open_page):
+    X, _ = rows_of(100, 6, 2)
+    page = open_page(ExchangeableMixture(2, urn="weighted", tol=0.1, random_state=0).fit(X))
+    assert page.locator("#panel").is_hidden()
+    assert "weighted urns" in page.locator("#no-panel").text_content()
+    assert page.locator("#block-rows tr").count() == 1
+
+
+def test_bad_input(tmp_path):
+    with pytest.raises(TypeError, match="a report is about"):
+        report_html(object())
+    with pytest.raises(ValueError, match="2 names for 5 variables"):
+        write_report(small(), tmp_path / "x.html", names=["a", "b"])
+    assert not list(tmp_path.iterdir())
