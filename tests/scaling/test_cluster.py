@@ -181,6 +181,8 @@ def test_collections_that_do_not_go_together_are_refused(rows: Any) -> None:
         ExchangeableClassifier().fit(there, "kind")
     with pytest.raises(ValueError, match="y is missing"):
         ExchangeableClassifier().fit(there)
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        ExchangeableClassifier().fit(there, y, sample_weight=np.zeros(1200))
     with pytest.raises(ValueError, match="rows in chunks or on a cluster"):
         ExchangeableMixture(2, urn="weighted").fit(there)
     with pytest.raises(ValueError, match="partition 1 of X: it has weights that are negative"):

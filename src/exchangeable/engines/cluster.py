@@ -287,6 +287,11 @@ def _current_client() -> Any:
         return None
 
 
+def _call(function: Callable[[Any], Any], part: Any) -> Any:
+    """Call a function that is a node of the graph of its own, sent once to each worker."""
+    return function(part)
+
+
 def map_rows(X: Any, function: Callable[[Any], npt.NDArray[Any]]) -> Any:
     """Return a Dask array of what a function answers for the rows of each partition."""
     import dask
@@ -300,9 +305,10 @@ def map_rows(X: Any, function: Callable[[Any], npt.NDArray[Any]]) -> Any:
         probe, lengths = function(empty), X.bits.chunks[0]
     else:
         probe, lengths = function(np.zeros((1, X.shape[1]), dtype=X.dtype)), X.chunks[0]
+    answer, shared = dask.delayed(_call), dask.delayed(function)
     blocks = [
         da.from_delayed(
-            dask.delayed(function)(part),
+            answer(shared, part),
             shape=(length, *probe.shape[1:]),
             dtype=probe.dtype,
         )
