@@ -23,6 +23,8 @@ import numpy as np
 HERE = Path(__file__).parent
 N_CLASSES, N_GROUPS = 4, 20
 ITERATIONS = 2
+N_TOPICS = 20
+"""Components of the mixture of sparse rows, which are documents of 100,000 words."""
 FIELDS = ["engine", "workers", "model", "rows", "variables", "seconds", "cpu_seconds", "passes"]
 FIELDS += ["rows_per_second", "peak_mb", "start_mb", "answer"]
 KEY = FIELDS[:5]
@@ -49,6 +51,23 @@ def make(folder: Path, n_rows: int, n_variables: int) -> None:
 def load(path: str, start: int, stop: int) -> Any:
     """Read some rows of the file, on a worker."""
     return np.load(path, mmap_mode="r")[start:stop].copy()
+
+
+def sparse_parts(n_rows: int, n_variables: int, n_ones: int = 100) -> list[Any]:
+    """Return documents of about 100 words of a vocabulary, whose words follow Zipf's law."""
+    import scipy.sparse as sp
+
+    parts = []
+    for number, start in enumerate(range(0, n_rows, 10_000)):
+        rng, size = np.random.default_rng(number), min(10_000, n_rows - start)
+        word = np.floor(n_variables ** rng.random((size, n_ones))).astype(np.int64) - 1
+        row = np.repeat(np.arange(size), n_ones)
+        ones = np.ones(word.size, dtype=np.uint8)
+        matrix = sp.csr_array((ones, (row, word.ravel())), shape=(size, n_variables))
+        matrix.sum_duplicates()
+        matrix.data[:] = 1
+        parts.append(matrix)
+    return parts
 
 
 def on_cluster(path: Path, n_rows: int, n_variables: int, step: int = 100_000) -> Any:
@@ -85,14 +104,17 @@ def measure(
     from exchangeable import ExchangeableClassifier, ExchangeableMixture, PackedBits
     from exchangeable.engines import chunked, cluster
 
-    local = PackedBits(folder / "x.npy", n_variables)[:n_rows]
-    y = np.load(folder / "y.npy", mmap_mode="r")[:n_rows]
+    if model == "mixture sparse":
+        local, y = sparse_parts(n_rows, n_variables), np.zeros(n_rows)
+    else:
+        local = PackedBits(folder / "x.npy", n_variables)[:n_rows]
+        y = np.load(folder / "y.npy", mmap_mode="r")[:n_rows]
     threads = workers if engine == "local" else None
 
     def fit(X: Any, labels: Any) -> Any:
-        if model == "mixture":
+        if model.startswith("mixture"):
             mixture = ExchangeableMixture(
-                N_CLASSES,
+                N_CLASSES if model == "mixture" else N_TOPICS,
                 structure="welch",
                 init="rows",
                 max_iter=ITERATIONS,
@@ -111,7 +133,9 @@ def measure(
         made = LocalCluster(workers, threads_per_worker=1, processes=True, dashboard_address=None)
         client = Client(made)
     small = min(n_rows, 2000)
-    few = on_cluster(folder / "x.npy", small, n_variables, 500) if client else local[:small]
+    few = local[: 1 if isinstance(local, list) else small]
+    if client:
+        few = on_cluster(folder / "x.npy", small, n_variables, 500)
     fit(few, np.asarray(y[:small]))  # load the compiled kernels
     passes = []
     for kind in (chunked.ChunkedRows, cluster.ClusterRows):
@@ -130,7 +154,7 @@ def measure(
         made.close()
     answer = (
         fitted.log_likelihood_
-        if model == "mixture"
+        if model.startswith("mixture")
         else fitted.score(local[: min(n_rows, 100_000)], y[: min(n_rows, 100_000)])
     )
     return {
@@ -190,7 +214,7 @@ def main() -> None:
     parser.add_argument("--dask-rows", type=int, default=2_500_000)
     parser.add_argument("--variables", type=int, default=1000)
     parser.add_argument("--results", type=Path, default=HERE / "results")
-    parser.add_argument("--cases", nargs="+", default=["local", "evidence", "dask"])
+    parser.add_argument("--cases", nargs="+", default=["local", "evidence", "sparse", "dask"])
     parser.add_argument("--one", nargs=4, metavar=("ENGINE", "WORKERS", "MODEL", "ROWS"))
     args = parser.parse_args()
     if args.one:
@@ -212,6 +236,8 @@ def main() -> None:
             cases += [("local", 2, model, n) for n in args.rows]
     if "evidence" in args.cases:
         cases.append(("local", 2, "classifier evidence", args.dask_rows))
+    if "sparse" in args.cases:
+        cases.append(("local", 1, "mixture sparse", 50_000))
     if "dask" in args.cases:
         for model in ("classifier welch", "mixture"):
             for workers in (1, 2):
@@ -220,7 +246,8 @@ def main() -> None:
     lines = list(csv.DictReader(table.open())) if table.exists() else []
     for case in dict.fromkeys(cases):
         command = [sys.executable, __file__, "--folder", str(args.folder)]
-        command += ["--variables", str(args.variables), "--one", *map(str, case)]
+        n_variables = 100_000 if case[2] == "mixture sparse" else args.variables
+        command += ["--variables", str(n_variables), "--one", *map(str, case)]
         done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
         if done.returncode:
             raise SystemExit(done.stderr[-3000:])

@@ -7,8 +7,8 @@ import pytest
 
 from exchangeable import ExchangeableMixture, PackedBits
 from exchangeable.engines import cpu, packed_kernels
+from exchangeable.engines.chunk import Chunk
 from exchangeable.engines.chunk_sums import Runs
-from exchangeable.engines.chunked import Chunk
 from exchangeable.engines.cpu import Group
 from exchangeable.engines.forms import CODE_BITS, Codes, Words
 from exchangeable.engines.rows import as_rows

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.engines.chunked import Chunk, ChunkError, add, complete_rows, observe
+from exchangeable.engines.chunk import Chunk
+from exchangeable.engines.chunked import ChunkError, add, complete_rows, observe
 from exchangeable.engines.cpu import NO_WEIGHTS
 from exchangeable.engines.packed import PackedBits
 
