@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable import ExchangeableClassifier, ExchangeableMixture, PackedBits
 from exchangeable.models.restarts import FitProgress
 from scaling_rows import assert_same_model, make_rows
 
@@ -57,6 +57,10 @@ def test_classifier_equals_the_one_in_memory(rows: Any, client: Any) -> None:
         np.testing.assert_allclose(answer.compute(), local.predict_proba(X), rtol=1e-9, atol=1e-12)
         np.testing.assert_array_equal(far.predict(there).compute(), local.predict(X))
     assert_same_model(local, ExchangeableClassifier(structure).fit(there, y))
+    bits = PackedBits(da.from_array(PackedBits.pack(X).bits, chunks=(500, -1)), X.shape[1])
+    packed = ExchangeableClassifier(structure).fit(bits, y)
+    assert_same_model(local, packed)
+    np.testing.assert_array_equal(packed.predict(bits).compute(), local.predict(X))
 
 
 def test_mixture_equals_the_one_in_memory(rows: Any, client: Any) -> None:
@@ -177,6 +181,8 @@ def test_collections_that_do_not_go_together_are_refused(rows: Any) -> None:
         ExchangeableClassifier().fit(there, "kind")
     with pytest.raises(ValueError, match="y is missing"):
         ExchangeableClassifier().fit(there)
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        ExchangeableClassifier().fit(there, y, sample_weight=np.zeros(1200))
     with pytest.raises(ValueError, match="rows in chunks or on a cluster"):
         ExchangeableMixture(2, urn="weighted").fit(there)
     with pytest.raises(ValueError, match="partition 1 of X: it has weights that are negative"):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import cpu, em, kernels, packed_kernels
-from exchangeable.engines.chunked import Chunk
+from exchangeable.engines.chunk import Chunk
 from exchangeable.engines.cpu import Group, Tables
 from exchangeable.engines.examples import MAX_PACKED, Examples
 from exchangeable.engines.forms import Words

@@ -6,13 +6,16 @@ once and stay on the workers between passes; if a worker dies, Dask computes its
 
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.engines.chunked import Chunk, ChunkError, add, complete_rows, observe
+from exchangeable.engines.chunk import Chunk
+from exchangeable.engines.chunked import ChunkError, add, complete_rows, observe
 from exchangeable.engines.cpu import NO_WEIGHTS
+from exchangeable.engines.packed import PackedBits
 
 FAN_IN = 8
 """So many sums are added by one task of the tree."""
@@ -22,6 +25,7 @@ LOOK = 0.5
 
 def is_collection(X: Any) -> bool:
     """Whether X is a Dask array or data frame; does not import Dask if nobody has."""
+    X = X.bits if isinstance(X, PackedBits) else X
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(
         X, "__dask_graph__"
     )
@@ -69,6 +73,11 @@ def open_collection(
 
 def _partitions(X: Any, name: str) -> list[Any]:
     """Return the partitions of a collection as delayed objects, whole rows in each."""
+    if isinstance(X, PackedBits):
+        import dask
+
+        pack = dask.delayed(PackedBits)
+        return [pack(part, X.n_variables) for part in _partitions(X.bits, name)]
     if hasattr(X, "columns") or not hasattr(X, "chunks"):  # a data frame or series
         return list(X.to_delayed())
     if X.ndim not in (1, 2):
@@ -97,7 +106,7 @@ def _aligned(values: Any, X: Any, parts: list[Any], name: str) -> list[Any] | No
 
 
 def _lengths(X: Any, parts: list[Any]) -> list[int]:
-    known = getattr(X, "chunks", None)
+    known = getattr(X.bits if isinstance(X, PackedBits) else X, "chunks", None)
     if known is not None and not np.isnan(known[0]).any():
         return [int(length) for length in known[0]]
     import dask
@@ -223,15 +232,15 @@ class ClusterRows:
             except Exception as error:
                 raise self._named(error) from error
         try:
+            from distributed import wait
+
             future = self._client.compute(graph)
-            while True:
-                try:
-                    return future.result(timeout=LOOK)
-                except TimeoutError:
-                    if future.done():
-                        raise
-                    if self._client.status != "running":
-                        raise ConnectionError(f"the client is {self._client.status}") from None
+            while not future.done():
+                with suppress(TimeoutError):
+                    wait(future, timeout=LOOK)
+                if self._client.status != "running":
+                    raise ConnectionError(f"the client is {self._client.status}")
+            return future.result()
         except Exception as error:
             raise self._named(error) from error
 
@@ -279,27 +288,31 @@ def _current_client() -> Any:
         return None
 
 
+def _call(function: Callable[[Any], Any], part: Any) -> Any:
+    """Call a function that is a node of the graph of its own, sent once to each worker."""
+    return function(part)
+
+
 def map_rows(X: Any, function: Callable[[Any], npt.NDArray[Any]]) -> Any:
     """Return a Dask array of what a function answers for the rows of each partition."""
+    import dask
     import dask.array as da
 
+    parts = _partitions(X, "X")
     if hasattr(X, "columns"):
-        probe = function(X._meta_nonempty)
+        probe, lengths = function(X._meta_nonempty), (np.nan,) * len(parts)
+    elif isinstance(X, PackedBits):
+        empty = PackedBits(np.zeros((1, X.bits.shape[1]), np.uint8), X.n_variables)
+        probe, lengths = function(empty), X.bits.chunks[0]
     else:
-        if X.ndim == 2 and X.numblocks[1] > 1:
-            X = X.rechunk({1: -1})
-        probe = function(np.zeros((1, X.shape[1]), dtype=X.dtype))
-    lengths = (np.nan,) * X.npartitions
-    if not hasattr(X, "columns"):
-        lengths = X.chunks[0]
-    import dask
-
+        probe, lengths = function(np.zeros((1, X.shape[1]), dtype=X.dtype)), X.chunks[0]
+    answer, shared = dask.delayed(_call), dask.delayed(function)
     blocks = [
         da.from_delayed(
-            dask.delayed(function)(part),
+            answer(shared, part),
             shape=(length, *probe.shape[1:]),
             dtype=probe.dtype,
         )
-        for part, length in zip(_partitions(X, "X"), lengths, strict=True)
+        for part, length in zip(parts, lengths, strict=True)
     ]
     return da.concatenate(blocks, allow_unknown_chunksizes=True)

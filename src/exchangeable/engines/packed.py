@@ -1,5 +1,6 @@
 """Binary rows stored eight variables a byte, in memory or in a file."""
 
+import mmap
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -22,6 +23,13 @@ def rows_a_chunk(n_variables: int) -> int:
     return int(np.clip(CHUNK_BYTES // max(n_variables, 1), FEWEST_CHUNK_ROWS, MOST_CHUNK_ROWS))
 
 
+def release(array: Any) -> None:
+    """Let go of the memory behind a read-only memory map; it is read again when needed."""
+    mapped: Any = getattr(array, "_mmap", None)
+    if getattr(array, "mode", "") == "r" and hasattr(mapped, "madvise"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
 class PackedBits:
     """A binary matrix as bits, which every estimator reads without unpacking it.
 
@@ -31,7 +39,8 @@ class PackedBits:
     Parameters
     ----------
     bits : array of shape (n_rows, (n_variables + 7) // 8) and type uint8, or path
-        The bytes, or the ``.npy`` file that holds them, which is mapped into memory.
+        The bytes, or the ``.npy`` file that holds them, which is mapped into memory. A Dask array
+        stays where it is.
     n_variables : int
         Number of variables; what is left of the last byte must be zero.
 
@@ -52,7 +61,7 @@ class PackedBits:
     def __init__(self, bits: Any, n_variables: int) -> None:
         if isinstance(bits, str | PathLike):
             bits = np.load(Path(bits), mmap_mode="r")
-        self.bits: npt.NDArray[np.uint8] = bits if isinstance(bits, np.ndarray) else np.array(bits)
+        self.bits: Any = bits if hasattr(bits, "dtype") else np.array(bits)
         self.n_variables = check_count(n_variables, "n_variables")
         if self.bits.dtype != np.uint8 or self.bits.ndim != 2:
             raise ValueError(
@@ -90,6 +99,7 @@ class PackedBits:
         size = rows_a_chunk(self.n_variables)
         for start in range(0, len(self), size):
             yield self[start : start + size]
+            release(self.bits)
 
     def rows(self) -> Rows:
         """Return the rows as the kernels read them, 64 variables a word."""

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from exchangeable.engines.observed import Observed
-from exchangeable.engines.packed import PackedBits, rows_a_chunk
+from exchangeable.engines.packed import PackedBits, release, rows_a_chunk
 
 MAPPED_BYTES = 1 << 26
 """A memory map of fewer bytes than this is read as any other array."""
@@ -158,6 +158,7 @@ def _slices(matrix: Any) -> Iterator[Any]:
     for start in range(0, n_rows, size):
         part = matrix[start : start + size]
         yield part if sp.issparse(part) else np.asarray(part)
+        release(matrix)
 
 
 def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, told: str) -> Source:

@@ -93,6 +93,8 @@ def fit_classifier(estimator: Any, data: Passes) -> tuple[BlockModel, npt.NDArra
     named = estimator._check_structure(1, []) if isinstance(estimator.structure, str) else None
     learned = named is not None and named.needs_moments
     classes, sums = class_statistics(data, learned)
+    if not sum(total for total, *_ in sums) > 0:
+        raise ValueError("sample_weight is zero for every row; at least one must count")
     if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
         raise ValueError(
             f"Unknown label type: continuous. y holds {classes[classes != np.floor(classes)][0]}, "
