@@ -189,14 +189,16 @@ def plot(lines: list[dict[str, Any]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 4))
-    for key in sorted({(line["engine"], line["workers"], line["model"]) for line in lines}):
-        own = [line for line in lines if (line["engine"], line["workers"], line["model"]) == key]
+    drawn = [line for line in lines if line["model"] != "mixture sparse"]
+    names = [(line["engine"], int(line["workers"]), line["model"]) for line in drawn]
+    for key in sorted(set(names)):
+        own = [line for line, name in zip(drawn, names, strict=True) if name == key]
         own.sort(key=lambda line: int(line["rows"]))
         axes.plot(
             [int(line["rows"]) for line in own],
             [float(line["seconds"]) for line in own],
             "o-",
-            label=f"{key[2]}, {key[0]}, {key[1]} thread{'s' if int(key[1]) > 1 else ''}",
+            label=f"{key[2]}, {key[0]}, {key[1]} thread{'s' if key[1] > 1 else ''}",
         )
     axes.set(xscale="log", yscale="log", xlabel="rows of 1,000 variables", ylabel="seconds")
     axes.legend(fontsize=7)
