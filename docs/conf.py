@@ -2,7 +2,6 @@
 
 import re
 from importlib.metadata import version as version_of
-from pathlib import Path
 from typing import Any
 
 project = "exchangeable"
@@ -31,10 +30,6 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 60,
 }
-
-# `exchangeable reproduce` writes this page; before it is there, links to it lead nowhere.
-if not (Path(__file__).parent / "density.md").exists():
-    suppress_warnings = ["myst.xref_missing"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "exchangeable"

@@ -207,7 +207,7 @@ def test_samples_have_the_right_frequencies(name, evidence):
 def test_imputed_draws_have_the_right_frequencies(name):
     model, joint = model_and_joint(name, 0)
     row = np.array([1.0, np.nan, 0.0, np.nan, np.nan, 1.0, 0.0])
-    draws = model.impute(row[None], "draw", n_draws=4000, random_state=0)[:, 0]
+    draws = model.impute(np.repeat(row[None], 4000, axis=0), "draw", random_state=0)
     mass = masses(joint, [row])[0].sum(axis=1)
     states = STATES[mass > 0]
     seen = np.array([(draws == state).all(axis=1).sum() for state in states])

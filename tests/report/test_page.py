@@ -47,7 +47,17 @@ def excluding():
     return ExchangeableClassifier("full", alpha=0.0).fit(X, y)
 
 
-@pytest.mark.parametrize("make", [small, large, mixture, pooled, excluding])
+def urns():
+    X, _ = rows_of(300, 40, 3)
+    return ExchangeableMixture(4, urn="weighted", tol=0.1, random_state=0).fit(X)
+
+
+def urns_in_blocks():
+    X, y = rows_of(300, 20, 3)
+    return ExchangeableClassifier([range(8), range(8, 20)], urn="weighted").fit(X, y)
+
+
+@pytest.mark.parametrize("make", [small, large, mixture, pooled, excluding, urns, urns_in_blocks])
 def test_numbers_are_the_librarys(make, open_page):
     model = make()
     page = open_page(model)
@@ -165,10 +175,10 @@ def test_nothing_sticks_out(width, open_page):
 
 def test_models_without_a_panel_say_so(open_page):
     X, _ = rows_of(100, 6, 2)
-    page = open_page(ExchangeableMixture(2, urn="weighted", tol=0.1, random_state=0).fit(X))
+    page = open_page(ExchangeableMixture(2, dependence="tree", tol=0.1, random_state=0).fit(X))
     assert page.locator("#panel").is_hidden()
-    assert "weighted urns" in page.locator("#no-panel").text_content()
-    assert page.locator("#block-rows tr").count() == 1
+    assert "made of trees" in page.locator("#no-panel").text_content()
+    assert page.locator("#block-rows tr").count() == 6
 
 
 def test_bad_input(tmp_path):

@@ -94,7 +94,8 @@ def score(
     if as_json:
         write_json(summary, output)
         return
-    write_table({"measure": list(summary), "value": list(summary.values())}, output, False)
+    values = np.array(list(summary.values()), dtype=object)  # a number of rows stays whole
+    write_table({"measure": list(summary), "value": values}, output, False)
 
 
 @click.command(

@@ -51,8 +51,20 @@ MOST_CLASSES = 1000
     show_default=True,
     help="How variables are put into blocks.",
 )
-@click.option("--urn", type=click.Choice(["uniform", "weighted"]), default="uniform")
-@click.option("--dependence", type=click.Choice(["independent", "tree"]), default="independent")
+@click.option(
+    "--urn",
+    type=click.Choice(["uniform", "weighted"]),
+    default="uniform",
+    show_default=True,
+    help="Whether the variables of a block are all alike or have weights.",
+)
+@click.option(
+    "--dependence",
+    type=click.Choice(["independent", "tree"]),
+    default="independent",
+    show_default=True,
+    help="Whether each class has a tree over its variables.",
+)
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Smoothing.")
 @click.option(
     "--components", type=click.IntRange(1), help="Components of a mixture.  [default: 20]"

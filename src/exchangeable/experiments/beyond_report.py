@@ -20,7 +20,7 @@ This page is written by `exchangeable reproduce --table beyond`; the cells are i
 `results/beyond.csv`. Every setting (number of components, strength of the pooled prior, shrinkage
 of edges, iteration to stop at, family of the average) was chosen on the validation rows; the test
 rows were scored once by each fit. An empty cell has not been run; the same command goes on with it.
-The number of fits in each average stands among the settings: with more of them it rises further.
+The number of fits in each average stands among the settings.
 Seconds were measured on two cores that had other work to do.
 
 """

@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
+from exchangeable.engines.threads import n_threads
 from exchangeable.experiments.problems import Problem
 from exchangeable.experiments.store import Row
 from exchangeable.models.classifier import ExchangeableClassifier
@@ -93,7 +94,8 @@ def run_entrant(
     model = entrant.make(n_jobs) if y.min() < y.max() else DummyClassifier()
     began = time.perf_counter()
     # Threads of BLAS only get in each other's way where tables are sparse.
-    with warnings.catch_warnings(), threadpool_limits(1 if issparse(X) else n_jobs, "blas"):
+    n_blas = 1 if issparse(X) else n_threads(n_jobs)
+    with warnings.catch_warnings(), threadpool_limits(n_blas, "blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         _fit(model, X, y)
         fitted = time.perf_counter()

@@ -78,9 +78,9 @@ def speed_section(store: Store) -> Section:
         rows.append(cells)
     head = ("data", "variables", *SPEED_MODELS, "NB / MEVM an iteration", "NB / MEVM in all")
     text = (
-        "Milliseconds an iteration, iterations, and seconds to convergence: 20 components, "
-        "averages of three starts. Ratios above 1 mean that blocks are faster. Drawn sets have "
-        "5,000 rows."
+        "Milliseconds of the processor an iteration, iterations, and seconds of the processor to "
+        "convergence, over all threads: 20 components, averages of three starts. Ratios above 1 "
+        "mean that blocks are faster. Drawn sets have 5,000 rows."
     )
     charts = [
         _chart(store, "per_iteration", "speed_iteration", "Seconds per EM iteration, drawn sets"),

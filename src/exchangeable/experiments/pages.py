@@ -13,7 +13,7 @@ from exchangeable.datasets._files import replacing
 from exchangeable.experiments.classification_view import accuracy_section, properties_section
 from exchangeable.experiments.curves_view import speed_section, theorem_section
 from exchangeable.experiments.density_view import density_section
-from exchangeable.experiments.reasons import explain
+from exchangeable.experiments.reasons import CLAIMS, explain
 from exchangeable.experiments.scale import Scale
 from exchangeable.experiments.svg import line_chart
 from exchangeable.experiments.tasks import open_stores
@@ -33,7 +33,7 @@ STYLE = """
 body { font-family: system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem;
   color: #222; line-height: 1.45 }
 table { border-collapse: collapse; font-size: 0.85rem; margin: 0.5rem 0 1.5rem }
-th, td { border: 1px solid #ccc; padding: 0.25rem 0.5rem; text-align: right }
+th, td { border: 1px solid #ccc; padding: 0.25rem 0.5rem; text-align: right; white-space: nowrap }
 th:first-child, td:first-child { text-align: left } th { background: #f3f3f3 }
 .scroll { overflow-x: auto } .charts { display: flex; flex-wrap: wrap; gap: 1rem }
 .agrees { background: #dcefdc } .better { background: #d6e6f7 } .worse { background: #f9ddd2 }
@@ -136,7 +136,7 @@ def markdown(sections: Sequence[Section], scale: Scale) -> str:
             parts += [f"### {table.title}", table.text, _markdown_table(table)]
         parts += [f"![{c.title}](images/reproduction_{c.name}.svg)" for c in section.charts]
     if scale.name == "full":
-        parts.append("## Cells that differ, and why")
+        parts += ["## What does not hold", *CLAIMS, "## Cells that differ, and why"]
         for reason, differences in _grouped(sections).items():
             parts.append(f"**{'; '.join(map(_named, differences))}.** {reason}")
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -162,6 +162,8 @@ def html_page(sections: Sequence[Section], scale: Scale) -> str:
             drawn = "\n".join(line_chart(chart) for chart in section.charts)
             parts.append(f'<div class="charts">{drawn}</div>')
     if scale.name == "full":
+        parts.append("<h2>What does not hold</h2>")
+        parts += [f"<p>{_prose(claim)}</p>" for claim in CLAIMS]
         parts.append("<h2>Cells that differ, and why</h2>")
         for reason, differences in _grouped(sections).items():
             named = escape("; ".join(map(_named, differences)))
@@ -175,9 +177,16 @@ def html_page(sections: Sequence[Section], scale: Scale) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return text with `code` marked up."""
-    pieces = escape(text).split("`")
-    return "".join(f"<code>{p}</code>" if at % 2 else p for at, p in enumerate(pieces))
+    """Return text with `code` and **bold** marked up.
+
+    >>> _prose("**Run** `this`")
+    '<b>Run</b> <code>this</code>'
+    """
+    told = escape(text)
+    for mark, tag in (("**", "b"), ("`", "code")):
+        pieces = told.split(mark)
+        told = "".join(f"<{tag}>{p}</{tag}>" if at % 2 else p for at, p in enumerate(pieces))
+    return told
 
 
 def _html_table(table: TableView) -> str:

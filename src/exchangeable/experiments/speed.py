@@ -1,4 +1,8 @@
-"""Speed as the paper claims it: EM of blocks beside EM of latent naive Bayes."""
+"""Speed as the paper claims it: EM of blocks beside EM of latent naive Bayes.
+
+What is measured is the time of the processor, over all threads, which other programs on the machine
+disturb less than the time on the clock; that is kept as well.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -65,11 +69,12 @@ def _work(name: str, model: str, n_jobs: int | None, download: bool) -> Callable
             return mixture.fit(X)
 
         fit(0, tol=np.inf)  # compiles what is not compiled yet
-        began = time.perf_counter()
+        began, wall = time.process_time(), time.perf_counter()
         fitted = [fit(seed) for seed in range(N_STARTS)]
-        seconds = (time.perf_counter() - began) / N_STARTS
+        seconds = (time.process_time() - began) / N_STARTS
+        wall = (time.perf_counter() - wall) / N_STARTS
         n_iter = float(np.mean([mixture.n_iter_ for mixture in fitted]))
-        began = time.perf_counter()
+        began = time.process_time()
         fitted[0].score_samples(X)
         return {
             "n_variables": X.shape[1],
@@ -77,7 +82,8 @@ def _work(name: str, model: str, n_jobs: int | None, download: bool) -> Callable
             "n_iter": f"{n_iter:.1f}",
             "to_convergence": f"{seconds:.4f}",
             "per_iteration": f"{seconds / n_iter:.5f}",
-            "score_seconds": f"{time.perf_counter() - began:.4f}",
+            "score_seconds": f"{time.process_time() - began:.4f}",
+            "wall_seconds": f"{wall:.4f}",
             "blocks_mean": f"{fitted[0].n_blocks_.mean():.1f}",
         }
 

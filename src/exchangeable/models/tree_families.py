@@ -10,7 +10,7 @@ from exchangeable.engines import forests, tree_kernels, trees
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Sums
 from exchangeable.engines.threads import run
-from exchangeable.models.families import DensityModel, UrnFamily, pooled_means
+from exchangeable.models.families import DensityModel, UrnFamily, centred, pooled_means
 from exchangeable.models.pooled import Pool
 from exchangeable.models.posteriors import class_pairs
 from exchangeable.models.trees import ParentArray, TreeModel
@@ -21,6 +21,9 @@ LEAST = 1e-12
 DAMPING = 0.5
 LARGEST_STEP = 2.0
 """Of a natural parameter of a weighted tree, before damping."""
+LARGEST_SLOPE, LARGEST_PAIR = 60.0, 15.0
+"""Natural parameters of weighted trees stay within these bounds: a pair that always goes together
+would otherwise grow without end."""
 LEARNING_STEPS = (1, 2, 4, 8, 16, 32, 64)
 """Steps of EM at which plain trees are chosen anew."""
 
@@ -204,8 +207,10 @@ class WeightedTreeFamily:
             _move(ones[:, y], wanted[:, y], found[0][:, y], found[1][:, y], totals[y], parent[:, y])
             for y in range(totals.size)
         ]
-        slope = model.slope + np.stack([move[0] for move in moves], axis=1)
+        slope = centred(model.slope + np.stack([move[0] for move in moves], axis=1))
         pair = model.pair + np.stack([move[1] for move in moves], axis=1)
+        slope = np.clip(slope, -LARGEST_SLOPE, LARGEST_SLOPE)
+        pair = np.clip(pair, -LARGEST_PAIR, LARGEST_PAIR)
         log_q = self.urns.log_counts(sums)
         return TreeModel.make(model.base, slope, parent, pair, log_q, n_jobs, self.urns.reach)
 

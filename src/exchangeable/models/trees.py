@@ -79,7 +79,9 @@ class TreeModel:
             reach = self.n_variables if self.reach is None else self.reach
             by_count = np.full(self.log_q.shape, -np.inf)
             weights = trees.log_counts(self.slope, self.parent, self.pair, reach, self.n_jobs)
-            by_count[: reach + 1] = self.log_q[: reach + 1] - weights
+            # A count that the tree all but excludes stays impossible, whatever q says.
+            possible = np.where(np.isfinite(weights), weights, np.inf)
+            by_count[: reach + 1] = self.log_q[: reach + 1] - possible
         return Scores(self.base, self.slope, self.parent, self.pair, by_count)
 
     @property

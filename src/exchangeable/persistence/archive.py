@@ -22,6 +22,8 @@ HEADER = "header.json"
 MEMBER = re.compile(r"arrays/([0-9a-z_.]{1,200})\.npy")
 KINDS = "biuf"
 MOST_MEMBERS = 10_000
+LONGEST_REASON = 200
+"""A reason may quote what a hostile file holds, but not at any length."""
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The date of every member, so that equal models make equal files."""
 
@@ -55,7 +57,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.ND
                     name: _array(archive.read(member), name) for name, member in members.items()
                 }
         except ModelFileError as error:
-            raise ModelFileError(f"{place}: {error}") from None
+            raise ModelFileError(f"{place}: {str(error)[:LONGEST_REASON]}") from None
         except (
             zipfile.BadZipFile,
             NotImplementedError,
@@ -64,7 +66,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.ND
             RuntimeError,
             ValueError,
         ) as error:
-            raise ModelFileError(f"{place} is not a model file: {error}") from None
+            problem = str(error)[:LONGEST_REASON]
+            raise ModelFileError(f"{place} is not a model file: {problem}") from None
     return header, arrays
 
 

@@ -23,6 +23,8 @@ from exchangeable.models.urns import UrnModel
 
 __all__ = ["report_html", "write_report"]
 
+MOST_WORK = 4_000_000
+"""Weighted urns take the square of their size; what is more than this would not be at once."""
 PARTS = ("page.css", "arithmetic.js", "charts.js", "panel.js", "page.js")
 
 
@@ -127,8 +129,14 @@ def _tables(inner: BlockModel | UrnModel | TreeModel) -> dict[str, Any]:
         return {"tables": _packed(tables), "model": "blocks"}
     with np.errstate(divide="ignore"):
         log_q = [np.log(q) for blocks in inner.count_probabilities() for q in blocks]
-    kind = "trees" if isinstance(inner, TreeModel) else "weighted urns"
-    return {"logq": _packed(np.concatenate(log_q)), "model": kind}
+    counts = {"logq": _packed(np.concatenate(log_q))}
+    if isinstance(inner, TreeModel):
+        return {**counts, "model": "trees"}
+    if sum(int((p.sizes**2).sum()) for p in inner.partitions) > MOST_WORK:
+        return {**counts, "model": "large weighted urns"}
+    tables = np.concatenate([table for y in range(inner.n_classes) for _, table in inner._urns(y)])
+    weights = {"weights": _packed(inner.log_weights.T), "tables": _packed(tables)}
+    return {**counts, **weights, "model": "weighted urns"}
 
 
 def _facts(model: Any) -> list[list[str]]:

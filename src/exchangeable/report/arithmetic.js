@@ -30,6 +30,7 @@ class Model {
     this.logFactorial = logFactorials(this.names.length);
     this.computes = data.tables !== undefined;
     const values = unpack(this.computes ? data.tables : data.logq, Float64Array);
+    this.logq = data.logq === undefined ? null : unpack(data.logq, Float64Array);
     const labels = unpack(data.labels, Uint32Array);
     const n = this.names.length;
     let start = 0;
@@ -46,8 +47,8 @@ class Model {
     const part = this.parts[y], m = part.sizes[b], q = new Float64Array(m + 1);
     const f = this.logFactorial;
     for (let l = 0; l <= m; l++) {
-      const ways = this.computes ? f[m] - f[l] - f[m - l] : 0;
-      q[l] = Math.exp(part.values[part.starts[b] + l] + ways);
+      const at = part.starts[b] + l;
+      q[l] = Math.exp(this.logq ? this.logq[at] : part.values[at] + f[m] - f[l] - f[m - l]);
     }
     return q;
   }
@@ -80,48 +81,118 @@ class Model {
     return [ones, holes];
   }
 
+  /* What a class says: log P(e, y), chances of the holes, and its most probable completion. */
+  ofClass(y, evidence) {
+    const part = this.parts[y], [ones, holes] = this.tally(part, evidence), { labels } = part;
+    const chance = new Float64Array(ones.length), wanted = new Int32Array(ones.length);
+    let score = this.logPrior[y], completed = this.logPrior[y];
+    for (let b = 0; b < ones.length; b++) {
+      const place = part.starts[b] + ones[b];
+      const [sum, expected] = this.hidden(part.values, place, holes[b]);
+      score += sum;
+      if (holes[b]) chance[b] = expected / holes[b];
+      for (let s = 1; s <= holes[b]; s++) {
+        if (part.values[place + s] > part.values[place + wanted[b]]) wanted[b] = s;
+      }
+      completed += part.values[place + wanted[b]];
+    }
+    const fill = () => evidence.map((value, j) => (value >= 0 ? value : wanted[labels[j]]-- > 0 ? 1 : 0));
+    return { score, completed, chance: (j) => chance[labels[j]], fill };
+  }
+
   answer(evidence) {
     const k = this.classes.length, n = this.names.length;
-    const joint = new Float64Array(k), chances = [];
-    let best = -Infinity, chosen = 0, wanted = null;
-    for (let y = 0; y < k; y++) {
-      const part = this.parts[y], [ones, holes] = this.tally(part, evidence);
-      const chance = new Float64Array(ones.length), first = new Int32Array(ones.length);
-      let score = this.logPrior[y], completed = this.logPrior[y];
-      for (let b = 0; b < ones.length; b++) {
-        const place = part.starts[b] + ones[b];
-        const [sum, expected] = this.hidden(part.values, place, holes[b]);
-        score += sum;
-        if (holes[b]) chance[b] = expected / holes[b];
-        for (let s = 1; s <= holes[b]; s++) {
-          if (part.values[place + s] > part.values[place + first[b]]) first[b] = s;
-        }
-        completed += part.values[place + first[b]];
-      }
-      joint[y] = score;
-      chances.push(chance);
-      if (completed > best) { best = completed; chosen = y; wanted = first; }
-    }
-    const highest = Math.max(...joint);
+    const found = this.classes.map((_, y) => this.ofClass(y, evidence));
+    const highest = found.reduce((most, { score }) => Math.max(most, score), -Infinity);
     if (highest === -Infinity) return { possible: false, logEvidence: -Infinity };
-    const posterior = joint.map((value) => Math.exp(value - highest));
+    const posterior = Float64Array.from(found, ({ score }) => Math.exp(score - highest));
     const total = posterior.reduce((sum, value) => sum + value, 0);
-    for (let y = 0; y < k; y++) posterior[y] /= total;
     const marginals = new Float64Array(n);
     for (let y = 0; y < k; y++) {
+      posterior[y] /= total;
       if (posterior[y] === 0) continue;
-      const labels = this.parts[y].labels, chance = chances[y];
-      for (let j = 0; j < n; j++) marginals[j] += posterior[y] * chance[labels[j]];
+      const { chance } = found[y];
+      for (let j = 0; j < n; j++) marginals[j] += posterior[y] * chance(j);
     }
-    const completion = new Uint8Array(n), labels = this.parts[chosen].labels;
     for (let j = 0; j < n; j++) {
-      if (evidence[j] >= 0) { marginals[j] = completion[j] = evidence[j]; continue; }
-      marginals[j] = Math.min(marginals[j], 1);
-      if (wanted[labels[j]]-- > 0) completion[j] = 1;
+      marginals[j] = evidence[j] >= 0 ? evidence[j] : Math.min(marginals[j], 1);
     }
+    let chosen = 0;
+    for (let y = 1; y < k; y++) if (found[y].completed > found[chosen].completed) chosen = y;
     return {
       possible: true, posterior, marginals, logEvidence: highest + Math.log(total),
-      completion, completionClass: chosen, completionLogProb: best,
+      completion: found[chosen].fill(), completionClass: chosen, completionLogProb: found[chosen].completed,
     };
+  }
+}
+
+function logAdd(a, b) {
+  const high = Math.max(a, b);
+  return high === -Infinity ? high : high + Math.log1p(Math.exp(Math.min(a, b) - high));
+}
+
+/* Weighted urns: given their number, the heavier of a block's variables are on more often. The sums
+   over hidden ones are elementary symmetric polynomials, built up variable by variable. */
+class WeightedModel extends Model {
+  constructor(data) {
+    super(data);
+    const weights = unpack(data.weights, Float64Array), n = this.names.length;
+    this.parts.forEach((part, y) => {
+      part.weights = weights.subarray(y * n, (y + 1) * n);
+      part.members = part.sizes.map(() => []);
+      part.labels.forEach((b, j) => part.members[b].push(j));
+    });
+  }
+
+  ofClass(y, evidence) {
+    const part = this.parts[y], chances = new Float64Array(evidence.length);
+    const filled = evidence.slice();
+    let score = this.logPrior[y], completed = this.logPrior[y];
+    part.members.forEach((members, b) => {
+      const on = members.filter((j) => evidence[j] === 1), holes = members.filter((j) => evidence[j] < 0);
+      const known = on.reduce((sum, j) => sum + part.weights[j], 0);
+      const table = part.values.subarray(part.starts[b] + on.length, part.starts[b] + on.length + holes.length + 1);
+      score += known + this.sumOver(holes, part.weights, table, chances);
+      completed += known + this.fillUrn(holes, part.weights, table, filled);
+    });
+    return { score, completed, chance: (j) => chances[j], fill: () => filled };
+  }
+
+  /* Log of the sum over which holes are on; writes each one's chance. */
+  sumOver(holes, weights, table, chances) {
+    const h = holes.length, after = new Array(h + 1);
+    after[h] = Float64Array.from(table);
+    for (let i = h - 1; i >= 0; i--) {
+      after[i] = new Float64Array(i + 1);
+      for (let s = 0; s <= i; s++) after[i][s] = logAdd(after[i + 1][s], weights[holes[i]] + after[i + 1][s + 1]);
+    }
+    const total = after[0][0];
+    if (total === -Infinity) return total;
+    let before = Float64Array.of(0);
+    for (let i = 0; i < h; i++) {
+      const next = new Float64Array(i + 2).fill(-Infinity), weight = weights[holes[i]];
+      let chance = 0;
+      for (let s = 0; s <= i; s++) {
+        const taken = before[s] + weight;
+        chance += Math.exp(taken + after[i + 1][s + 1] - total);
+        next[s] = logAdd(next[s], before[s]);
+        next[s + 1] = logAdd(next[s + 1], taken);
+      }
+      chances[holes[i]] = chance;
+      before = next;
+    }
+    return total;
+  }
+
+  /* Turns on the heaviest holes, as many as is most probable; returns the log-probability. */
+  fillUrn(holes, weights, table, filled) {
+    const ranked = holes.slice().sort((a, b) => weights[b] - weights[a] || a - b);
+    let best = 0, highest = table[0], gathered = 0;
+    ranked.forEach((j, at) => {
+      gathered += weights[j];
+      if (gathered + table[at + 1] > highest) { best = at + 1; highest = gathered + table[at + 1]; }
+    });
+    ranked.forEach((j, at) => { filled[j] = at < best ? 1 : 0; });
+    return highest;
   }
 }

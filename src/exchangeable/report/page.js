@@ -95,14 +95,14 @@ function overview(model, data) {
 
 {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const model = new Model(data);
+  const model = data.weights === undefined ? new Model(data) : new WeightedModel(data);
   overview(model, data);
   if (model.computes) window.panel = new Panel(model, data);
   else {
     document.getElementById("panel").hidden = true;
     const notice = document.getElementById("no-panel");
     notice.hidden = false;
-    notice.textContent = `The live panel is for models made of uniform blocks. This one is made of ${data.model}; ask it with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}).`;
+    notice.textContent = `The live panel is for models made of blocks, or of weighted urns that are not too many. This one is made of ${data.model}; ask it with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}).`;
   }
   window.blocks = new Blocks(model, data);
 }
