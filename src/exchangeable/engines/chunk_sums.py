@@ -72,7 +72,7 @@ class Scored(_Posterior):
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
         """Return the posteriors of the rows that count."""
-        return em.score(chunk.examples, self.tables, self.log_prior, n_jobs).posterior
+        return em.rescore(chunk.examples, self.tables, self.log_prior, n_jobs).posterior
 
 
 @dataclass(frozen=True)

@@ -213,9 +213,7 @@ def _expect_singles(
 ) -> Expectation:
     """Do the same where every variable is a block: naive Bayes, a linear score."""
     off = 2 * tables.labels.astype(np.int64)  # every block has two entries
-    low, high = tables.values[off], tables.values[off + 1]
-    base, slope = log_prior + low.sum(axis=0), high - low
-    scores = _score_linear(examples, base, slope, log_prior, n_jobs)
+    scores = _score_singles(examples, tables, log_prior, n_jobs)
     ones = sum_moments(examples, scores.posterior, 1, n_jobs)[0]
     totals = examples.weights @ scores.posterior
     counted = np.empty(tables.values.size)
@@ -227,6 +225,23 @@ def _expect_singles(
         np.empty((0, 0, 0)),
         totals,
     )
+
+
+def rescore(
+    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
+) -> Scores:
+    """Return what `score` does, faster where every variable is a block."""
+    if tables.starts.size == tables.labels.size and np.isfinite(tables.values).all():
+        return _score_singles(examples, tables, log_prior, n_jobs)
+    return score(examples, tables, log_prior, n_jobs)
+
+
+def _score_singles(
+    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
+) -> Scores:
+    off = 2 * tables.labels.astype(np.int64)
+    low, high = tables.values[off], tables.values[off + 1]
+    return _score_linear(examples, log_prior + low.sum(axis=0), high - low, log_prior, n_jobs)
 
 
 def _score_linear(
