@@ -25,7 +25,7 @@ NEGLIGIBLE = 37.0
 
 
 @_compile_no_nan
-def _highest(table, place, holes, log_factorial):  # type: ignore[no-untyped-def]
+def highest_weight(table, place, holes, log_factorial):  # type: ignore[no-untyped-def]
     """Return the largest log-weight of a number of hidden ones, but for log h!."""
     highest = -np.inf
     for s in range(holes + 1):
@@ -35,9 +35,9 @@ def _highest(table, place, holes, log_factorial):  # type: ignore[no-untyped-def
 
 
 @_compile
-def _hidden_ones(table, place, holes, log_factorial):  # type: ignore[no-untyped-def]
+def hidden_ones(table, place, holes, log_factorial):  # type: ignore[no-untyped-def]
     """Return the log of the sum over the hidden ones, and their expected number."""
-    highest = _highest(table, place, holes, log_factorial)
+    highest = highest_weight(table, place, holes, log_factorial)
     if highest == -np.inf:
         return -np.inf, 0.0
     total, ones = 0.0, 0.0
@@ -72,7 +72,7 @@ def new_memo(n_rows, sizes):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _slot(key, holes, at, offset, size, n_slots):  # type: ignore[no-untyped-def]
+def pair_slot(key, holes, at, offset, size, n_slots):  # type: ignore[no-untyped-def]
     """Return the place of a pair in the memo: its own (`offset` ≥ 0), or one it may share."""
     if offset >= 0:
         return offset + holes * (size + 1) + at
@@ -166,10 +166,10 @@ def _add_scores(  # type: ignore[no-untyped-def]
             value = 0.0
         else:
             key, at_count = place[b] + hidden[b] * table.size, place[b] - starts[b]
-            slot = _slot(key, hidden[b], at_count, offsets[b], sizes[b], keys.size)
+            slot = pair_slot(key, hidden[b], at_count, offsets[b], sizes[b], keys.size)
             if keys[slot] != key:
                 keys[slot] = key
-                values[slot], means[slot] = _hidden_ones(table, place[b], hidden[b], log_factorial)
+                values[slot], means[slot] = hidden_ones(table, place[b], hidden[b], log_factorial)
             value = values[slot]
         zero = table[starts[b]]
         if zero == -np.inf:
@@ -194,10 +194,10 @@ def _add_counts(  # type: ignore[no-untyped-def]
             histogram[place[b]] += share
             continue
         key, at_count = place[b] + hidden[b] * table.size, place[b] - starts[b]
-        slot = _slot(key, hidden[b], at_count, offsets[b], sizes[b], keys.size)
+        slot = pair_slot(key, hidden[b], at_count, offsets[b], sizes[b], keys.size)
         if keys[slot] != key:
             keys[slot] = key
-            values[slot], means[slot] = _hidden_ones(table, place[b], hidden[b], log_factorial)
+            values[slot], means[slot] = hidden_ones(table, place[b], hidden[b], log_factorial)
         if owner[slot] != keys[slot]:
             _spread(owner[slot], waiting[slot], table, log_factorial, histogram)
             owner[slot], waiting[slot] = keys[slot], 0.0
@@ -210,7 +210,7 @@ def _spread(key, mass, table, log_factorial, histogram):  # type: ignore[no-unty
     if key < 0 or mass <= 0.0:
         return
     place, holes = key % table.size, key // table.size
-    value = _hidden_ones(table, place, holes, log_factorial)[0]
+    value = hidden_ones(table, place, holes, log_factorial)[0]
     for s in range(holes + 1):
         term = table[place + s] - log_factorial[s] - log_factorial[holes - s]
         if term > -np.inf and value > -np.inf:
@@ -314,117 +314,3 @@ def score_singles(ones, gaps, first, last, base, on, hole, out):  # type: ignore
             add = hole[listed[at]]
             for y in range(n_classes):
                 score[y] += add[y]
-
-
-@_compile
-def hidden_chances(ones, gaps, masks, labels, starts, sizes, table, log_factorial, out):  # type: ignore[no-untyped-def]
-    """Write P(x_j = 1 | e) of every variable of every row, for one class."""
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
-    keys, values, means, _, _, offsets = new_memo(out.shape[0], sizes)
-    chance = np.empty(starts.size)
-    for row in range(out.shape[0]):
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
-        for at in range(n_touched):
-            b = blocks[at]
-            if hidden[b] > 0:
-                key, at_count = place[b] + hidden[b] * table.size, place[b] - starts[b]
-                slot = _slot(key, hidden[b], at_count, offsets[b], sizes[b], keys.size)
-                if keys[slot] != key:
-                    keys[slot] = key
-                    values[slot], means[slot] = _hidden_ones(
-                        table, place[b], hidden[b], log_factorial
-                    )
-                chance[b] = means[slot] / hidden[b]
-        forget_row(n_touched, starts, place, hidden, blocks)
-        out[row] = 0.0
-        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = 1.0
-        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = chance[labels[listed[at], 0]]
-
-
-@_compile
-def complete_rows(ones, gaps, masks, labels, starts, table, out, score):  # type: ignore[no-untyped-def]
-    """Write the most probable completion of every row for one class, and its log-probability.
-
-    In a block all completions with the same number of ones are equally likely; the first are on.
-    """
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
-    wanted = np.zeros(starts.size, dtype=np.int64)
-    for row in range(out.shape[0]):
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
-        score[row] = 0.0
-        for b in range(starts.size):
-            wanted[b] = 0
-            for s in range(1, hidden[b] + 1):
-                if table[place[b] + s] > table[place[b] + wanted[b]]:
-                    wanted[b] = s
-            score[row] += table[place[b] + wanted[b]]
-        forget_row(n_touched, starts, place, hidden, blocks)
-        out[row] = 0
-        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = 1
-        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-        for at in range(listed.size):
-            b = labels[listed[at], 0]
-            out[row, listed[at]] = wanted[b] > 0
-            wanted[b] -= 1
-
-
-@_compile
-def draw_rows(  # type: ignore[no-untyped-def]
-    ones, gaps, masks, labels, starts, table, log_factorial, of_block, of_entry, out
-):
-    """Write a random completion of every row for one class, made of uniform numbers.
-
-    ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
-    the next hole is one of them.
-    """
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
-    wanted, left = np.zeros((2, starts.size), dtype=np.int64)
-    shares = np.empty(labels.shape[0] + 1)
-    for row in range(out.shape[0]):
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
-        for at in range(n_touched):
-            b = blocks[at]
-            left[b] = hidden[b]
-            if hidden[b] > 0:
-                uniform = of_block[row, b]
-                wanted[b] = _draw_count(table, place[b], hidden[b], log_factorial, uniform, shares)
-        forget_row(n_touched, starts, place, hidden, blocks)
-        out[row] = 0
-        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = 1
-        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-        for at in range(listed.size):
-            j = listed[at]
-            b = labels[j, 0]
-            if of_entry[row, j] * left[b] < wanted[b]:
-                wanted[b] -= 1
-                out[row, j] = 1
-            left[b] -= 1
-
-
-@_compile
-def _draw_count(table, place, holes, log_factorial, uniform, shares):  # type: ignore[no-untyped-def]
-    """Return the number of hidden ones that a uniform number stands for."""
-    highest = _highest(table, place, holes, log_factorial)
-    if highest == -np.inf:
-        return 0
-    total = 0.0
-    for s in range(holes + 1):
-        term = table[place + s] - log_factorial[s] - log_factorial[holes - s] - highest
-        shares[s] = exponential(term) if term > -NEGLIGIBLE else 0.0
-        total += shares[s]
-    left, last = uniform * total, 0
-    for s in range(holes + 1):
-        if shares[s] > 0.0:
-            last = s
-            left -= shares[s]
-            if left < 0.0:
-                return s
-    return last

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
-from exchangeable.engines import hole_kernels, linear_kernels
+from exchangeable.engines import hole_kernels, hole_query_kernels, linear_kernels
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.em import Expectation
 from exchangeable.engines.examples import Examples
@@ -190,7 +190,7 @@ def marginals(observed: Observed, partition: Partition, table: FloatArray) -> Fl
     chances = np.empty((observed.n_rows, observed.n_variables))
     log_factorial = log_factorials(observed.n_variables)
     given = *_of_class(observed, partition), partition.sizes, table, log_factorial
-    hole_kernels.hidden_chances(*given, chances)  # type: ignore[call-arg]
+    hole_query_kernels.hidden_chances(*given, chances)  # type: ignore[call-arg]
     return chances
 
 
@@ -201,7 +201,7 @@ def complete(
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
     scores = np.empty(observed.n_rows)
     given = _of_class(observed, partition)
-    hole_kernels.complete_rows(*given, table, rows, scores)  # type: ignore[call-arg]
+    hole_query_kernels.complete_rows(*given, table, rows, scores)  # type: ignore[call-arg]
     return rows, scores
 
 
@@ -211,7 +211,7 @@ def draw(
     """Return a completion of every row, drawn from its probabilities."""
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
     for place, part in observed.chunks():
-        hole_kernels.draw_rows(  # type: ignore[call-arg]
+        hole_query_kernels.draw_rows(  # type: ignore[call-arg]
             *_of_class(part, partition),
             table,
             log_factorials(observed.n_variables),
