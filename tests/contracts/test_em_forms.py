@@ -8,10 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from exchangeable.engines import em
-from exchangeable.engines.counters import Counters
+from exchangeable.engines.counted import Counted
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples, merge_equal_rows
-from exchangeable.engines.forms import Codes, Words
+from exchangeable.engines.forms import Codes
+from exchangeable.engines.groups import Groups
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.posteriors import exponential
 from exchangeable.engines.rows import as_rows
@@ -42,25 +43,25 @@ def test_exponential_is_exact_to_the_last_bits():
 
 @pytest.mark.parametrize("limit", [1, 200, 1 << 14])
 def test_groups_spread_tables_and_gather_histograms(limit):
-    rng, X, partitions = make()
+    rng, _, partitions = make()
     tables = Tables.layout(partitions)
     tables.values[:] = rng.random(tables.values.size)
-    counters = Counters.of(Words.of(rows_of(X)), tables, limit)
+    groups = Groups.of(tables, limit)
     lengths = np.diff(tables.starts, append=tables.values.size)
     digits = [rng.integers(0, length) for length in lengths]
-    spread = counters.spread(tables)
-    histogram = np.zeros(counters.starts[-1])
-    for g in range(counters.starts.size - 1):
-        own = range(counters.first_block[g], counters.first_block[g + 1])
+    spread = groups.spread(tables)
+    histogram = np.zeros(groups.starts[-1])
+    for g in range(groups.starts.size - 1):
+        own = range(groups.first_block[g], groups.first_block[g + 1])
         number = 0
         for b in own:
             number = number * lengths[b] + digits[b]
-        at = counters.starts[g] + number
+        at = groups.starts[g] + number
         assert np.isclose(spread[at], sum(tables.values[tables.starts[b] + digits[b]] for b in own))
         histogram[at] += 2.5
     expected = np.zeros(tables.values.size)
     expected[tables.starts + digits] = 2.5
-    np.testing.assert_array_equal(counters.gather(histogram, tables), expected)
+    np.testing.assert_array_equal(groups.gather(histogram, tables), expected)
 
 
 def test_codes_expand_and_fold():
@@ -122,7 +123,7 @@ def test_impossible_and_known_rows():
     tables.values[:] = [-0.7, -0.7, 0.0, -np.inf, -0.1, -2.3, 0.0, -np.inf]
     log_prior = np.log([0.25, 0.75])
     examples, _ = merge_equal_rows(Observed(rows_of(X)), np.ones(3), np.array([1, -1, -1]))
-    found = em.score(examples, tables, log_prior)
+    found = em.score(Counted.of(examples, partitions), tables, log_prior)
     assert found.log_likelihood == -np.inf
     np.testing.assert_allclose(found.posterior, [[0, 1], [0.25, 0.75], [0.25, 0.75]])
 

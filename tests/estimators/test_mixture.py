@@ -80,7 +80,7 @@ def test_em_equals_the_plain_algorithm(seed):
     expected = structural_em(X.astype(int), posterior, 12)
     learner = BlockLearner("welch", BlockSettings(0.1, 0.1, 0.1, (1,)))
     settings = EMSettings(alpha=0.1, tol=-np.inf, max_iter=12, accept="all")
-    propose = soft_proposals(examples, lambda found: learner.propose(examples, found))
+    propose = soft_proposals(lambda found: learner.propose(examples, found))
     state = start_from_posterior(examples, posterior[first], propose, settings)
     state = run_em(examples, state, [propose], settings)
     rising = np.flatnonzero(np.diff(expected) < 0)

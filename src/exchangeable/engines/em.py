@@ -7,16 +7,11 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import em_kernels, linear_kernels
-from exchangeable.engines.counters import Counters
+from exchangeable.engines.counted import Counted
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.threads import run
 from exchangeable.partitions import Partition
-
-WORTH_WALKING = 4
-"""A step of walking over ones takes as long as so many words under a mask."""
-MOST_MASKS = 1 << 20
-"""Where blocks times words are more than this, masks are not even tried."""
 
 
 @dataclass(frozen=True)
@@ -55,49 +50,34 @@ class Expectation(Scores):
     totals: FloatArray
 
 
-def _counters(examples: Examples, tables: Tables) -> Counters | None:
-    """Return how blocks are counted by masks, or nothing where walking over the ones is less."""
-    if examples.words is None or tables.starts.size * len(examples.words.words) > MOST_MASKS:
-        return None
-    counters = Counters.of(examples.words, tables)
-    steps = examples.mean_ones * tables.labels.shape[1] + tables.starts.size
-    return counters if counters.word.size <= WORTH_WALKING * steps else None
-
-
 def _by_class(posterior: FloatArray) -> FloatArray:
     """Return posteriors as the kernels read them, one class a line."""
     return np.ascontiguousarray(posterior.T)
 
 
 def score(
-    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
+    counted: Counted, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
 ) -> Scores:
     """Return the posteriors of all rows under some parameters, and their log-likelihood."""
+    examples, groups = counted.counter.examples, counted.counter.groups
     posterior = np.empty((log_prior.size, examples.rows.n_rows))
-    counters = _counters(examples, tables)
-    common = (examples.weights, examples.clamp)
-    spread = np.empty(0) if counters is None else counters.spread(tables)
+    common = (groups.first_group, groups.starts, groups.spread(tables), log_prior, posterior)
 
     def one(span: tuple[int, int]) -> float:
-        if counters is not None and examples.words is not None:
-            found = em_kernels.score_masked(
-                examples.words.words, *span, *common, *counters.arrays, spread, log_prior, posterior
-            )
-        else:
-            found = em_kernels.score_walked(
-                *examples.rows.arrays, *span, *common, *tables.arrays, log_prior, posterior
-            )
-        return float(found)
+        found = 0.0
+        for piece in counted.pieces(span):
+            found += em_kernels.score_counted(*piece, examples.weights, examples.clamp, *common)
+        return found
 
-    parts = examples.parts(_steps(examples, tables, counters) + 2 * log_prior.size)
+    parts = examples.parts(counted.steps + 2 * log_prior.size)
     return Scores(sum(run(one, parts, n_jobs)), posterior.T)
 
 
-def _steps(examples: Examples, tables: Tables, counters: Counters | None) -> float:
-    """Return how much work the counts of a row are."""
-    if counters is None:
-        return float(examples.mean_ones * tables.labels.shape[1] + tables.starts.size)
-    return float(counters.word.size / WORTH_WALKING + counters.starts.size)
+def histograms(
+    counted: Counted, posterior: FloatArray, classes: IntArray, n_jobs: int | None = None
+) -> list[FloatArray]:
+    """Return the histograms of some classes, given the posteriors of all."""
+    return _histograms(counted, posterior, classes, classes, n_jobs)
 
 
 def soft_histograms(
@@ -108,25 +88,31 @@ def soft_histograms(
     n_jobs: int | None = None,
 ) -> list[FloatArray]:
     """Return the histograms of some classes under given partitions, given the posteriors."""
-    layout = Tables.layout(partitions)
-    counters = _counters(examples, layout)
-    common = (examples.weights, _by_class(posterior), classes)
+    counted = Counted.when_asked(examples, Tables.layout(partitions))
+    return _histograms(counted, posterior, classes, np.arange(classes.size), n_jobs)
+
+
+def _histograms(
+    counted: Counted,
+    posterior: FloatArray,
+    lines: IntArray,
+    classes: IntArray,
+    n_jobs: int | None,
+) -> list[FloatArray]:
+    """Return histograms: the posteriors of ``classes[i]`` are in column ``lines[i]``."""
+    examples, layout = counted.counter.examples, counted.counter.layout
+    groups, by_class = counted.counter.groups, _by_class(posterior)
+    common = (examples.weights, by_class, lines, classes, groups.first_group, groups.starts)
 
     def one(span: tuple[int, int]) -> FloatArray:
-        if counters is not None and examples.words is not None:
-            groups = np.zeros(counters.starts[-1])
-            em_kernels.add_histograms_masked(
-                examples.words.words, *span, *common, *counters.arrays, groups
-            )
-            return counters.gather(groups, layout)
-        histogram = np.zeros(layout.values.size)
-        em_kernels.add_histograms_walked(
-            *examples.rows.arrays, *span, *common, *layout.arrays[:-1], histogram
-        )
-        return histogram
+        sums = np.zeros(groups.starts[-1])
+        for piece in counted.pieces(span):
+            em_kernels.add_counted(*piece, *common, sums)
+        return groups.gather(sums, layout)
 
-    parts = examples.parts(_steps(examples, layout, counters), layout.values.nbytes)
-    return layout.split(_sum(one, parts, n_jobs))
+    parts = examples.parts(counted.steps, layout.values.nbytes)
+    found = layout.split(_sum(one, parts, n_jobs))
+    return [found[y] for y in classes]
 
 
 def sum_moments(
@@ -169,20 +155,14 @@ def _sum(
 
 
 def complete(
-    examples: Examples,
-    partitions: Sequence[Partition],
-    scores: Scores,
-    *,
-    moments: bool = True,
-    n_jobs: int | None = None,
+    counted: Counted, scores: Scores, *, moments: bool = True, n_jobs: int | None = None
 ) -> Expectation:
     """Return what the next step needs to know of scores."""
-    posterior = scores.posterior
-    classes = np.arange(len(partitions))
+    examples, posterior = counted.counter.examples, scores.posterior
     return Expectation(
         scores.log_likelihood,
         posterior,
-        soft_histograms(examples, posterior, classes, partitions, n_jobs),
+        histograms(counted, posterior, np.arange(posterior.shape[1]), n_jobs),
         sum_moments(examples, posterior, n_jobs=n_jobs) if moments else np.empty((0, 0, 0)),
         examples.weights @ posterior,
     )
@@ -201,14 +181,20 @@ def expect(
 
     Rows must have no holes: see `exchangeable.engines.holes` for those that do.
     """
-    single = all(partition.n_blocks == partition.labels.size for partition in partitions)
-    if single and not moments and np.isfinite(tables.values).all():
-        return _expect_singles(examples, tables, log_prior, n_jobs)
-    scores = score(examples, tables, log_prior, n_jobs)
-    return complete(examples, partitions, scores, moments=moments, n_jobs=n_jobs)
+    if not moments and is_linear(tables):
+        return expect_linear(examples, tables, log_prior, n_jobs)
+    counted = Counted.of(examples, partitions, n_jobs=n_jobs)
+    scores = score(counted, tables, log_prior, n_jobs)
+    return complete(counted, scores, moments=moments, n_jobs=n_jobs)
 
 
-def _expect_singles(
+def is_linear(tables: Tables) -> bool:
+    """Whether every variable is a block, and no value impossible: then scores are linear."""
+    single = tables.starts.size == tables.labels.size
+    return single and bool(np.isfinite(tables.values).all())
+
+
+def expect_linear(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
 ) -> Expectation:
     """Do the same where every variable is a block: naive Bayes, a linear score."""
@@ -230,10 +216,10 @@ def _expect_singles(
 def rescore(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
 ) -> Scores:
-    """Return what `score` does, faster where every variable is a block."""
-    if tables.starts.size == tables.labels.size and np.isfinite(tables.values).all():
+    """Return the posteriors of rows whose counts are not needed again."""
+    if is_linear(tables):
         return _score_singles(examples, tables, log_prior, n_jobs)
-    return score(examples, tables, log_prior, n_jobs)
+    return score(Counted.when_asked(examples, tables), tables, log_prior, n_jobs)
 
 
 def _score_singles(

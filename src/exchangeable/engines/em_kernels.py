@@ -1,9 +1,10 @@
-"""The inner loops of EM over blocks: scores and posteriors, and histograms by count.
+"""The inner loops of EM over blocks: counts, scores and posteriors, and histograms by count.
 
 Rows are taken in tiles. Where there are few words of bits, blocks are counted by masks and
 popcount, a word of all rows of the tile at a time; where there are many, each one of a row moves
-the counters of its blocks. Posteriors and joint probabilities are laid out one class a line.
-Weights count equal rows that were merged.
+the counters of its blocks. What is found is one number for each group of blocks and row
+(`groups.Groups`): row r stands in column r − offset. Posteriors and joint probabilities are laid
+out one class a line. Weights count equal rows that were merged.
 """
 
 import numpy as np
@@ -30,18 +31,64 @@ def _count(words, begin, end, masks, mask, radix, place):  # type: ignore[no-unt
 
 
 @_compile
-def score_masked(  # type: ignore[no-untyped-def]
-    words,
+def count_masked(  # type: ignore[no-untyped-def]
+    words, first, last, first_mask, word, mask, radix, first_block, line, offset, numbers
+):
+    """Write the numbers of the rows first..last by masks, group g to ``numbers[line[g]]``."""
+    place = np.zeros(TILE, dtype=np.uint64)
+    for begin in range(first, last, TILE):
+        end = min(begin + TILE, last)
+        at = place[: end - begin]
+        for g in range(line.size):
+            for b in range(first_block[g], first_block[g + 1]):
+                own = slice(first_mask[b], first_mask[b + 1])
+                _count(words, begin, end, word[own], mask[own], radix[b], at)
+            out = numbers[line[g], begin - offset : end - offset]
+            for r in range(at.size):
+                out[r] = at[r]
+
+
+@_compile
+def count_walked(  # type: ignore[no-untyped-def]
+    bits,
+    indptr,
+    indices,
     first,
     last,
+    labels,
+    n_blocks,
+    radix,
+    first_block,
+    line,
+    offset,
+    numbers,
+):
+    """Do the same by walking over the ones."""
+    count = np.empty(n_blocks, dtype=np.uint64)
+    buffer = np.empty(labels.shape[0], dtype=np.int32)
+    for row in range(first, last):
+        count[:] = 0
+        ones = ones_of(bits, indptr, indices, row, buffer)
+        for at in range(ones.size):
+            block = labels[ones[at]]
+            for y in range(block.size):
+                count[block[y]] += np.uint64(1)
+        for g in range(line.size):
+            number = np.uint64(0)
+            for b in range(first_block[g], first_block[g + 1]):
+                number = number * radix[b] + count[b]
+            numbers[line[g], row - offset] = number
+
+
+@_compile
+def score_counted(  # type: ignore[no-untyped-def]
+    first,
+    last,
+    offset,
+    numbers,
     weights,
     clamp,
-    first_mask,
-    word,
-    mask,
-    radix,
     first_group,
-    first_block,
     starts,
     table,
     log_prior,
@@ -49,25 +96,21 @@ def score_masked(  # type: ignore[no-untyped-def]
 ):
     """Write the posteriors of the rows first..last and return their log-likelihood.
 
-    Blocks are described by `Counters`, and `table` is what it has spread.
+    `table` is what the groups have spread.
     """
     n_classes = log_prior.size
     joint = np.empty((n_classes, TILE))
-    place = np.zeros(TILE, dtype=np.uint64)
     log_likelihood = 0.0
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
-        at = place[: end - begin]
         for y in range(n_classes):
-            line = joint[y]
-            line[:] = log_prior[y]
+            row = joint[y]
+            row[:] = log_prior[y]
             for g in range(first_group[y], first_group[y + 1]):
-                for b in range(first_block[g], first_block[g + 1]):
-                    own = slice(first_mask[b], first_mask[b + 1])
-                    _count(words, begin, end, word[own], mask[own], radix[b], at)
                 values = table[starts[g] :]
+                at = numbers[g, begin - offset : end - offset]
                 for r in range(at.size):
-                    line[r] += values[at[r]]
+                    row[r] += values[at[r]]
         log_likelihood += settle(
             joint,
             end - begin,
@@ -80,129 +123,33 @@ def score_masked(  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _walk(ones, labels, starts, place):  # type: ignore[no-untyped-def]
-    """Write where each block's count stands in the table: its start, moved on by its ones."""
-    for b in range(starts.size):
-        place[b] = starts[b]
-    for at in range(ones.size):
-        block = labels[ones[at]]
-        for y in range(block.size):
-            place[block[y]] += 1
-
-
-@_compile
-def score_walked(  # type: ignore[no-untyped-def]
-    bits,
-    indptr,
-    indices,
-    first,
-    last,
-    weights,
-    clamp,
-    labels,
-    first_block,
-    starts,
-    table,
-    log_prior,
-    posterior,
+def add_counted(  # type: ignore[no-untyped-def]
+    first, last, offset, numbers, weights, posterior, lines, classes, first_group, starts, histogram
 ):
-    """Do the same by walking over the ones."""
-    n_variables, n_classes = labels.shape
-    joint = np.empty((n_classes, TILE))
-    place = np.empty(starts.size, dtype=np.int64)
-    buffer = np.empty(n_variables, dtype=np.int32)
-    log_likelihood = 0.0
-    for begin in range(first, last, TILE):
-        end = min(begin + TILE, last)
-        for row in range(begin, end):
-            ones = ones_of(bits, indptr, indices, row, buffer)
-            _walk(ones, labels, starts, place)
-            for y in range(n_classes):
-                total = log_prior[y]
-                for b in range(first_block[y], first_block[y + 1]):
-                    total += table[place[b]]
-                joint[y, row - begin] = total
-        log_likelihood += settle(
-            joint,
-            end - begin,
-            weights[begin:end],
-            clamp[begin:end],
-            log_prior,
-            posterior[:, begin:end],
-        )
-    return log_likelihood
-
-
-@_compile
-def add_histograms_masked(  # type: ignore[no-untyped-def]
-    words,
-    first,
-    last,
-    weights,
-    posterior,
-    classes,
-    first_mask,
-    word,
-    mask,
-    radix,
-    first_group,
-    first_block,
-    starts,
-    histogram,
-):
-    """Add the posteriors of the chosen classes to their groups' histograms."""
-    most = np.max(first_group[1:] - first_group[:-1])
-    place = np.zeros((most, TILE + 8), dtype=np.uint64)  # lines that do not share cache sets
+    """Add the posteriors, line ``lines[i]`` that of class ``classes[i]``, by number."""
     kept = np.empty(TILE, dtype=np.int64)
+    mass = np.empty(TILE)
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
+        columns = slice(begin - offset, end - offset)
         for i in range(classes.size):
-            share = posterior[classes[i], begin:end]
-            n_groups = first_group[i + 1] - first_group[i]
-            for group in range(n_groups):
-                g = first_group[i] + group
-                at = place[group, : end - begin]
-                for b in range(first_block[g], first_block[g + 1]):
-                    own = slice(first_mask[b], first_mask[b + 1])
-                    _count(words, begin, end, word[own], mask[own], radix[b], at)
-                for r in range(at.size):
-                    at[r] += np.uint64(starts[g])
+            share = posterior[lines[i], begin:end]
             n_kept = 0
             for r in range(share.size):
                 kept[n_kept] = r
+                mass[n_kept] = weights[begin + r] * share[r]
                 n_kept += share[r] > 0.0
-            # A row at a time: its places differ, so that no addition waits for the one before.
-            for at_row in range(n_kept):
-                r = kept[at_row]
-                mass = weights[begin + r] * share[r]
-                for group in range(n_groups):
-                    histogram[place[group, r]] += mass
-
-
-@_compile
-def add_histograms_walked(  # type: ignore[no-untyped-def]
-    bits,
-    indptr,
-    indices,
-    first,
-    last,
-    weights,
-    posterior,
-    classes,
-    labels,
-    first_block,
-    starts,
-    histogram,
-):
-    """Do the same by walking over the ones."""
-    n_variables, n_classes = labels.shape
-    place = np.empty(starts.size, dtype=np.int64)
-    buffer = np.empty(n_variables, dtype=np.int32)
-    for row in range(first, last):
-        ones = ones_of(bits, indptr, indices, row, buffer)
-        _walk(ones, labels, starts, place)
-        for y in range(n_classes):
-            mass = weights[row] * posterior[classes[y], row]
-            if mass > 0.0:
-                for b in range(first_block[y], first_block[y + 1]):
-                    histogram[place[b]] += mass
+            g, end_group = first_group[classes[i]], first_group[classes[i] + 1]
+            # Two groups at a time: an addition need not wait for the one before.
+            while g + 1 < end_group:
+                one, other = histogram[starts[g] :], histogram[starts[g + 1] :]
+                at_one, at_other = numbers[g, columns], numbers[g + 1, columns]
+                for at in range(n_kept):
+                    r = kept[at]
+                    one[at_one[r]] += mass[at]
+                    other[at_other[r]] += mass[at]
+                g += 2
+            if g < end_group:
+                one, at_one = histogram[starts[g] :], numbers[g, columns]
+                for at in range(n_kept):
+                    one[at_one[kept[at]]] += mass[at]

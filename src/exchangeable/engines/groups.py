@@ -1,4 +1,4 @@
-"""How the blocks of a row are counted by masks and popcount, and looked up several at a time.
+"""Small blocks looked up several at a time.
 
 Neighbouring small blocks of a class form a *group*. The counts of a row in the blocks of a group
 are the digits of one number, and one table, over all such numbers, serves the whole group: one
@@ -15,22 +15,19 @@ from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines.cpu import Tables
-from exchangeable.engines.forms import Words
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
-GROUP_ENTRIES = 512
+GROUP_ENTRIES = 2048
 """A group's table has no more entries than this, unless a single block has."""
 
 
 @dataclass(frozen=True)
-class Counters:
-    """Blocks as masks, in groups.
+class Groups:
+    """Blocks of all classes, in groups.
 
     Attributes
     ----------
-    first_mask, word, mask : arrays
-        Block b has the masks ``first_mask[b]..first_mask[b + 1] - 1``, mask i being of ``word[i]``.
     radix : array of shape (n_blocks,)
         What the number of a group is multiplied by before the count of this block is added: 0 for
         the first block of a group.
@@ -42,23 +39,15 @@ class Counters:
         Where each group's table starts.
     """
 
-    first_mask: IntArray
-    word: IntArray
-    mask: npt.NDArray[np.uint64]
     radix: npt.NDArray[np.uint64]
     first_group: IntArray
     first_block: IntArray
     starts: IntArray
 
     @classmethod
-    def of(cls, words: Words, tables: Tables, limit: int = GROUP_ENTRIES) -> Self:
-        """Return the counters of the blocks of all classes."""
+    def of(cls, tables: Tables, limit: int = GROUP_ENTRIES) -> Self:
+        """Return the groups of the blocks of all classes."""
         n_blocks = tables.starts.size
-        whole = np.zeros((n_blocks, words.words.shape[0]), dtype=np.uint64)
-        _make_masks(tables.labels, words.position, whole)
-        first_mask = np.zeros(n_blocks + 1, dtype=np.int64)
-        word, mask = np.empty(whole.size, dtype=np.int64), np.empty(whole.size, dtype=np.uint64)
-        n_masks = _list_masks(whole, first_mask, word, mask)
         lengths = np.diff(tables.starts, append=tables.values.size)
         radix = np.empty(n_blocks, dtype=np.uint64)
         first_group = np.zeros(tables.first_block.size, dtype=np.int64)
@@ -66,28 +55,12 @@ class Counters:
         n_groups = _group(
             lengths, tables.first_block, limit, radix, first_group, first_block, starts
         )
-        return cls(
-            first_mask,
-            word[:n_masks],
-            mask[:n_masks],
-            radix,
-            first_group,
-            first_block[: n_groups + 1],
-            starts[: n_groups + 1],
-        )
+        return cls(radix, first_group, first_block[: n_groups + 1], starts[: n_groups + 1])
 
     @property
-    def arrays(self) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
-        """What a kernel takes."""
-        return (
-            self.first_mask,
-            self.word,
-            self.mask,
-            self.radix,
-            self.first_group,
-            self.first_block,
-            self.starts,
-        )
+    def number_type(self) -> type[np.unsignedinteger[Any]]:
+        """The smallest type that holds every group's numbers."""
+        return np.uint16 if np.diff(self.starts).max(initial=0) <= 1 << 16 else np.uint32
 
     def spread(self, tables: Tables) -> FloatArray:
         """Return the groups' tables: the sum of their blocks' values for every number."""
@@ -100,29 +73,6 @@ class Counters:
         gathered = np.zeros(tables.values.size)
         _gather(tables.starts, gathered, self.first_block, self.starts, histogram)
         return gathered
-
-
-@_compile
-def _make_masks(labels, position, masks):  # type: ignore[no-untyped-def]
-    """Set the bits of each block's variables: masks[block, word], all zero before."""
-    for j in range(labels.shape[0]):
-        word = position[j] >> 6
-        bit = np.uint64(1) << np.uint64(position[j] & 63)
-        for y in range(labels.shape[1]):
-            masks[labels[j, y], word] |= bit
-
-
-@_compile
-def _list_masks(whole, first_mask, word, mask):  # type: ignore[no-untyped-def]
-    """List the masks that have a bit, block after block, and return their number."""
-    found = 0
-    for b in range(whole.shape[0]):
-        for w in range(whole.shape[1]):
-            if whole[b, w]:
-                word[found], mask[found] = w, whole[b, w]
-                found += 1
-        first_mask[b + 1] = found
-    return found
 
 
 @_compile

@@ -23,7 +23,7 @@ from exchangeable.models.em import (
     EMState,
     Proposal,
     Relearn,
-    learned_prior,
+    first_state,
     run_em,
 )
 from exchangeable.models.starts import SINGLE_STEPS, leaning_singles
@@ -114,14 +114,15 @@ class ChunkedData:
             )
         ]
 
-    def count(
-        self, recipe: Scored | Dealt, classes: IntArray, partitions: list[Partition]
+    def histograms(
+        self, current: Expectation, partitions: list[Partition], classes: IntArray
     ) -> list[FloatArray]:
-        """Return the histograms of some components in given blocks."""
+        """Return the histograms of some components in new blocks."""
+        assert isinstance(current, ChunkedExpectation)
         found: list[FloatArray] = self.passes.total(
             partial(
                 chunk_sums.posterior_histograms,
-                recipe=recipe,
+                recipe=current.recipe,
                 classes=classes,
                 partitions=[partitions[y] for y in classes],
                 n_jobs=self.passes.n_jobs,
@@ -153,10 +154,7 @@ class ChunkedData:
                     self.total,
                     partial(self.count_runs, current.recipe),
                 )
-            return [
-                Proposal(each, partial(self.count, current.recipe, partitions=each))
-                for each in found
-            ]
+            return [Proposal(each) for each in found]
 
         return relearn
 
@@ -197,10 +195,7 @@ class ChunkedRuns:
             partial(chunk_sums.posterior_sums, recipe=recipe, n_jobs=self.data.passes.n_jobs)
         )
         known = ChunkedExpectation(-np.inf, NO_POSTERIOR, [], moments, totals, recipe)
-        proposal = first(None, known)[0]
-        model = BlockModel(proposal.partitions, proposal.count(np.arange(totals.size)), totals)
-        model.set_tables(self.settings.alpha, self.settings.n_jobs)
-        return EMState(model, learned_prior(totals, self.settings))
+        return first_state(self.data, known, None, first, self.settings)
 
     def _dealt(self, number: int) -> Dealt:
         """Deal the rows out at random, as `starts.first_posterior` does."""

@@ -6,22 +6,16 @@ would lower it (smoothing can) ends the run and is not taken.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Protocol
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import holes
-from exchangeable.engines.em import (
-    Expectation,
-    complete,
-    expect,
-    score,
-    soft_histograms,
-    sum_moments,
-)
+from exchangeable.engines import em, holes
+from exchangeable.engines.counted import Counted
+from exchangeable.engines.em import Expectation
 from exchangeable.engines.examples import Examples
 from exchangeable.models.blocks import BlockModel
 from exchangeable.partitions import Partition
@@ -29,10 +23,13 @@ from exchangeable.partitions import Partition
 
 @dataclass(frozen=True)
 class Proposal:
-    """Blocks for all classes, and how to count the rows of some of the classes in them."""
+    """Blocks for all classes.
+
+    `count` returns the histograms of some of the classes in them, where the proposer knows them.
+    """
 
     partitions: list[Partition]
-    count: Callable[[IntArray], list[FloatArray]]
+    count: Callable[[IntArray], list[FloatArray]] | None = None
 
 
 Relearn = Callable[[BlockModel | None, Expectation], list[Proposal]]
@@ -98,18 +95,28 @@ class EMData(Protocol):
     def expect(self, model: BlockModel, log_prior: FloatArray, moments: bool) -> Expectation:
         """Return what a pass under some parameters finds."""
 
+    def histograms(
+        self, current: Expectation, partitions: list[Partition], classes: IntArray
+    ) -> list[FloatArray]:
+        """Return the histograms of some classes in new blocks."""
+
     def best(
         self, candidates: list[BlockModel], log_prior: FloatArray, moments: bool
     ) -> tuple[Expectation, BlockModel]:
         """Return the model with the highest log-likelihood, and what a pass under it finds."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class InMemory:
-    """Examples in memory."""
+    """Examples in memory.
+
+    The counts of the rows in the blocks of the latest models are kept, so that blocks that stay
+    as they are need not be counted again.
+    """
 
     examples: Examples
     n_jobs: int | None = None
+    _counted: list[Counted] = field(default_factory=list, init=False, repr=False)
 
     @property
     def total(self) -> float:
@@ -125,56 +132,55 @@ class InMemory:
         """Return what a pass under some parameters finds."""
         if self.examples.holes is not None:
             return holes.expect(self.examples, model.made_tables, log_prior, self.n_jobs)
-        return expect(
-            self.examples,
-            model.partitions,
-            model.made_tables,
-            log_prior,
-            moments=moments,
-            n_jobs=self.n_jobs,
-        )
+        if em.is_linear(model.made_tables) and not moments:
+            return em.expect_linear(self.examples, model.made_tables, log_prior, self.n_jobs)
+        scores, counted = self._score(model, log_prior), self._counts(model.partitions)
+        return em.complete(counted, scores, moments=moments, n_jobs=self.n_jobs)
+
+    def histograms(
+        self, current: Expectation, partitions: list[Partition], classes: IntArray
+    ) -> list[FloatArray]:
+        """Return the histograms of some classes in new blocks."""
+        return em.histograms(self._counts(partitions), current.posterior, classes, self.n_jobs)
 
     def best(
         self, candidates: list[BlockModel], log_prior: FloatArray, moments: bool
     ) -> tuple[Expectation, BlockModel]:
         """Return the model with the highest log-likelihood, and what a pass under it finds."""
-        examples, n_jobs, best = self.examples, self.n_jobs, candidates[-1]
-        if len(candidates) == 1:
-            return self.expect(best, log_prior, moments), best
-        if examples.holes is not None:
+        best = candidates[-1]
+        if len(candidates) > 1 and self.examples.holes is not None:
             worth = [
-                holes.log_likelihood(examples, model.made_tables, log_prior, n_jobs)
+                holes.log_likelihood(self.examples, model.made_tables, log_prior, self.n_jobs)
                 for model in candidates
             ]
             best = candidates[int(np.argmax(worth))]
+        if len(candidates) == 1 or self.examples.holes is not None:
             return self.expect(best, log_prior, moments), best
-        found = score(examples, best.made_tables, log_prior, n_jobs)
+        found = self._score(best, log_prior)
         for model in candidates[:-1]:
-            other = score(examples, model.made_tables, log_prior, n_jobs)
+            other = self._score(model, log_prior)
             if other.log_likelihood >= found.log_likelihood:
                 best, found = model, other
-        return complete(examples, best.partitions, found, moments=moments, n_jobs=n_jobs), best
+        counted = self._counts(best.partitions)
+        self._counted = [counted]
+        return em.complete(counted, found, moments=moments, n_jobs=self.n_jobs), best
+
+    def _score(self, model: BlockModel, log_prior: FloatArray) -> em.Scores:
+        return em.score(self._counts(model.partitions), model.made_tables, log_prior, self.n_jobs)
+
+    def _counts(self, partitions: list[Partition]) -> Counted:
+        """Return the rows' counts in some blocks, counting those that are new."""
+        for counted in self._counted:
+            if counted.is_of(partitions):
+                return counted
+        counted = Counted.of(self.examples, partitions, self._counted, self.n_jobs)
+        self._counted.append(counted)
+        return counted
 
 
-def soft_proposals(
-    examples: Examples,
-    choose: Callable[[Expectation], list[list[Partition]]],
-    n_jobs: int | None = None,
-) -> Relearn:
+def soft_proposals(choose: Callable[[Expectation], list[list[Partition]]]) -> Relearn:
     """Return what proposes the blocks that `choose` finds, for rows without holes."""
-
-    def relearn(model: BlockModel | None, current: Expectation) -> list[Proposal]:
-        def counted(partitions: list[Partition]) -> Proposal:
-            return Proposal(
-                partitions,
-                lambda classes: soft_histograms(
-                    examples, current.posterior, classes, [partitions[y] for y in classes], n_jobs
-                ),
-            )
-
-        return [counted(partitions) for partitions in choose(current)]
-
-    return relearn
+    return lambda model, current: [Proposal(partitions) for partitions in choose(current)]
 
 
 def start_from_posterior(
@@ -184,13 +190,35 @@ def start_from_posterior(
     totals = examples.weights @ posterior
     first, moments = None, np.empty((0, 0, 0))
     if examples.holes is None:
-        moments = sum_moments(examples, posterior, n_jobs=settings.n_jobs)
+        moments = em.sum_moments(examples, posterior, n_jobs=settings.n_jobs)
     else:
         first = BlockModel.of_known_entries(examples, posterior, settings.alpha)
-    proposal = relearn(first, Expectation(-np.inf, posterior, [], moments, totals))[0]
-    model = BlockModel(proposal.partitions, proposal.count(np.arange(totals.size)), totals)
-    model.set_tables(settings.alpha, settings.n_jobs)
-    return EMState(model, learned_prior(totals, settings))
+    known = Expectation(-np.inf, posterior, [], moments, totals)
+    return first_state(InMemory(examples, settings.n_jobs), known, first, relearn, settings)
+
+
+def first_state(
+    data: EMData,
+    known: Expectation,
+    model: BlockModel | None,
+    relearn: Relearn,
+    settings: EMSettings,
+) -> EMState:
+    """Return the parameters of the first blocks that are proposed, given some posteriors."""
+    proposal = relearn(model, known)[0]
+    counted = _histograms(data, known, proposal, np.arange(known.totals.size))
+    first = BlockModel(proposal.partitions, counted, known.totals)
+    first.set_tables(settings.alpha, settings.n_jobs)
+    return EMState(first, learned_prior(known.totals, settings))
+
+
+def _histograms(
+    data: EMData, current: Expectation, proposal: Proposal, classes: IntArray
+) -> list[FloatArray]:
+    """Return the histograms of some classes in the blocks proposed."""
+    if proposal.count is not None:
+        return proposal.count(classes)
+    return data.histograms(current, proposal.partitions, classes)
 
 
 def run_em(
@@ -218,7 +246,7 @@ def run_em(
             break
         log_prior = learned_prior(current.totals, settings)
         relearn = learners[state.phase] if learners else None
-        candidates = _maximise(state.model, current, relearn, settings)
+        candidates = _maximise(data, state.model, current, relearn, settings)
         found, model = data.best(candidates, log_prior, moments)
         gain = (found.log_likelihood - current.log_likelihood) / total
         better = found.log_likelihood > current.log_likelihood
@@ -237,6 +265,7 @@ def run_em(
 
 
 def _maximise(
+    data: EMData,
     model: BlockModel,
     current: Expectation,
     relearn: Relearn | None,
@@ -247,16 +276,15 @@ def _maximise(
     old.set_tables(settings.alpha, settings.n_jobs)
     candidates = [old]
     for proposal in relearn(model, current) if relearn else ():
-        partitions = proposal.partitions
-        changed = [
-            y
-            for y, (before, after) in enumerate(zip(model.partitions, partitions, strict=True))
-            if not np.array_equal(before.labels, after.labels)
-        ]
+        pairs = zip(model.partitions, proposal.partitions, strict=True)
+        partitions = [old if np.array_equal(old.labels, new.labels) else new for old, new in pairs]
+        changed = [y for y, old in enumerate(model.partitions) if partitions[y] is not old]
         if not changed:
             continue
         histograms = list(current.histograms)
-        for y, histogram in zip(changed, proposal.count(np.array(changed)), strict=True):
+        proposal = replace(proposal, partitions=partitions)
+        counted = _histograms(data, current, proposal, np.array(changed))
+        for y, histogram in zip(changed, counted, strict=True):
             histograms[y] = histogram
         new = BlockModel(partitions, histograms, current.totals)
         new.set_tables(settings.alpha, settings.n_jobs)

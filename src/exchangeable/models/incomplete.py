@@ -57,7 +57,7 @@ def fit_incomplete(
 
     relearn: Relearn
     if examples.holes is None:
-        relearn = soft_proposals(examples, choose, settings.n_jobs)
+        relearn = soft_proposals(choose)
     else:
         relearn = completed_proposals(examples, choose_one, settings.n_jobs)
     known = (examples.clamp[:, None] == np.arange(n_classes)).astype(np.float64)

@@ -95,7 +95,7 @@ class MixtureRuns:
                     return [structure]
                 return structure.propose(self.examples, expectation, threads)
 
-            return soft_proposals(self.examples, choose, threads)
+            return soft_proposals(choose)
         total = self.examples.total
 
         def choose_one(completed: CompletedRows, y: int) -> list[Partition]:
