@@ -41,12 +41,12 @@ def test_exponential_is_exact_to_the_last_bits():
     assert max(abs(exponential(v) / np.exp(v) - 1) for v in x) < 1e-15
 
 
-@pytest.mark.parametrize("limit", [1, 200, 1 << 14])
-def test_groups_spread_tables_and_gather_histograms(limit):
+@pytest.mark.parametrize("n_rows", [1, 800, 1 << 16])
+def test_groups_spread_tables_and_gather_histograms(n_rows):
     rng, _, partitions = make()
     tables = Tables.layout(partitions)
     tables.values[:] = rng.random(tables.values.size)
-    groups = Groups.of(tables, limit)
+    groups = Groups.of(tables, n_rows)
     lengths = np.diff(tables.starts, append=tables.values.size)
     digits = [rng.integers(0, length) for length in lengths]
     spread = groups.spread(tables)
@@ -72,7 +72,7 @@ def test_codes_expand_and_fold():
     found = sum(expanded[g][codes.codes[g]] for g in range(len(codes.codes)))
     np.testing.assert_allclose(found, X @ lines)
     mass = rng.random((len(X), 4))
-    sums = codes.room(4)
+    sums = np.zeros(codes.room(4))
     for g, code in enumerate(codes.codes):
         np.add.at(sums[g], code, mass)
     np.testing.assert_allclose(codes.fold(sums), X.T @ mass)

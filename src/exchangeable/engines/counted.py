@@ -74,7 +74,7 @@ class Counter:
             masks = Masks.of(words, layout)
             if masks.word.size > WORTH_WALKING * _steps_walked(examples, layout):
                 masks = None
-        return cls(examples, layout, Groups.of(layout), masks)
+        return cls(examples, layout, Groups.of(layout, examples.rows.n_rows), masks)
 
     @property
     def n_groups(self) -> int:

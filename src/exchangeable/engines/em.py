@@ -1,7 +1,9 @@
 """What one EM iteration asks of an engine: posteriors, histograms and moments."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from exchangeable.engines import em_kernels, linear_kernels
 from exchangeable.engines.counted import Counted
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples
-from exchangeable.engines.threads import run
+from exchangeable.engines.threads import Job, run, run_together
 from exchangeable.partitions import Partition
 
 
@@ -59,6 +61,19 @@ def score(
     counted: Counted, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
 ) -> Scores:
     """Return the posteriors of all rows under some parameters, and their log-likelihood."""
+    return _scoring(counted, tables, log_prior).run(n_jobs)
+
+
+def score_each(
+    candidates: Sequence[tuple[Counted, Tables]],
+    log_prior: FloatArray,
+    n_jobs: int | None = None,
+) -> list[Scores]:
+    """Do the same for several candidates, all at once."""
+    return run_together([_scoring(*each, log_prior) for each in candidates], n_jobs)
+
+
+def _scoring(counted: Counted, tables: Tables, log_prior: FloatArray) -> Job[Any, Any, Scores]:
     examples, groups = counted.counter.examples, counted.counter.groups
     posterior = np.empty((log_prior.size, examples.rows.n_rows))
     common = (groups.first_group, groups.starts, groups.spread(tables), log_prior, posterior)
@@ -70,14 +85,14 @@ def score(
         return found
 
     parts = examples.parts(counted.steps + 2 * log_prior.size)
-    return Scores(sum(run(one, parts, n_jobs)), posterior.T)
+    return Job(one, parts, lambda found: Scores(sum(found), posterior.T))
 
 
 def histograms(
     counted: Counted, posterior: FloatArray, classes: IntArray, n_jobs: int | None = None
 ) -> list[FloatArray]:
     """Return the histograms of some classes, given the posteriors of all."""
-    return _histograms(counted, posterior, classes, classes, n_jobs)
+    return _counting(counted, posterior, classes, classes).run(n_jobs)
 
 
 def soft_histograms(
@@ -89,17 +104,13 @@ def soft_histograms(
 ) -> list[FloatArray]:
     """Return the histograms of some classes under given partitions, given the posteriors."""
     counted = Counted.when_asked(examples, Tables.layout(partitions))
-    return _histograms(counted, posterior, classes, np.arange(classes.size), n_jobs)
+    return _counting(counted, posterior, classes, np.arange(classes.size)).run(n_jobs)
 
 
-def _histograms(
-    counted: Counted,
-    posterior: FloatArray,
-    lines: IntArray,
-    classes: IntArray,
-    n_jobs: int | None,
-) -> list[FloatArray]:
-    """Return histograms: the posteriors of ``classes[i]`` are in column ``lines[i]``."""
+def _counting(
+    counted: Counted, posterior: FloatArray, lines: IntArray, classes: IntArray
+) -> Job[Any, Any, list[FloatArray]]:
+    """Return the job of histograms: the posteriors of ``classes[i]`` are in column ``lines[i]``."""
     examples, layout = counted.counter.examples, counted.counter.layout
     groups, by_class = counted.counter.groups, _by_class(posterior)
     common = (examples.weights, by_class, lines, classes, groups.first_group, groups.starts)
@@ -110,31 +121,40 @@ def _histograms(
             em_kernels.add_counted(*piece, *common, sums)
         return groups.gather(sums, layout)
 
-    parts = examples.parts(counted.steps, layout.values.nbytes)
-    found = layout.split(_sum(one, parts, n_jobs))
-    return [found[y] for y in classes]
+    def finish(parts: list[FloatArray]) -> list[FloatArray]:
+        found = layout.split(_sum(parts))
+        return [found[y] for y in classes]
+
+    # Reading a group's sums once is much less than a step a number.
+    return Job(one, examples.parts(counted.steps, int(groups.starts[-1])), finish)
 
 
 def sum_moments(
     examples: Examples, posterior: FloatArray, powers: int = 2, n_jobs: int | None = None
 ) -> FloatArray:
     """Return the moments of given posteriors, as in `Expectation`, or only the first power's."""
+    return _summing(examples, posterior, powers).run(n_jobs)
+
+
+def _summing(examples: Examples, posterior: FloatArray, powers: int) -> Job[Any, Any, FloatArray]:
     by_class = _by_class(posterior)
     n_classes = by_class.shape[0]
     codes, width = examples.codes, powers * n_classes
+    shape = (examples.rows.n_variables, width) if codes is None else codes.room(width)
 
     def one(span: tuple[int, int]) -> FloatArray:
+        sums = np.zeros(shape)
         if codes is not None:
-            sums = codes.room(width)
             linear_kernels.add_moments_coded(codes.codes, *span, examples.weights, by_class, sums)
             return codes.fold(sums)
-        sums = np.zeros((examples.rows.n_variables, width))
         linear_kernels.add_moments(*examples.rows.arrays, *span, examples.weights, by_class, sums)
         return sums
 
-    parts = examples.parts(_lines(examples) * width / 2, 8 * examples.rows.n_variables * width)
-    sums = _sum(one, parts, n_jobs).reshape(-1, powers, n_classes)
-    return np.moveaxis(sums, 1, 0)
+    def finish(parts: list[FloatArray]) -> FloatArray:
+        return np.moveaxis(_sum(parts).reshape(-1, powers, n_classes), 1, 0)
+
+    parts = examples.parts(_lines(examples) * width / 2, 8 * math.prod(shape))
+    return Job(one, parts, finish)
 
 
 def _lines(examples: Examples) -> float:
@@ -142,13 +162,9 @@ def _lines(examples: Examples) -> float:
     return examples.mean_ones if examples.codes is None else examples.codes.codes.shape[0]
 
 
-def _sum(
-    one: Callable[[tuple[int, int]], FloatArray],
-    parts: list[tuple[int, int]],
-    n_jobs: int | None,
-) -> FloatArray:
-    """Add up what the parts give, in their order."""
-    first, *others = run(one, parts, n_jobs)
+def _sum(parts: list[FloatArray]) -> FloatArray:
+    """Add up what the parts have given, in their order."""
+    first, *others = parts
     for other in others:
         first += other
     return first
@@ -159,11 +175,16 @@ def complete(
 ) -> Expectation:
     """Return what the next step needs to know of scores."""
     examples, posterior = counted.counter.examples, scores.posterior
+    classes = np.arange(posterior.shape[1])
+    jobs: list[Job[Any, Any, Any]] = [_counting(counted, posterior, classes, classes)]
+    if moments:
+        jobs.append(_summing(examples, posterior, 2))
+    found, *summed = run_together(jobs, n_jobs)
     return Expectation(
         scores.log_likelihood,
         posterior,
-        histograms(counted, posterior, np.arange(posterior.shape[1]), n_jobs),
-        sum_moments(examples, posterior, n_jobs=n_jobs) if moments else np.empty((0, 0, 0)),
+        found,
+        summed[0] if summed else np.empty((0, 0, 0)),
         examples.weights @ posterior,
     )
 

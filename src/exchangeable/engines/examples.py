@@ -14,8 +14,10 @@ from exchangeable.engines.rows import NO_BITS, Rows, take_rows
 from exchangeable.engines.threads import row_ranges
 
 MAX_PARTS = 32
-PART_STEPS = 500_000
+PART_STEPS = 200_000
 PARTIAL_BYTES = 1 << 28
+WORTH_SUMMING = 16
+"""Steps of work for each number of a part's sums: they must be added up in the end."""
 MAX_LISTED_ONES = 1 << 28
 MAX_PACKED = 2048
 WORTH_CODING = 1.5
@@ -77,7 +79,8 @@ class Examples:
         A part has at least `PART_STEPS` steps of work; its sums take `partial_bytes`.
         """
         most = min(MAX_PARTS, PARTIAL_BYTES // partial_bytes)
-        wanted = min(most, self.rows.n_rows * steps_a_row / PART_STEPS)
+        least = max(PART_STEPS, WORTH_SUMMING * partial_bytes // 8)
+        wanted = min(most, self.rows.n_rows * steps_a_row / least)
         n_parts = 1 << max(0, int(wanted).bit_length() - 1)  # evenly shared by 2, 4, 8 threads
         size = max(1, -(-self.rows.n_rows // n_parts))
         return row_ranges(self.rows.n_rows, size) or [(0, 0)]

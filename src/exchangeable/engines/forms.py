@@ -96,9 +96,9 @@ class Codes:
             sums[:, 1 << i : 2 << i] = sums[:, : 1 << i] + padded[:, i, None]
         return sums
 
-    def room(self, width: int) -> FloatArray:
-        """Return zeros, a line for every group and code."""
-        return np.zeros((self.codes.shape[0], 1 << CODE_BITS, width))
+    def room(self, width: int) -> tuple[int, int, int]:
+        """Return the shape of sums with a line for every group and code."""
+        return self.codes.shape[0], 1 << CODE_BITS, width
 
     def fold(self, sums: FloatArray) -> FloatArray:
         """Return for every variable the sum of the lines of the codes that have it on."""

@@ -18,8 +18,10 @@ from exchangeable.engines.cpu import Tables
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
-GROUP_ENTRIES = 2048
+MOST_ENTRIES = 2048
 """A group's table has no more entries than this, unless a single block has."""
+ROWS_AN_ENTRY = 4
+"""Nor more than one for so many rows: filling larger tables would take longer than it saves."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class Groups:
     starts: IntArray
 
     @classmethod
-    def of(cls, tables: Tables, limit: int = GROUP_ENTRIES) -> Self:
-        """Return the groups of the blocks of all classes."""
+    def of(cls, tables: Tables, n_rows: int) -> Self:
+        """Return the groups of the blocks of all classes, for so many rows."""
+        limit = min(MOST_ENTRIES, n_rows // ROWS_AN_ENTRY)
         n_blocks = tables.starts.size
         lengths = np.diff(tables.starts, append=tables.values.size)
         radix = np.empty(n_blocks, dtype=np.uint64)

@@ -8,15 +8,17 @@ the result is the same, to the last bit, for any number of threads.
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numba
 
 from exchangeable.arrays import check_count
 
 Task = TypeVar("Task")
+Part = TypeVar("Part")
 Result = TypeVar("Result")
 MAX_HELPERS = 256
 
@@ -72,6 +74,26 @@ def run(
     for other in begun:
         other.result()
     return [results[number] for number in range(len(listed))]
+
+
+@dataclass(frozen=True)
+class Job(Generic[Task, Part, Result]):
+    """Work in parts, each worth a thread's while, and what is made of their results."""
+
+    function: Callable[[Task], Part]
+    tasks: Sequence[Task]
+    finish: Callable[[list[Part]], Result]
+
+    def run(self, n_jobs: int | None = None) -> Result:
+        """Do the work."""
+        return self.finish(run(self.function, self.tasks, n_jobs))
+
+
+def run_together(jobs: Sequence[Job[Any, Any, Any]], n_jobs: int | None = None) -> list[Any]:
+    """Do several jobs at once, so that threads wait for each other only in the end."""
+    tasks = [(job, task) for job in jobs for task in job.tasks]
+    found = iter(run(lambda pair: pair[0].function(pair[1]), tasks, n_jobs))
+    return [job.finish([next(found) for _ in job.tasks]) for job in jobs]
 
 
 def row_ranges(n_rows: int, chunk: int) -> list[tuple[int, int]]:

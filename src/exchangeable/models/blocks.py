@@ -1,7 +1,7 @@
 """Classes or components made of independent blocks: their parameters, fit and scores."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -107,10 +107,18 @@ class BlockModel:
         stacked.set_tables(alpha)
         return stacked
 
-    def set_tables(self, alpha: float, n_jobs: int | None = None) -> None:
-        """Compute the tables from the histograms, with Laplace smoothing (Theorem 4.2)."""
+    def set_tables(
+        self, alpha: float, n_jobs: int | None = None, like: Tables | None = None
+    ) -> None:
+        """Compute the tables from the histograms, with Laplace smoothing (Theorem 4.2).
+
+        `like` are tables of the same partitions, where there are some.
+        """
         log_factorial = log_factorials(self.partitions[0].labels.size)
-        tables = Tables.layout(self.partitions)
+        if like is None:
+            tables = Tables.layout(self.partitions)
+        else:
+            tables = replace(like, values=np.empty(like.values.size))
         if tables.values.size < SMALL_TABLES:
             sizes = np.concatenate([partition.sizes for partition in self.partitions])
             kernels.fill_table(

@@ -156,14 +156,16 @@ class InMemory:
             best = candidates[int(np.argmax(worth))]
         if len(candidates) == 1 or self.examples.holes is not None:
             return self.expect(best, log_prior, moments), best
-        found = self._score(best, log_prior)
-        for model in candidates[:-1]:
-            other = self._score(model, log_prior)
-            if other.log_likelihood >= found.log_likelihood:
-                best, found = model, other
-        counted = self._counts(best.partitions)
-        self._counted = [counted]
-        return em.complete(counted, found, moments=moments, n_jobs=self.n_jobs), best
+        counted = [self._counts(model.partitions) for model in candidates]
+        pairs = zip(counted, [model.made_tables for model in candidates], strict=True)
+        scores = em.score_each(list(pairs), log_prior, self.n_jobs)
+        winner = len(scores) - 1
+        for number in range(winner):
+            if scores[number].log_likelihood >= scores[winner].log_likelihood:
+                winner = number
+        self._counted = [counted[winner]]
+        found = em.complete(counted[winner], scores[winner], moments=moments, n_jobs=self.n_jobs)
+        return found, candidates[winner]
 
     def _score(self, model: BlockModel, log_prior: FloatArray) -> em.Scores:
         return em.score(self._counts(model.partitions), model.made_tables, log_prior, self.n_jobs)
@@ -273,7 +275,7 @@ def _maximise(
 ) -> list[BlockModel]:
     """Return the models to choose from: the old blocks with new parameters, and the new blocks."""
     old = BlockModel(model.partitions, current.histograms, current.totals)
-    old.set_tables(settings.alpha, settings.n_jobs)
+    old.set_tables(settings.alpha, settings.n_jobs, like=model.tables)
     candidates = [old]
     for proposal in relearn(model, current) if relearn else ():
         pairs = zip(model.partitions, proposal.partitions, strict=True)

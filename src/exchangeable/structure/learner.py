@@ -118,7 +118,7 @@ class BlockLearner:
         if not self.needs_moments:
             nobody = Group(np.empty(0, dtype=np.int64))
             return [[self.learn(examples.rows, nobody, np.empty(0))] * n_components]
-        swept = self.sweeps(expectation.moments, examples.total)
+        swept = self.sweeps(expectation.moments, examples.total, n_jobs)
         if self._sweeps_only:
             return swept
         found = run(
@@ -151,7 +151,9 @@ class BlockLearner:
     def _sweeps_only(self) -> bool:
         return self.name == "welch" and len(self.settings.conditions) == 1
 
-    def sweeps(self, moments: FloatArray, n: float) -> list[list[Partition]]:
+    def sweeps(
+        self, moments: FloatArray, n: float, n_jobs: int | None = 1
+    ) -> list[list[Partition]]:
         """Return the sweep's blocks of every component; for merging those of a finer one too."""
         mean = np.ascontiguousarray(moments[0].T) / n
         variance = np.maximum(moments[1].T - n * mean**2, 0.0) / max(n - 1, 1e-300)
@@ -159,7 +161,10 @@ class BlockLearner:
         if self.name == "evidence" and self.settings.start != self.settings.significance:
             levels.append(self.settings.start)
         return [
-            [Partition.from_labels(labels) for labels in sweep_each(mean, variance, n, level)]
+            [
+                Partition.from_labels(labels)
+                for labels in sweep_each(mean, variance, n, level, n_jobs)
+            ]
             for level in levels
         ]
 

@@ -7,10 +7,14 @@ from numba import njit
 from scipy.special import stdtrit
 
 from exchangeable.arrays import FloatArray
+from exchangeable.engines.threads import row_ranges, run
 from exchangeable.partitions import Labels
 from exchangeable.structure.student import two_sided_p
 
 _compile = njit(cache=True, nogil=True)
+
+LINES_TOGETHER = 4096
+"""Variables of all the lines that one thread sweeps at a time."""
 
 
 @_compile
@@ -132,13 +136,26 @@ def _sweep_each(  # type: ignore[no-untyped-def]
         )
 
 
-def sweep_each(mean: FloatArray, variance: FloatArray, n: float, significance: float) -> Labels:
+def sweep_each(
+    mean: FloatArray,
+    variance: FloatArray,
+    n: float,
+    significance: float,
+    n_jobs: int | None = None,
+) -> Labels:
     """Return what `sweep` does, for every line of several means and variances."""
     labels = np.zeros(mean.shape, dtype=np.int32)
     if n <= 1:
         return labels
-    order = np.argsort(mean, axis=1)  # fast, but equal means come in any order
-    _sweep_each(mean, variance, order, n, significance, *_critical(n, significance), labels)
+    critical = _critical(n, significance)
+
+    def some(lines: tuple[int, int]) -> None:
+        own = slice(*lines)
+        order = np.argsort(mean[own], axis=1)  # fast, but equal means come in any order
+        _sweep_each(mean[own], variance[own], order, n, significance, *critical, labels[own])
+
+    size = 1 + LINES_TOGETHER // mean.shape[1]
+    run(some, row_ranges(len(mean), size), n_jobs)
     return labels
 
 
