@@ -168,43 +168,52 @@ def expected_ones(
     partitions: Sequence[Partition],
     weights: FloatArray,
     histograms: Sequence[FloatArray],
+    known: Sequence[FloatArray] | None = None,
     n_jobs: int | None = None,
 ) -> FloatArray:
     """Return E[x_j], shape (n_variables, n_classes), given the mass of each count in each block.
 
-    Each class is made of weighted urns, one a block; `weights` has a column a class.
+    Each class is made of weighted urns, one a block; `weights` has a column a class. `known` are
+    the polynomials of the same weights, if they have been computed.
     """
     out = np.empty(weights.shape[::-1])
     columns = np.ascontiguousarray(weights.T)
 
     def one(y: int) -> None:
         urn_kernels.expected_in_blocks(
-            *_urns(partitions[y]), columns[y], np.ascontiguousarray(histograms[y]), out[y]
+            *_urns(partitions[y], columns[y]),
+            columns[y],
+            np.ascontiguousarray(histograms[y]),
+            np.empty(0) if known is None else known[y],
+            out[y],
         )
 
     run(one, range(columns.shape[0]), n_jobs)
     return np.ascontiguousarray(out.T)
 
 
-def urn_tables(
+def urn_polynomials(
     partitions: Sequence[Partition],
     weights: FloatArray,
-    log_q: Sequence[FloatArray],
+    reach: Sequence[IntArray],
     n_jobs: int | None = None,
 ) -> list[FloatArray]:
-    """Return log q(l) − log e_l(weights) for each class, block and count."""
+    """Return log e_l for each class, block and count up to the block's reach, else +inf."""
     columns = np.ascontiguousarray(weights.T)
 
     def one(y: int) -> FloatArray:
         table = np.empty(partitions[y].table_size)
-        urn_kernels.fill_urn_tables(*_urns(partitions[y]), columns[y], log_q[y], table)
+        urn_kernels.fill_polynomials(*_urns(partitions[y], columns[y]), columns[y], reach[y], table)
         return table
 
     return run(one, range(columns.shape[0]), n_jobs)
 
 
-def _urns(partition: Partition) -> tuple[IntArray, IntArray, IntArray]:
-    order = np.argsort(partition.labels, kind="stable")
+def _urns(partition: Partition, weights: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the variables by block, those of a block by weight, and the blocks' tables."""
+    order = np.argsort(weights)
+    if partition.n_blocks > 1:
+        order = order[np.argsort(partition.labels[order], kind="stable")]
     return order, partition.sizes, partition.starts
 
 

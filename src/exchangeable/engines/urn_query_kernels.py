@@ -36,14 +36,18 @@ def _split(state, members, log_weights, holes, weights):  # type: ignore[no-unty
 
 @_exact
 def _count_scores(weights, n_ones, table):  # type: ignore[no-untyped-def]
-    """Return log P(l of the unknown are on, the known) for all l, but for the known's own term."""
-    scores = np.empty(weights.size + 1)
+    """Return log P(l of the unknown are on, the known) for all l, but for the known's own term.
+
+    Also returns the polynomials log e_l of the unknown, as far as they are needed.
+    """
     last = weights.size  # counts that cannot be have no mass: their polynomials are not needed
     while last > 0 and table[n_ones + last] == -np.inf:
         last -= 1
-    log_polynomials(weights, scores[: last + 1])
-    scores[last + 1 :] = -np.inf
-    return scores + table[n_ones : n_ones + weights.size + 1]
+    log_e = np.empty(last + 1)
+    log_polynomials(weights, log_e)
+    scores = np.full(weights.size + 1, -np.inf)
+    scores[: last + 1] = log_e + table[n_ones : n_ones + last + 1]
+    return scores, log_e
 
 
 @_exact
@@ -62,7 +66,8 @@ def score_urn(states, members, log_weights, table, out):  # type: ignore[no-unty
     weights = np.empty(members.size)
     for row in range(states.shape[0]):
         n_holes, n_ones, linear = _split(states[row], members, log_weights, holes, weights)
-        out[row] += linear + log_sum(_count_scores(weights[:n_holes], n_ones, table))
+        scores, _ = _count_scores(weights[:n_holes], n_ones, table)
+        out[row] += linear + log_sum(scores)
 
 
 @_exact
@@ -75,12 +80,13 @@ def marginals_urn(states, members, log_weights, table, out):  # type: ignore[no-
         n_holes, n_ones, _ = _split(states[row], members, log_weights, holes, weights)
         if n_holes == 0:
             continue
-        scores = _count_scores(weights[:n_holes], n_ones, table)
+        scores, log_e = _count_scores(weights[:n_holes], n_ones, table)
         total = log_sum(scores)
         if total == -np.inf:
             out[row, holes[:n_holes]] = 0.0
             continue
-        expected_ones(weights[:n_holes], np.exp(scores - total), expected[:n_holes])
+        shares = np.exp(scores - total)
+        expected_ones(weights[:n_holes], shares, log_e, expected[:n_holes])
         for at in range(n_holes):
             out[row, holes[at]] = min(expected[at], 1.0)
 
@@ -119,7 +125,7 @@ def draw_counts(state, members, log_weights, table, uniforms, out):  # type: ign
     holes = np.empty(members.size, dtype=np.int64)
     weights = np.empty(members.size)
     n_holes, n_ones, _ = _split(state, members, log_weights, holes, weights)
-    scores = _count_scores(weights[:n_holes], n_ones, table)
+    scores, _ = _count_scores(weights[:n_holes], n_ones, table)
     total = log_sum(scores)
     shares = np.exp(scores - total) if total > -np.inf else np.full(n_holes + 1, 1.0)
     shares = np.cumsum(shares)
@@ -179,9 +185,9 @@ def sums_urn(states, members, log_weights, table, mass, ones, histogram):  # typ
         if n_holes == 0:
             histogram[n_ones] += mass[row]
             continue
-        scores = _count_scores(weights[:n_holes], n_ones, table)
+        scores, log_e = _count_scores(weights[:n_holes], n_ones, table)
         shares = np.exp(scores - log_sum(scores))
-        expected_ones(weights[:n_holes], shares, expected[:n_holes])
+        expected_ones(weights[:n_holes], shares, log_e, expected[:n_holes])
         for at in range(n_holes):
             ones[holes[at]] += mass[row] * expected[at]
         histogram[n_ones : n_ones + n_holes + 1] += mass[row] * shares

@@ -154,7 +154,9 @@ class UrnFamily:
                 h + self.pool.strength * share
                 for h, share in zip(counted, self.shares, strict=True)
             ]
-            found = forests.expected_ones(self.partitions, np.exp(log_weights), mass, n_jobs)
+            found = forests.expected_ones(
+                self.partitions, np.exp(log_weights), mass, model.polynomials, n_jobs
+            )
             log_weights = centred(log_weights + np.log(ones / np.maximum(found, 1e-300)))
         log_q = [self._log_q(y, histogram) for y, histogram in enumerate(counted)]
         return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.reach)

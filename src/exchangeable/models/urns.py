@@ -18,6 +18,7 @@ from exchangeable.engines.cpu import Tables
 from exchangeable.engines.forests import Scores
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.threads import run
+from exchangeable.engines.urn_kernels import above
 from exchangeable.partitions import Partition
 
 
@@ -63,14 +64,24 @@ class UrnModel:
         return self if self.reach is None else replace(self, reach=None)
 
     @cached_property
+    def polynomials(self) -> list[FloatArray]:
+        """For each class log e_l of each block and those counts that are needed, else +inf."""
+        reach = [
+            np.array([_last_possible(part) for part in np.split(log_q, partition.starts[1:])])
+            for partition, log_q in zip(self.partitions, self.log_q, strict=True)
+        ]
+        if self.reach is not None:  # one block, and expectations will be asked for
+            top = above(self.reach, self.n_variables)
+            reach = [np.minimum(last, top) for last in reach]
+        return forests.urn_polynomials(
+            self.partitions, np.exp(self.log_weights), reach, self.n_jobs
+        )
+
+    @cached_property
     def scores(self) -> Scores:
         """What scoring reads, made when it is first asked for."""
-        weights, base = np.exp(self.log_weights), np.zeros(self.n_classes)
-        log_q = self.log_q
-        if self.reach is not None:
-            beyond = np.arange(self.n_variables + 1) > self.reach
-            log_q = [np.where(beyond, -np.inf, known) for known in log_q]
-        made = forests.urn_tables(self.partitions, weights, log_q, self.n_jobs)
+        pairs = zip(self.log_q, self.polynomials, strict=True)
+        made, base = [log_q - log_e for log_q, log_e in pairs], np.zeros(self.n_classes)
         if all(partition.n_blocks == 1 for partition in self.partitions):
             by_count = np.ascontiguousarray(np.stack(made, axis=1))
             return Scores(base, self.log_weights, by_count=by_count)
@@ -220,3 +231,8 @@ class UrnModel:
         for block, table in self._urns(y):
             members = block[np.argsort(-weights[block], kind="stable")] if ranked else block
             kernel(states, members, weights, table, out)
+
+
+def _last_possible(log_q: FloatArray) -> int:
+    """Return the largest count that has a probability."""
+    return int(np.flatnonzero(log_q > -np.inf)[-1])

@@ -1,0 +1,94 @@
+"""Polynomials of weights, and expectations given the count, against exact fractions."""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from exchangeable.engines import urn_kernels
+
+
+def exact_polynomials(weights):
+    e = [Fraction(1)] + [Fraction(0)] * len(weights)
+    for number, weight in enumerate(map(Fraction, weights.tolist())):
+        for count in range(number + 1, 0, -1):
+            e[count] += weight * e[count - 1]
+    return e
+
+
+def expected(weights, histogram, known=()):
+    out = np.empty(weights.size)
+    urn_kernels.expected_ones(weights, histogram, np.array(known, dtype=float), out)
+    return out
+
+
+def weights_of(kind, n, rng):
+    return {
+        "equal": np.ones(n),
+        "near": np.exp(rng.normal(0.0, 0.5, n)),
+        "wide": np.exp(rng.normal(0.0, 6.0, n)),
+        "two kinds": np.where(np.arange(n) < n // 5, 1e6, 1e-6),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["equal", "near", "wide", "two kinds"])
+def test_expectations_of_few_variables_are_those_of_all_subsets(kind):
+    rng = np.random.default_rng(0)
+    weights, histogram = weights_of(kind, 9, rng), rng.random(10)
+    total = np.zeros(9)
+    for count in range(1, 10):
+        subsets = [list(each) for each in combinations(range(9), count)]
+        chance = np.array([np.prod(weights[each]) for each in subsets])
+        chance *= histogram[count] / chance.sum()
+        for each, share in zip(subsets, chance, strict=True):
+            total[each] += share
+    np.testing.assert_allclose(expected(weights, histogram), total, rtol=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["equal", "near", "wide", "two kinds"])
+@pytest.mark.parametrize("top", [3, 20, 50, 90])
+def test_expectations_of_many_variables_are_exact(kind, top):
+    rng = np.random.default_rng(top)
+    weights, histogram = weights_of(kind, 90, rng), np.zeros(91)
+    histogram[: top + 1] = rng.random(top + 1)
+    e = exact_polynomials(weights)
+    log_e = np.empty(91)
+    urn_kernels.log_polynomials(weights, log_e)
+    logs = [math.log(each.numerator) - math.log(each.denominator) for each in e]
+    np.testing.assert_allclose(log_e, logs, rtol=1e-13, atol=1e-11)
+    # P(x_j = 1 | l) = θ_j·e_{l−1} of the others / e_l, in exact arithmetic for some variables.
+    found = expected(weights, histogram)
+    for j in range(0, 90, 31):
+        others = exact_polynomials(np.delete(weights, j))
+        chance = [
+            float(Fraction(weights[j]) * others[count - 1] / e[count])
+            for count in range(1, top + 1)
+        ]
+        np.testing.assert_allclose(found[j], histogram[1 : top + 1] @ chance, rtol=1e-10)
+    np.testing.assert_allclose(expected(weights, histogram, log_e), found, rtol=1e-10)
+    walked = np.empty(90)
+    urn_kernels._walk_down(weights, histogram, top, walked)
+    np.testing.assert_allclose(walked, found, rtol=1e-10)
+
+
+def test_polynomials_known_too_far_below_are_not_relied_on():
+    rng = np.random.default_rng(1)
+    weights, histogram = np.exp(rng.normal(0.0, 1.0, 300)), np.zeros(301)
+    histogram[:101] = 1.0
+    log_e = np.empty(301)
+    urn_kernels.log_polynomials(weights, log_e)
+    full = expected(weights, histogram, log_e)
+    for known in (50, 101, 103, 150):
+        np.testing.assert_allclose(expected(weights, histogram, log_e[:known]), full, rtol=1e-10)
+
+
+def test_smoothing_spreads_by_a_gaussian_kernel():
+    histogram, out, own = np.zeros(60), np.empty(60), np.empty(60)
+    histogram[20] = 3.0
+    urn_kernels.smooth_counts(histogram, 0.2, out, own)
+    kernel = np.exp(-0.5 * ((np.arange(60) - 20) / 4.2) ** 2)
+    kernel[np.abs(np.arange(60) - 20) > 13] = 0.0
+    np.testing.assert_allclose(out, 3 * kernel / kernel.sum(), rtol=1e-12)
+    assert own[20] == pytest.approx(1 / kernel.sum())
