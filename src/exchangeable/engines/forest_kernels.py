@@ -15,8 +15,10 @@ from numba import njit
 
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
-WINDOW = 1e-100
+WINDOW = 1e-180
 """A coefficient is trusted where it is at least this share of the largest."""
+SMALLEST = 1e-220
+"""A coefficient that is a smaller share of the largest is taken for zero."""
 MOST_TILTS = 1000
 
 
@@ -24,9 +26,10 @@ MOST_TILTS = 1000
 def workspace(n, top):  # type: ignore[no-untyped-def]
     """Return room for the polynomials of a forest of n nodes, up to degree `top`.
 
-    They are, by node: its own when off and on, and those its parent had before it was added.
+    They are, by node: its own when off and on, those its parent had before it was added, and the
+    derivatives of its own. What is in them is written before it is read.
     """
-    polynomials = np.zeros((4, n + 1, top + 1))
+    polynomials = np.empty((6, n + 1, top + 1))
     degrees = np.zeros((2, n + 1), dtype=np.int64)
     return polynomials, degrees, np.ones(n + 1)
 
@@ -50,7 +53,7 @@ def _multiply(a, a_degree, b, b_degree, top, out):  # type: ignore[no-untyped-de
 @_compile
 def _begin_node(v, slope, state, tilt, counting, top, room):  # type: ignore[no-untyped-def]
     """Set a node's own polynomials; return the logarithm they were divided by."""
-    (off, on, _, _), (degree, _), _ = room
+    (off, on, _, _, _, _), (degree, _), _ = room
     weight = slope[v] + (tilt if state[v] < 0 else 0.0)
     larger = weight if state[v] == 1 else (0.0 if state[v] == 0 else max(weight, 0.0))
     moves = counting and state[v] < 0 and top > 0
@@ -67,7 +70,7 @@ def _begin_node(v, slope, state, tilt, counting, top, room):  # type: ignore[no-
 @_compile
 def upward(parent, slope, pair, state, tilt, counting, top, room):  # type: ignore[no-untyped-def]
     """Compute all polynomials; node n's is that of the forest. Return the logarithm taken out."""
-    (off, on, off_before, on_before), (degree, degree_before), divisors = room
+    (off, on, off_before, on_before, _, _), (degree, degree_before), divisors = room
     n = parent.size
     log_scale = 0.0
     for v in range(n):
@@ -91,6 +94,8 @@ def upward(parent, slope, pair, state, tilt, counting, top, room):  # type: igno
             largest = max(largest, on[p, : after + 1].max())
             on[p, : after + 1] /= largest
         off[p, : after + 1] /= largest
+        while after > 0 and max(off[p, after], on[p, after]) < SMALLEST:
+            after -= 1
         degree[p] = after
         divisors[v] = largest
         log_scale += np.log(largest)
@@ -125,9 +130,8 @@ def downward(parent, pair, seeds, top, room, ones, pairs):  # type: ignore[no-un
     `seeds[l]` is the mass of count l by the forest's coefficient for l; reverse mode differentiates
     Σ_l mass_l·log(coefficient_l) with respect to every node's polynomials.
     """
-    (off, on, off_before, on_before), (degree, degree_before), divisors = room
+    (off, on, off_before, on_before, d_off, d_on), (degree, degree_before), divisors = room
     n = parent.size
-    d_off, d_on = np.zeros((n + 1, top + 1)), np.zeros((n + 1, top + 1))
     d_off[n, : seeds.size] = seeds
     g_off, g_on = np.zeros(top + 1), np.zeros(top + 1)
     when_off, when_on, kept = np.empty(top + 1), np.empty(top + 1), np.empty(top + 1)

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from exchangeable.engines.forest_kernels import expected, log_coefficients, workspace
+from exchangeable.engines.forest_kernels import expected, log_coefficients
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -56,24 +56,28 @@ def order_nodes(parent, order, place):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def log_count_weights(parent, slope, pair, out):  # type: ignore[no-untyped-def]
-    """Write log Σ exp(score) over the rows with l ones, for l = 0..out.size − 1."""
-    n, top = parent.size, out.size - 1
-    state = np.full(n, -1, dtype=np.int8)
-    room, tilts = workspace(n, top), np.empty(top + 1)
-    log_coefficients(parent, slope, pair, state, True, top, room, out, tilts)
+def log_count_weights(parent, slope, pair, room, out, tilts):  # type: ignore[no-untyped-def]
+    """Write log Σ exp(score) over the rows with l ones, for l = 0..out.size − 1.
+
+    Also writes the tilt that serves each count; `room` is a workspace for so many counts.
+    """
+    state = np.full(parent.size, -1, dtype=np.int8)
+    log_coefficients(parent, slope, pair, state, True, out.size - 1, room, out, tilts)
 
 
 @_compile
-def expected_of_forest(parent, slope, pair, mass, out):  # type: ignore[no-untyped-def]
-    """Write the mass with each node on, and with it and its parent on, given that of each count."""
+def expected_of_forest(parent, slope, pair, mass, tilts, room, out):  # type: ignore[no-untyped-def]
+    """Write the mass with each node on, and with it and its parent on, given that of each count.
+
+    `tilts` are those that serve each count, as far as they are known.
+    """
     n, top = parent.size, mass.size - 1
     while top > 0 and mass[top] <= 0.0:
         top -= 1
     state = np.full(n, -1, dtype=np.int8)
-    room, tilts = workspace(n, top), np.empty(top + 1)
-    scratch = np.empty(top + 1)
-    log_coefficients(parent, slope, pair, state, True, top, room, scratch, tilts)
+    if tilts.size <= top:
+        tilts, scratch = np.empty(top + 1), np.empty(top + 1)
+        log_coefficients(parent, slope, pair, state, True, top, room, scratch, tilts)
     expected(parent, slope, pair, state, mass[: top + 1], tilts, True, room, out[0], out[1])
 
 

@@ -8,7 +8,11 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import tree_kernels
-from exchangeable.engines.threads import run
+from exchangeable.engines.forest_kernels import workspace
+from exchangeable.engines.threads import row_ranges, run
+
+SHARED_ROOM = 8
+"""Classes that use the same memory one after the other."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +52,24 @@ def log_counts(
     pair: FloatArray,
     reach: int,
     n_jobs: int | None = None,
-) -> FloatArray:
-    """Return log Σ exp(score) over the rows with each number 0..reach of ones, for every class."""
+) -> tuple[FloatArray, FloatArray]:
+    """Return log Σ exp(score) over the rows with each number 0..reach of ones, for every class.
+
+    Also returns the tilts that served these counts, which `expected_pairs` can use again.
+    """
     k = slope.shape[1]
-    out = np.empty((k, reach + 1))
+    out, tilts = np.empty((k, reach + 1)), np.empty((k, reach + 1))
 
-    def one(y: int) -> None:
-        forest = Forest.of(slope, parent, pair, y)
-        tree_kernels.log_count_weights(forest.parent, forest.slope, forest.pair, out[y])
+    def some(classes: tuple[int, int]) -> None:
+        room = workspace(slope.shape[0], reach)
+        for y in range(*classes):
+            forest = Forest.of(slope, parent, pair, y)
+            tree_kernels.log_count_weights(
+                forest.parent, forest.slope, forest.pair, room, out[y], tilts[y]
+            )
 
-    run(one, range(k), n_jobs)
-    return np.ascontiguousarray(out.T)
+    run(some, row_ranges(k, SHARED_ROOM), n_jobs)
+    return np.ascontiguousarray(out.T), tilts
 
 
 def expected_pairs(
@@ -66,21 +77,34 @@ def expected_pairs(
     parent: npt.NDArray[Any],
     pair: FloatArray,
     counts: FloatArray,
+    tilts: FloatArray | None = None,
     n_jobs: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return E[x_j] and E[x_j·x_parent(j)] of every class, given the mass of each count."""
+    """Return E[x_j] and E[x_j·x_parent(j)] of every class, given the mass of each count.
+
+    `tilts` are what `log_counts` has found for the same trees.
+    """
     n, k = slope.shape
+    known = np.empty((k, 0)) if tilts is None else tilts
     ones, pairs = np.empty((k, n)), np.empty((k, n))
 
-    def one(y: int) -> None:
-        forest = Forest.of(slope, parent, pair, y)
-        both = np.empty((2, n))
-        tree_kernels.expected_of_forest(
-            forest.parent, forest.slope, forest.pair, counts[:, y].copy(), both
-        )
-        ones[y, forest.order], pairs[y, forest.order] = both
+    def some(classes: tuple[int, int]) -> None:
+        room = workspace(n, counts.shape[0] - 1)
+        for y in range(*classes):
+            forest = Forest.of(slope, parent, pair, y)
+            both = np.empty((2, n))
+            tree_kernels.expected_of_forest(
+                forest.parent,
+                forest.slope,
+                forest.pair,
+                counts[:, y].copy(),
+                known[y],
+                room,
+                both,
+            )
+            ones[y, forest.order], pairs[y, forest.order] = both
 
-    run(one, range(k), n_jobs)
+    run(some, row_ranges(k, SHARED_ROOM), n_jobs)
     return np.ascontiguousarray(ones.T), np.ascontiguousarray(pairs.T)
 
 

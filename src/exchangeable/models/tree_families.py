@@ -194,11 +194,12 @@ class WeightedTreeFamily:
         pool, parent = self.urns.pool, model.parent
         ones, totals = pooled_means(pool, sums)
         mass = sums.counts + pool.strength * np.stack(self.urns.shares, axis=1)
-        found = trees.expected_pairs(model.slope, parent, model.pair, mass, n_jobs)
+        tilts = model.counts[1]
+        found = trees.expected_pairs(model.slope, parent, model.pair, mass, tilts, n_jobs)
         if not self._alone:
             nothing = np.zeros(model.pair.shape)
             weights = self.urn_model.log_weights
-            alone = trees.expected_pairs(weights, parent, nothing, mass, n_jobs)
+            alone = trees.expected_pairs(weights, parent, nothing, mass, n_jobs=n_jobs)
             self._alone.append((alone[0] / totals, alone[1] / totals))
         share = totals / (totals + self.shrinkage)
         wanted = share * pooled_pairs(pool, self.pairs, sums, parent)

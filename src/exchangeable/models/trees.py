@@ -72,16 +72,21 @@ class TreeModel:
         return self if self.reach is None else replace(self, reach=None)
 
     @cached_property
+    def counts(self) -> tuple[FloatArray, FloatArray]:
+        """Log F of the counts that can be scored, and the tilts that gave it."""
+        reach = self.n_variables if self.reach is None else self.reach
+        return trees.log_counts(self.slope, self.parent, self.pair, reach, self.n_jobs)
+
+    @cached_property
     def scores(self) -> Scores:
         """What scoring reads, made when it is first asked for."""
         by_count = NO_NUMBERS
         if self.log_q.size:
-            reach = self.n_variables if self.reach is None else self.reach
+            weights = self.counts[0]
             by_count = np.full(self.log_q.shape, -np.inf)
-            weights = trees.log_counts(self.slope, self.parent, self.pair, reach, self.n_jobs)
             # A count that the tree all but excludes stays impossible, whatever q says.
             possible = np.where(np.isfinite(weights), weights, np.inf)
-            by_count[: reach + 1] = self.log_q[: reach + 1] - possible
+            by_count[: len(weights)] = self.log_q[: len(weights)] - possible
         return Scores(self.base, self.slope, self.parent, self.pair, by_count)
 
     @property
