@@ -23,6 +23,7 @@ from exchangeable.arrays import (
 )
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
+from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.em import EMSettings
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.incomplete import fit_incomplete
@@ -349,7 +350,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
 
     def _set_model(
         self,
-        model: BlockModel | UrnModel | TreeModel,
+        model: BlockModel | UrnModel | TreeModel | CountTreeModel,
         classes: npt.NDArray[Any],
         totals: FloatArray,
         prior: FloatArray | None = None,
