@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from exchangeable.engines.hole_kernels import count_row, forget_row, new_counters
+from exchangeable.engines.kernels import ones_of
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -133,6 +134,15 @@ def score_complete(tree, table, log_ratio, place):  # type: ignore[no-untyped-de
 
 
 @_compile
+def _count_complete(ones, row, labels, starts, place, buffer):  # type: ignore[no-untyped-def]
+    """Move each block's start on by its ones, for a row without holes."""
+    place[:] = starts
+    listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
+    for at in range(listed.size):
+        place[labels[listed[at], 0]] += 1
+
+
+@_compile
 def score_rows(  # type: ignore[no-untyped-def]
     ones, gaps, masks, labels, tree, table, log_ratio, log_factorial, first, last, out
 ):
@@ -140,7 +150,12 @@ def score_rows(  # type: ignore[no-untyped-def]
     starts = tree[0]
     place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
     ratio, room = np.exp(log_ratio), new_messages(tree)
+    complete = gaps[0].size + gaps[2].size == 0
     for row in range(first, last):
+        if complete:
+            _count_complete(ones, row, labels, starts, place, buffer)
+            out[row] = score_complete(tree, table, log_ratio, place)
+            continue
         n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
         if hidden.any():
             out[row] = collect(tree, table, ratio, place, hidden, log_factorial, room)
@@ -157,22 +172,24 @@ def add_sums(  # type: ignore[no-untyped-def]
     starts, bins, n_bins, _, parent, cells = tree
     place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
     ratio, room = np.exp(log_ratio), new_messages(tree)
+    complete = gaps[0].size + gaps[2].size == 0
     for row in range(mass.size):
         w = mass[row]
         if w <= 0.0:
             continue
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
-        if hidden.any():
-            if collect(tree, table, ratio, place, hidden, log_factorial, room) > -np.inf:
-                distribute(tree, ratio, room, w, edges)
-                for b in range(n_bins.size):
-                    _spread(w, place[b], hidden[b], bins, table, log_factorial, room, b, counts)
-        else:
+        if complete:
+            _count_complete(ones, row, labels, starts, place, buffer)
             for b in range(n_bins.size):
                 counts[place[b]] += w
                 if parent[b] < n_bins.size:
                     cell = cells[b] + bins[place[parent[b]]] * n_bins[b] + bins[place[b]]
                     edges[cell] += w
+            continue
+        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
+        if collect(tree, table, ratio, place, hidden, log_factorial, room) > -np.inf:
+            distribute(tree, ratio, room, w, edges)
+            for b in range(n_bins.size):
+                _spread(w, place[b], hidden[b], bins, table, log_factorial, room, b, counts)
         forget_row(n_touched, starts, place, hidden, blocks)
 
 
@@ -214,7 +231,18 @@ def add_edges(binned, mass, tree, edges):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def information(table):  # type: ignore[no-untyped-def]
+def add_gains(pairs, offsets, n_bins, a, penalty, gains):  # type: ignore[no-untyped-def]
+    """Write what an edge between block a and each block before it gains, less its penalty."""
+    for b in range(a):
+        table = pairs[:, offsets[b] : offsets[b] + n_bins[b]]
+        free = (n_bins[a] - 1) * (n_bins[b] - 1)
+        gain = _information(table) - penalty * free if free > 0 else 0.0
+        gains[a, b] = gain
+        gains[b, a] = gain
+
+
+@_compile
+def _information(table):  # type: ignore[no-untyped-def]
     """Return weight times mutual information of a table of pairs."""
     rows, columns, total = table.sum(axis=1), table.sum(axis=0), table.sum()
     gain = 0.0

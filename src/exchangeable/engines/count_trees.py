@@ -147,20 +147,21 @@ class CountTree:
 
 
 def cut_counts(mass: FloatArray, most: int, least: float) -> IntArray:
-    """Return the bin of each count: stretches of counts of about equal mass.
+    """Return the bin of each count: a bin for every count, or stretches of about equal mass.
 
-    There are at most `most` bins. Where there is a choice each has at least the mass `least`, but a
-    block of one variable always has two.
+    There are at most `most` bins. Each has at least the mass `least`, but a block of one variable
+    always has two.
 
     >>> cut_counts(np.array([5.0, 5, 1, 1, 1, 1, 1, 1]), 3, 1.0).tolist()
     [0, 0, 1, 1, 1, 2, 2, 2]
     """
     if mass.size == 2:
         return np.arange(2)
+    crowded = mass.size > most
     bins, number, inside, left = np.zeros(mass.size, dtype=np.int64), 0, 0.0, float(mass.sum())
     for count in range(mass.size):
         rest = left - inside
-        wanted = left / (most - number)
+        wanted = left / (most - number) if crowded else 0.0
         if inside >= max(wanted, least) and rest >= least and number < most - 1:
             number, inside, left = number + 1, 0.0, rest
         bins[count] = number
@@ -194,10 +195,7 @@ def learn_forest(
             count_tree_kernels.add_pairs(binned, mass, offsets, a, tables[a])
     gains = np.zeros((n_blocks, n_blocks))
     for a in range(1, n_blocks):
-        for b, table in enumerate(np.split(tables[a], offsets[1:a], axis=1)):
-            free = (alone.n_bins[a] - 1) * (alone.n_bins[b] - 1)
-            gain = count_tree_kernels.information(np.ascontiguousarray(table)) - penalty * free
-            gains[a, b] = gains[b, a] = gain
+        count_tree_kernels.add_gains(tables[a], offsets, alone.n_bins, a, penalty, gains)
     return CountForest.of(partition, bins, best_tree(gains))
 
 

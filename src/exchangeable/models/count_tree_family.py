@@ -25,7 +25,7 @@ from exchangeable.models.posteriors import ACTIVE, expect, log_likelihood
 
 MOST_BINS = 8
 """The counts of a block fall into at most so many bins."""
-ROWS_A_CELL = 5.0
+ROWS_A_CELL = 20.0
 """A pair of bins has so many rows on average, or the bins are fewer."""
 LEAST_ROWS = 5.0
 """Weight of the rows in a bin, where there is a choice."""
@@ -140,7 +140,7 @@ def choose_bins(masses: Sequence[FloatArray]) -> IntArray:
     total = masses[0].sum()
     most = int(np.clip(np.sqrt(total / ROWS_A_CELL), 2, MOST_BINS))
     bins = [cut_counts(mass, most, LEAST_ROWS) for mass in masses]
-    in_all = sum(int(each[-1]) + 1 for each in bins)
+    in_all = sum(max(2, int(each[-1]) + 1) for each in bins)
     if in_all > MOST_BINS_IN_ALL:
         raise ValueError(
             f"dependence='tree' looks at all pairs of blocks, of which {len(bins)} have too many; "

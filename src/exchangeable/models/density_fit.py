@@ -33,9 +33,9 @@ from exchangeable.structure.learner import Structure
 KINDS = ("independent", "urns", "tree", "count tree", "weighted tree")
 POOLING = 8.0
 """Pseudo-rows of the pooled prior, where the user does not say."""
-SHRINKAGE = {"tree": 32.0, "count tree": 32.0, "weighted tree": 200.0}
+SHRINKAGE = {"tree": 32.0, "count tree": 4.0, "weighted tree": 200.0}
 """Pseudo-rows that pull an edge towards independence, where the user does not say."""
-PENALTY = {"tree": 2.0, "count tree": 2.0, "weighted tree": 1.0}
+PENALTY = {"tree": 2.0, "count tree": 1.0, "weighted tree": 1.0}
 """What an edge must gain in log-likelihood, for each of its parameters, to be there."""
 MOST_TREE_VARIABLES = 4_000
 """A tree looks at all pairs of variables, whose number must stay bearable."""
