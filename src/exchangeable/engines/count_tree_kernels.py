@@ -121,9 +121,8 @@ def distribute(tree, ratio, room, mass, edges):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def score_complete(tree, table, log_ratio, place):  # type: ignore[no-untyped-def]
+def _score_complete(bins, n_bins, parent, cells, table, log_ratio, place):  # type: ignore[no-untyped-def]
     """Return log P of a row without holes."""
-    _, bins, n_bins, _, parent, cells = tree
     total = 0.0
     for b in range(n_bins.size):
         total += table[place[b]]
@@ -134,10 +133,10 @@ def score_complete(tree, table, log_ratio, place):  # type: ignore[no-untyped-de
 
 
 @_compile
-def _count_complete(ones, row, labels, starts, place, buffer):  # type: ignore[no-untyped-def]
+def _count_complete(bits, indptr, indices, row, labels, starts, place, buffer):  # type: ignore[no-untyped-def]
     """Move each block's start on by its ones, for a row without holes."""
     place[:] = starts
-    listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
+    listed = ones_of(bits, indptr, indices, row, buffer)
     for at in range(listed.size):
         place[labels[listed[at], 0]] += 1
 
@@ -147,20 +146,22 @@ def score_rows(  # type: ignore[no-untyped-def]
     ones, gaps, masks, labels, tree, table, log_ratio, log_factorial, first, last, out
 ):
     """Write log P of what is known of the rows first..last."""
-    starts = tree[0]
+    # Arrays are taken out of tuples once: in a loop that costs more than the loop's work.
+    starts, bins, n_bins, _, parent, cells = tree
+    bits, indptr, indices = ones
     place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
     ratio, room = np.exp(log_ratio), new_messages(tree)
     complete = gaps[0].size + gaps[2].size == 0
     for row in range(first, last):
         if complete:
-            _count_complete(ones, row, labels, starts, place, buffer)
-            out[row] = score_complete(tree, table, log_ratio, place)
+            _count_complete(bits, indptr, indices, row, labels, starts, place, buffer)
+            out[row] = _score_complete(bins, n_bins, parent, cells, table, log_ratio, place)
             continue
         n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
         if hidden.any():
             out[row] = collect(tree, table, ratio, place, hidden, log_factorial, room)
         else:
-            out[row] = score_complete(tree, table, log_ratio, place)
+            out[row] = _score_complete(bins, n_bins, parent, cells, table, log_ratio, place)
         forget_row(n_touched, starts, place, hidden, blocks)
 
 
@@ -170,6 +171,7 @@ def add_sums(  # type: ignore[no-untyped-def]
 ):
     """Add the mass of rows by count in each block, and by pair of bins along each edge."""
     starts, bins, n_bins, _, parent, cells = tree
+    bits, indptr, indices = ones
     place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
     ratio, room = np.exp(log_ratio), new_messages(tree)
     complete = gaps[0].size + gaps[2].size == 0
@@ -178,7 +180,7 @@ def add_sums(  # type: ignore[no-untyped-def]
         if w <= 0.0:
             continue
         if complete:
-            _count_complete(ones, row, labels, starts, place, buffer)
+            _count_complete(bits, indptr, indices, row, labels, starts, place, buffer)
             for b in range(n_bins.size):
                 counts[place[b]] += w
                 if parent[b] < n_bins.size:
