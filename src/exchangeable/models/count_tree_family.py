@@ -165,7 +165,7 @@ def rake(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray
     """Return a table scaled line by line to have given margins, those of rows exact.
 
     >>> both = rake(np.array([[4.0, 1.0], [1.0, 4.0]]), np.array([0.5, 0.5]), np.array([0.2, 0.8]))
-    >>> both.sum(axis=0).round(9).tolist(), both.sum(axis=1).tolist()
+    >>> both.sum(axis=0).round(9).tolist(), both.sum(axis=1).round(9).tolist()
     ([0.2, 0.8], [0.5, 0.5])
     """
     for _ in range(RAKINGS):
