@@ -33,6 +33,8 @@ FAMILIES = {
     "uniform urns, pooled": dict(pooling=3.0, structure=[[0, 3], [1, 2, 4], [5]]),
     "naive Bayes, pooled": dict(pooling=3.0, structure="independent"),
     "tree": dict(dependence="tree"),
+    "tree over counts": dict(dependence="tree", structure=[[0, 3], [1, 2, 4], [5]], shrinkage=1.0),
+    "tree over learned counts": dict(dependence="tree", structure="welch"),
     "weighted tree": dict(urn="weighted", dependence="tree"),
 }
 
@@ -289,7 +291,7 @@ BAD = [
     (dict(pooling=-1.0), "pooling must be positive and finite, got -1.0"),
     (dict(shrinkage=3.0), "shrinkage=3.0 is about the edges of trees"),
     (dict(urn="weighted", structure="independent"), "leaves one variable in each urn"),
-    (dict(dependence="tree", structure="full"), "leave structure='auto' or give 'independent'"),
+    (dict(urn="weighted", dependence="tree", structure="welch"), "or give 'full'"),
     (dict(urn="weighted", alpha=0.0), "alpha=0 leaves what never occurs"),
 ]
 

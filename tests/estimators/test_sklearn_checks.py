@@ -32,6 +32,7 @@ def every_estimator():
             yield thing(structure=structure, **few)
         yield thing(urn="weighted", **few)
         yield thing(urn="weighted", dependence="tree", **few)
+        yield thing(structure="welch", dependence="tree", **few)
 
 
 @parametrize_with_checks(list(every_estimator()))

@@ -1,4 +1,4 @@
-"""Weighted urns and trees against enumeration of all rows: the contract of the queries."""
+"""Urns, trees over variables and over counts against enumeration: the contract of the queries."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,11 @@ from scipy.stats import chisquare
 
 from enumeration import agreeing, all_states
 from exchangeable.arrays import UNASSIGNED
+from exchangeable.engines.count_trees import CountForest
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
+from exchangeable.models.count_tree_family import rake
+from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
@@ -63,7 +66,43 @@ def plain_weight(slope, parent, pair, y):
     return weight
 
 
+def count_trees(seed, labels, bins, parents):
+    """Trees over counts with random parameters."""
+    rng = np.random.default_rng(seed)
+    forests, log_q, log_ratio = [], [], []
+    for label, number, parent in zip(labels, bins, parents, strict=True):
+        partition = Partition.from_labels(label)
+        forest = CountForest.of(partition, np.concatenate(number), parent)
+        q = random_log_q(rng, partition)
+        margins, ratio = forest.bin_masses(np.exp(q)), np.empty(forest.n_cells)
+        for child, above in forest.edges():
+            apart = np.outer(margins[above], margins[child])
+            both = rake(
+                rng.dirichlet(np.ones(apart.size) / 2).reshape(apart.shape) + 1e-3,
+                margins[above],
+                margins[child],
+            )
+            forest.table(ratio, child)[:] = np.log(both / apart)
+        forests.append(forest)
+        log_q.append(q)
+        log_ratio.append(ratio)
+    return CountTreeModel(forests, log_q, log_ratio)
+
+
+CHAIN = (
+    ((0, 1, 0, 2, 1, 0, 2), (1, 1, 0, 0, 2, 3, 0)),
+    (([0, 1, 1, 2], [0, 1, 2], [0, 1, 1]), ([0, 0, 1, 1], [0, 1, 2], [0, 1], [0, 1])),
+    ((1, 3, 1), (4, 0, 0, 1)),
+)
+
 MODELS = {
+    "tree over counts": lambda: count_trees(6, *CHAIN),
+    "two blocks' counts, and one block": lambda: count_trees(
+        7,
+        ((0, 1, 1, 0, 1, 0, 1), (0,) * N),
+        (([0, 1, 2, 3], [0, 0, 1, 1, 1]), ([0, 0, 1, 1, 2, 2, 2, 3],)),
+        ((2, 0), (1,)),
+    ),
     "one weighted urn": lambda: urns(0),
     "several weighted urns": lambda: urns(1, ((0, 1, 0, 2, 1, 0, 3), (1, 1, 0, 0, 0, 1, 0))),
     "naive Bayes": lambda: trees(2, counting=False, edges=False),
@@ -80,6 +119,8 @@ def model(request):
 
 def plain_log_prob(model, y):
     """log P of every state by the definitions, polynomials summed state by state."""
+    if isinstance(model, CountTreeModel):
+        return plain_count_tree(model, y)
     if isinstance(model, UrnModel):
         total = np.zeros(len(STATES))
         partition = model.partitions[y]
@@ -91,6 +132,20 @@ def plain_log_prob(model, y):
     if not model.log_q.size:
         return weight - logsumexp(weight)
     return tilted(weight, model.log_q[:, y], np.arange(N))
+
+
+def plain_count_tree(model, y):
+    """q of every block over the number of ways, and the ratios edge by edge."""
+    forest, total, binned = model.forests[y], np.zeros(len(STATES)), []
+    starts = forest.partition.starts[1:]
+    parts = zip(np.split(model.log_q[y], starts), np.split(forest.bins, starts), strict=True)
+    for block, (log_q, number) in zip(forest.partition.blocks, parts, strict=True):
+        total += tilted(np.zeros(len(STATES)), log_q, block)
+        binned.append(number[STATES[:, block].sum(axis=1)])
+    for child, above in forest.edges():
+        ratio = forest.table(model.log_ratio[y], child)
+        total += ratio[binned[above], binned[child]]
+    return total
 
 
 def tilted(weight, log_q, block):

@@ -48,6 +48,9 @@ MODELS = {
     "classifier pooled": _classifier(pooling=2.0),
     "classifier urns": _classifier(urn="weighted"),
     "classifier trees": _classifier(dependence="tree"),
+    "classifier trees over counts": _classifier(
+        dependence="tree", structure=[[0, 1, 2, 3], [4, 5, 6, 7, 8]]
+    ),
     "classifier weighted trees": _classifier(urn="weighted", dependence="tree"),
     "classifier prior": _classifier(class_prior=np.array([0.2, 0.3, 0.5])),
     "classifier words": lambda: ExchangeableClassifier().fit(FRAME, WORDS),
@@ -70,6 +73,12 @@ MODELS = {
     "mixture urns in blocks": _mixture(urn="weighted", structure=[[0, 1, 2], [3, 4, 5, 6, 7, 8]]),
     "mixture trees": _mixture(dependence="tree"),
     "mixture trees average": _mixture(dependence="tree", restarts="average"),
+    "mixture trees over counts": _mixture(
+        n_components=1, dependence="tree", structure=[[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+    ),
+    "mixture trees over counts average": _mixture(
+        dependence="tree", structure="welch", restarts="average"
+    ),
     "mixture weighted trees": _mixture(urn="weighted", dependence="tree"),
     "mixture weighted trees average": _mixture(
         urn="weighted", dependence="tree", restarts="average"

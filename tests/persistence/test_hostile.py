@@ -17,7 +17,14 @@ from saved_models import MODELS, answers
 import exchangeable
 from exchangeable import ModelFileError
 
-KINDS = ("classifier words", "mixture urns in blocks", "mixture weighted trees", "imputer", "count")
+KINDS = (
+    "classifier words",
+    "mixture urns in blocks",
+    "mixture trees over counts",
+    "mixture weighted trees",
+    "imputer",
+    "count",
+)
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +172,14 @@ def test_shape_that_does_not_fit_the_bytes(intact, tmp_path):
         ("mixture weighted trees", "model.parent", lambda a: a * 0, "cycle"),
         ("mixture weighted trees", "model.parent", lambda a: a + 100, "out of range"),
         ("mixture weighted trees", "model.parent", lambda a: a[:, :1], "parent is"),
+        ("mixture trees over counts", "model.bins", lambda a: a + 1, "numbered from 0"),
+        ("mixture trees over counts", "model.bins", lambda a: 2 * a, "stretches of counts"),
+        ("mixture trees over counts", "model.bins", lambda a: a[1:], "bins is int64 of shape"),
+        ("mixture trees over counts", "model.parent", lambda a: 1 - a, "out of range"),
+        ("mixture trees over counts", "model.parent", lambda a: (a > 0).astype(int), "a cycle"),
+        ("mixture trees over counts", "model.log_ratio", lambda a: a * 1.1, "do not add up"),
+        ("mixture trees over counts", "model.log_ratio", lambda a: a * np.nan, "which cannot be"),
+        ("mixture trees over counts", "model.log_ratio", lambda a: a[1:], "shape"),
         ("mixture weighted trees", "model.slope", lambda a: a * np.nan, "which cannot be"),
         ("mixture weighted trees", "model.slope", lambda a: a[0], "slope has shape"),
         ("mixture weighted trees", "model.log_q", lambda a: a[:-1], "shape"),

@@ -27,7 +27,14 @@ from exchangeable import (
 )
 
 FILES = Path(__file__).parent / "files"
-COMMITTED = ("classifier words", "mixture urns", "mixture trees", "imputer", "block counts")
+COMMITTED = (
+    "classifier words",
+    "mixture urns",
+    "mixture trees",
+    "imputer",
+    "block counts",
+    "mixture trees over counts",
+)
 
 
 @pytest.fixture(scope="module")

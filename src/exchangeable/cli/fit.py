@@ -63,7 +63,7 @@ MOST_CLASSES = 1000
     type=click.Choice(["independent", "tree"]),
     default="independent",
     show_default=True,
-    help="Whether each class has a tree over its variables.",
+    help="Whether each class has a tree over its variables, or over its blocks' counts.",
 )
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Smoothing.")
 @click.option(

@@ -177,12 +177,17 @@ def _masks(
     return masks
 
 
-def _of_class(observed: Observed, partition: Partition) -> tuple[Any, ...]:
-    """Return what the kernels that answer for one class take first."""
+def rows_and_labels(observed: Observed, partition: Partition) -> tuple[Any, ...]:
+    """Return known ones, holes, masks and labels as kernels that answer for one class take them."""
     gaps = (NO_BITS, np.zeros(observed.n_rows + 1, dtype=np.int64), NO_INDICES)
     arrays = observed.ones.arrays, observed.holes.arrays if observed.holes else gaps
     labels = np.ascontiguousarray(partition.labels[:, None])
-    return *arrays, _masks(arrays, labels, partition.n_blocks), labels, partition.starts
+    return *arrays, _masks(arrays, labels, partition.n_blocks), labels
+
+
+def _of_class(observed: Observed, partition: Partition) -> tuple[Any, ...]:
+    """Return what the kernels that answer for one class take first."""
+    return *rows_and_labels(observed, partition), partition.starts
 
 
 def marginals(observed: Observed, partition: Partition, table: FloatArray) -> FloatArray:

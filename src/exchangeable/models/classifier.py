@@ -23,6 +23,7 @@ from exchangeable.arrays import (
 )
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.models.blocks import BlockModel, fit_blocks, learn_partitions
+from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.em import EMSettings
 from exchangeable.models.fitted import FittedBlocks
 from exchangeable.models.incomplete import fit_incomplete
@@ -69,14 +70,15 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         many are on, heavier ones are on more often. P(x) = q(n)·Π_j θ_j^{x_j} / e_n(θ) in a block.
     dependence : {"independent", "tree"}, default="independent"
         With ``"tree"`` each class has a tree over its variables: with uniform urns its Chow-Liu
-        tree, with weighted ones a weighted tree, q(n)·T(x) / F(n).
+        tree, with weighted ones a weighted tree, q(n)·T(x) / F(n). With uniform urns and a
+        `structure` of larger blocks it is a tree over the blocks' counts.
     pooling : float, optional
         Strength of the pooled prior: each class is given so many pseudo-rows distributed as the
         whole training set. Without it the paper's model has Laplace smoothing alone, and weighted
         urns and trees have 8 pseudo-rows.
     shrinkage : float, optional
         Pseudo-rows that pull each edge of a tree towards independence; 32 by default, 200 for
-        weighted trees.
+        weighted trees, 4 for each free parameter of an edge between blocks' counts.
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each count in a block.
     significance : float, default=0.1
@@ -349,7 +351,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
 
     def _set_model(
         self,
-        model: BlockModel | UrnModel | TreeModel,
+        model: BlockModel | UrnModel | TreeModel | CountTreeModel,
         classes: npt.NDArray[Any],
         totals: FloatArray,
         prior: FloatArray | None = None,

@@ -17,8 +17,11 @@ from exchangeable.engines.forests import Scores, Sums
 from exchangeable.engines.observed import flags
 from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import n_threads
+from exchangeable.models.count_tree_family import CountTreeFamily
 from exchangeable.models.density_em import Run, StopRule, fit_run, naive_start
+from exchangeable.models.em import EMSettings, InMemory
 from exchangeable.models.families import DensityModel, Family, IndependentFamily, UrnFamily
+from exchangeable.models.mixture_runs import MixtureRuns
 from exchangeable.models.pooled import Pool
 from exchangeable.models.posteriors import expect, fill_by_frequency
 from exchangeable.models.restarts import FitProgress
@@ -27,13 +30,13 @@ from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
 from exchangeable.structure.learner import Structure
 
-KINDS = ("independent", "urns", "tree", "weighted tree")
+KINDS = ("independent", "urns", "tree", "count tree", "weighted tree")
 POOLING = 8.0
 """Pseudo-rows of the pooled prior, where the user does not say."""
-SHRINKAGE = {"tree": 32.0, "weighted tree": 200.0}
+SHRINKAGE = {"tree": 32.0, "count tree": 4.0, "weighted tree": 200.0}
 """Pseudo-rows that pull an edge towards independence, where the user does not say."""
-PENALTY = {"tree": 2.0, "weighted tree": 1.0}
-"""What an edge must gain in log-likelihood to be there."""
+PENALTY = {"tree": 2.0, "count tree": 1.0, "weighted tree": 1.0}
+"""What an edge must gain in log-likelihood, for each of its parameters, to be there."""
 MOST_TREE_VARIABLES = 4_000
 """A tree looks at all pairs of variables, whose number must stay bearable."""
 
@@ -44,7 +47,7 @@ class DensityOptions:
 
     Attributes
     ----------
-    kind : {"independent", "urns", "tree", "weighted tree"}
+    kind : {"independent", "urns", "tree", "count tree", "weighted tree"}
         The family.
     n_components : int
         Number of components or classes.
@@ -101,7 +104,7 @@ class DensityRuns:
         filled = fill_by_frequency(examples)
         pool = Pool.of(filled, options.pooling, options.alpha)
         pairs = np.empty((0, 0))
-        if "tree" in options.kind:
+        if options.kind in ("tree", "weighted tree"):
             check_tree_size(examples.rows.n_variables)
             pairs = pool.pairs()
         return cls(examples, filled, valid, options, generators, pool, pairs)
@@ -137,9 +140,37 @@ class DensityRuns:
             return em(IndependentFamily(self.pool), sums, self.filled)
         if kind == "tree":
             return em(self.trees(), sums, self.filled)
+        if kind == "count tree":
+            settled, posterior = self._settled_blocks(sums.posterior, threads, stop)
+            begun = given_sums(self.filled, posterior, threads)
+            return em(self.count_trees(settled), begun, self.examples)
         urns = self.urns(self.partitions(sums))
         found = em(urns, sums, self.filled)
         return found if kind == "urns" else self._grow(found, em, threads)
+
+    def _settled_blocks(
+        self, posterior: FloatArray, threads: int | None, stop: threading.Event | None
+    ) -> tuple[list[Partition], FloatArray]:
+        """Run the paper's structural EM; return the blocks it ends with, and the posteriors."""
+        rule, everyone = self.options.rule, np.arange(self.examples.rows.n_rows)
+        runs = MixtureRuns(
+            self.examples,
+            everyone,
+            self.examples.weights,
+            self.options.n_components,
+            self.options.structure,
+            EMSettings(self.options.alpha, rule.tol, rule.max_iter),
+            self.options.init,
+            self.generators,
+        )
+        state = runs.run_from(posterior, stop, threads)
+        found = InMemory(self.examples, threads).expect(state.model, state.log_prior, moments=False)
+        return state.model.partitions, found.posterior
+
+    def count_trees(self, partitions: Sequence[Partition]) -> CountTreeFamily:
+        """Return the family of trees over the counts of given blocks."""
+        urns = UrnFamily.of(self.pool, partitions, weighted=False)
+        return CountTreeFamily(urns, self.options.shrinkage, PENALTY["count tree"])
 
     def _grow(
         self, fitted: Run, em: Callable[[Family, Sums, Examples], Run], threads: int | None

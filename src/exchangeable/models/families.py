@@ -15,13 +15,14 @@ from exchangeable.arrays import FloatArray
 from exchangeable.engines import forests
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Sums
+from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.pooled import WIDTHS, Pool
 from exchangeable.models.posteriors import expect
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
 
-DensityModel: TypeAlias = UrnModel | TreeModel
+DensityModel: TypeAlias = UrnModel | TreeModel | CountTreeModel
 
 
 class Family(Protocol):
@@ -158,7 +159,7 @@ class UrnFamily:
                 self.partitions, np.exp(log_weights), mass, model.polynomials, n_jobs
             )
             log_weights = centred(log_weights + np.log(ones / np.maximum(found, 1e-300)))
-        log_q = [self._log_q(y, histogram) for y, histogram in enumerate(counted)]
+        log_q = [self.log_q(y, histogram) for y, histogram in enumerate(counted)]
         return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.reach)
 
     def _floored(self) -> list[FloatArray]:
@@ -166,9 +167,10 @@ class UrnFamily:
 
     def log_counts(self, sums: Sums) -> FloatArray:
         """Return log q of the number of ones, one column a class."""
-        return np.stack([self._log_q(y, h) for y, h in enumerate(sums.counts.T)], axis=1)
+        return np.stack([self.log_q(y, h) for y, h in enumerate(sums.counts.T)], axis=1)
 
-    def _log_q(self, y: int, histogram: FloatArray) -> FloatArray:
+    def log_q(self, y: int, histogram: FloatArray) -> FloatArray:
+        """Return log q of the counts in the blocks of class y, given the mass of each."""
         starts = self.partitions[y].starts[1:]
         prior = self.pool.strength * self.smooth_shares[y]
         parts = []

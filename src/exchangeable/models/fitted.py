@@ -11,6 +11,7 @@ from exchangeable.arrays import FloatArray, IntArray, missing_as_nan
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
+from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.open_rows import as_checked, by_chunks
 from exchangeable.models.options import resolved_structure
 from exchangeable.models.summary import summary_html
@@ -28,7 +29,7 @@ class FittedBlocks(Queries):
     prior: float
     conditions: Sequence[int]
     binarize: float | None
-    _model: BlockModel | UrnModel | TreeModel
+    _model: BlockModel | UrnModel | TreeModel | CountTreeModel
 
     @property
     def n_blocks_(self) -> IntArray:
@@ -55,13 +56,16 @@ class FittedBlocks(Queries):
 
     @property
     def edges_(self) -> list[IntArray]:
-        """For each class or component its tree's edges, one row (variable, parent) each."""
+        """For each class or component its tree's edges, one row (variable, parent) each.
+
+        In a tree over counts these are the numbers of blocks, as they stand in `partitions_`.
+        """
         model = self._fitted()
-        if isinstance(model, TreeModel):
+        if isinstance(model, TreeModel | CountTreeModel):
             return model.edges()
         return [np.empty((0, 2), dtype=np.int64)] * model.n_classes
 
-    def _fitted(self) -> BlockModel | UrnModel | TreeModel:
+    def _fitted(self) -> BlockModel | UrnModel | TreeModel | CountTreeModel:
         """Return the model, or say that there is none yet."""
         check_is_fitted(self, "_model")
         return self._model

@@ -5,13 +5,18 @@ from collections.abc import Callable
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.engines.cpu import Group
 from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.engines.forests import Sums
 from exchangeable.engines.observed import Observed
+from exchangeable.models.blocks import learn_partitions
 from exchangeable.models.density_fit import DensityOptions, DensityRuns, given_sums
+from exchangeable.models.em import EMSettings
 from exchangeable.models.families import DensityModel, Family, IndependentFamily
+from exchangeable.models.incomplete import fit_incomplete
 from exchangeable.models.posteriors import expect
 from exchangeable.models.tree_families import TreeFamily
+from exchangeable.partitions import Partition
 
 
 def fit_labelled(
@@ -27,8 +32,58 @@ def fit_labelled(
     """
     examples = merge_equal_rows(observed, weights, labels)[0]
     posterior = (examples.clamp[:, None] == np.arange(options.n_components)).astype(np.float64)
-    model, steps = fit_classes(examples, posterior, options, n_jobs)
+    if options.kind == "count tree":
+        blocks = _class_blocks(observed, labels, weights, options, n_jobs)
+        model, steps = _fit_count_trees(examples, posterior, blocks, options, n_jobs)
+    else:
+        model, steps = fit_classes(examples, posterior, options, n_jobs)
     return model, examples.weights @ posterior, steps
+
+
+def _class_blocks(
+    observed: Observed,
+    labels: IntArray,
+    weights: FloatArray,
+    options: DensityOptions,
+    n_jobs: int | None,
+) -> list[Partition]:
+    """Return the blocks of each class as the paper's model has them."""
+    k, structure = options.n_components, options.structure
+    if observed.holes is not None:
+        rule = options.rule
+        settings = EMSettings(options.alpha, rule.tol, rule.max_iter, n_jobs=n_jobs)
+        return fit_incomplete(observed, labels, weights, k, structure, settings).model.partitions
+    members = [np.flatnonzero((labels == y) & (weights > 0)) for y in range(k)]
+    groups = [Group(chosen, weights[chosen]) for chosen in members]
+    return learn_partitions(observed.ones, groups, structure, n_jobs)
+
+
+def _fit_count_trees(
+    examples: Examples,
+    posterior: FloatArray,
+    partitions: list[Partition],
+    options: DensityOptions,
+    n_jobs: int | None,
+) -> tuple[DensityModel, int]:
+    """Return trees over counts that fit given posteriors, and the number of steps that took."""
+    runs = DensityRuns.of(examples, None, options, [np.random.default_rng(0)])
+    family, sums = runs.count_trees(partitions), given_sums(runs.filled, posterior, n_jobs)
+    model = family.first(examples, sums, n_jobs)
+    if examples.holes is None:
+        return model, 1
+    step, worth = 0, -np.inf
+    while step < options.rule.max_iter:
+        step += 1
+        held = expect(model, examples, sums.totals, n_jobs, given=posterior)
+        after = family.following(examples, model, held, 0, n_jobs)
+        each = (after.score(examples.observed, n_jobs) * posterior).sum(axis=1)
+        found = float(examples.weights @ each) / examples.total
+        if not found > worth:
+            break
+        model, gain, worth = after, found - worth, found
+        if gain < options.rule.tol:
+            break
+    return model, step
 
 
 def fit_classes(

@@ -64,14 +64,16 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         many are on, heavier ones are on more often. P(x) = q(n)·Π_j θ_j^{x_j} / e_n(θ) in a block.
     dependence : {"independent", "tree"}, default="independent"
         With ``"tree"`` each component has a tree over its variables: with uniform urns a mixture of
-        Chow-Liu trees, with weighted ones a weighted tree, q(n)·T(x) / F(n).
+        Chow-Liu trees, with weighted ones a weighted tree, q(n)·T(x) / F(n). With uniform urns and
+        a `structure` of larger blocks it is a tree over the blocks' counts, learned when
+        structural EM has found the blocks.
     pooling : float, optional
         Strength of the pooled prior: each component is given so many pseudo-rows distributed as
         the whole training set. Without it the paper's model has Laplace smoothing alone, and
         weighted urns and trees have 8 pseudo-rows.
     shrinkage : float, optional
         Pseudo-rows that pull each edge of a tree towards independence; 32 by default, 200 for
-        weighted trees.
+        weighted trees, 4 for each free parameter of an edge between blocks' counts.
     alpha : float, default=0.1
         Laplace smoothing: added to the weight of the rows with each count in a block. Under a
         pooled prior it smooths the training set's own frequencies.
@@ -138,7 +140,8 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     urn_weights_ : ndarray of shape (n_components, n_features)
         Weight θ of each variable in each component; only ratios in a block matter.
     edges_ : list of ndarray of shape (n_edges, 2)
-        For each component its tree's edges, each a variable and its parent.
+        For each component its tree's edges, each a variable and its parent, or a block and its
+        parent where the tree is over counts.
     valid_history_ : list of lists of float
         Average log-likelihood of the held-out rows before every step, for each run.
 

@@ -71,6 +71,16 @@ class MixtureRuns:
             state = self.warm or self._begin(number, settings, first)
         return run_em(self.examples, state, learners, settings, report, stop)
 
+    def run_from(
+        self, posterior: FloatArray, stop: threading.Event | None, threads: int | None
+    ) -> EMState:
+        """Run EM from given posteriors."""
+        settings = replace(self.settings, n_jobs=threads)
+        learners = [self._proposals(learner, threads) for learner in self._phases()]
+        first = learners[0] if learners else self._proposals(self.structure, threads)
+        state = start_from_posterior(self.examples, posterior, first, settings)
+        return run_em(self.examples, state, learners, settings, stop=stop)
+
     def _begin(self, number: int, settings: EMSettings, first: Relearn) -> EMState:
         kind = ("rows", "random")[number % 2] if self.init == "both" else self.init
         posterior = first_posterior(
@@ -86,7 +96,7 @@ class MixtureRuns:
     def _phases(self) -> list[BlockLearner]:
         return [] if isinstance(self.structure, list) else self.structure.phases()
 
-    def _proposals(self, structure: Structure, threads: int) -> Relearn:
+    def _proposals(self, structure: Structure, threads: int | None) -> Relearn:
         """Return what proposes blocks, learned or given."""
         if self.examples.holes is None:
 

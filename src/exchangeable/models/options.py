@@ -53,6 +53,13 @@ def resolved_structure(estimator: Any) -> Any:
     return "independent" if estimator.dependence == "tree" else "evidence"
 
 
+def has_single_variables(structure: Structure) -> bool:
+    """Whether every variable is a block of its own."""
+    if isinstance(structure, list):
+        return all(partition.n_blocks == partition.labels.size for partition in structure)
+    return structure.name == "independent"
+
+
 def density_options(
     estimator: Any, structure: Structure, n_classes: int, init: str = "rows"
 ) -> DensityOptions:
@@ -61,13 +68,13 @@ def density_options(
     weighted = estimator.urn == "weighted"
     kind = "urns"
     if estimator.dependence == "tree":
-        kind = "weighted tree" if weighted else "tree"
-        needed = "full" if weighted else "independent"
-        if not (isinstance(named, str) and named == needed):
+        kind = "weighted tree" if weighted else "count tree"
+        if not weighted and has_single_variables(structure):
+            kind = "tree"
+        if weighted and not (isinstance(named, str) and named == "full"):
             raise ValueError(
-                f"structure={named!r} does not go with urn={estimator.urn!r} and "
-                f"dependence='tree', which is a tree over the variables: leave structure='auto' "
-                f"or give {needed!r}"
+                f"structure={named!r} does not go with urn='weighted' and dependence='tree', which "
+                "is a tree over the variables: leave structure='auto' or give 'full'"
             )
     elif isinstance(named, str) and named == "independent":
         if weighted:

@@ -7,12 +7,14 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, normalize_log
 from exchangeable.engines import forests
+from exchangeable.engines.count_trees import CountSums
 from exchangeable.engines.examples import Examples, listed
 from exchangeable.engines.forests import Scores, Sums
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
 from exchangeable.engines.threads import run
 from exchangeable.inference.contract import ClassModel
+from exchangeable.models.count_trees import CountTreeModel
 
 ACTIVE = 1e-6
 """Rows of less posterior than this do not count when pairs are summed to choose a tree."""
@@ -33,14 +35,14 @@ class Summable(ClassModel, Protocol):
 
 
 def expect(
-    model: Summable,
+    model: Summable | CountTreeModel,
     examples: Examples,
     log_prior: FloatArray,
     n_jobs: int | None = None,
     given: FloatArray | None = None,
 ) -> Sums:
     """Find posteriors and sums; with posteriors that are `given` the log-likelihood is 0."""
-    if examples.holes is None:
+    if examples.holes is None and not isinstance(model, CountTreeModel):
         return forests.expect(examples, model.scores, log_prior, n_jobs, given)
     log_likelihood, posterior = 0.0, given
     if posterior is None:
@@ -49,6 +51,8 @@ def expect(
         log_likelihood, posterior = float(examples.weights @ found), np.exp(log_posterior)
         posterior[posterior < NOTHING] = 0.0
     mass = examples.weights[:, None] * posterior
+    if isinstance(model, CountTreeModel):
+        return _count_sums(model, examples, mass, log_likelihood, posterior, n_jobs)
 
     def one(y: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         members = np.flatnonzero(mass[:, y] > 0)
@@ -68,8 +72,27 @@ def expect(
     )
 
 
+def _count_sums(
+    model: CountTreeModel,
+    examples: Examples,
+    mass: FloatArray,
+    log_likelihood: float,
+    posterior: FloatArray,
+    n_jobs: int | None,
+) -> CountSums:
+    """Return the mass of each class by counts and by pairs of bins along its tree."""
+
+    def one(y: int) -> tuple[FloatArray, FloatArray]:
+        return model.trees[y].sums(examples.observed, np.ascontiguousarray(mass[:, y]))
+
+    blocks, edges = zip(*run(one, range(model.n_classes), n_jobs), strict=True)
+    nothing = (forests.NO_NUMBERS,) * 3
+    totals = mass.sum(axis=0)
+    return CountSums(log_likelihood, posterior, totals, *nothing, list(blocks), list(edges))
+
+
 def log_likelihood(
-    model: Summable, examples: Examples, log_prior: FloatArray, n_jobs: int | None = None
+    model: ClassModel, examples: Examples, log_prior: FloatArray, n_jobs: int | None = None
 ) -> float:
     """Return the log-likelihood of all examples, each by its weight."""
     joint = model.score(examples.observed, n_jobs) + log_prior
@@ -77,7 +100,7 @@ def log_likelihood(
 
 
 def class_pairs(
-    examples: Examples, posterior: FloatArray, y: int, model: Summable | None = None
+    examples: Examples, posterior: FloatArray, y: int, model: ClassModel | None = None
 ) -> FloatArray:
     """Return the weight of the rows of class y with both of two variables on, for all pairs.
 

@@ -11,16 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
+from exchangeable.engines.count_trees import CountForest
 from exchangeable.engines.cpu import Tables
 from exchangeable.models.blocks import BlockModel
+from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.persistence.archive import ModelFileError
 from exchangeable.persistence.values import Reader, Writer
 
-Model = BlockModel | UrnModel | TreeModel
+Model = BlockModel | UrnModel | TreeModel | CountTreeModel
+KINDS = ("blocks", "urns", "trees", "count trees")
 TREE_ARRAYS = ("base", "slope", "parent", "pair", "log_q")
+COUNT_TREE_ARRAYS = ("labels", "bins", "parent", "log_q", "log_ratio")
 CLOSE = 1e-6
 """How far probabilities may be from adding up to one."""
 
@@ -30,6 +34,15 @@ def encode_model(model: Any, writer: Writer, name: str) -> dict[str, Any]:
     if isinstance(model, TreeModel):
         arrays = {key: getattr(model, key) for key in TREE_ARRAYS}
         kind = "trees"
+    elif isinstance(model, CountTreeModel):
+        kind = "count trees"
+        arrays = {
+            "labels": _labels(model.partitions),
+            "bins": np.concatenate([forest.bins for forest in model.forests]),
+            "parent": np.concatenate([forest.parent for forest in model.forests]),
+            "log_q": np.concatenate(model.log_q),
+            "log_ratio": np.concatenate(model.log_ratio),
+        }
     elif isinstance(model, UrnModel):
         kind = "urns"
         arrays = {
@@ -53,10 +66,12 @@ def encode_model(model: Any, writer: Writer, name: str) -> dict[str, Any]:
 
 def decode_model(value: Any, reader: Reader, name: str) -> Model:
     """Return the model whose parameters are given."""
-    if not isinstance(value, dict) or value.get("kind") not in ("blocks", "urns", "trees"):
+    if not isinstance(value, dict) or value.get("kind") not in KINDS:
         raise ModelFileError(f"{name} is not a model that is known here")
     if value["kind"] == "trees":
         return _trees({key: reader.array(value.get(key), key) for key in TREE_ARRAYS})
+    if value["kind"] == "count trees":
+        return _count_trees({key: reader.array(value.get(key), key) for key in COUNT_TREE_ARRAYS})
     partitions = _partitions(reader.array(value.get("labels"), "labels"))
     if value["kind"] == "urns":
         return _urns(
@@ -172,6 +187,48 @@ def _trees(arrays: dict[str, npt.NDArray[Any]]) -> TreeModel:
         numbers(pair, "pair", edges, **bounded),
         log_q,
     )
+
+
+def _count_trees(arrays: dict[str, npt.NDArray[Any]]) -> CountTreeModel:
+    partitions = _partitions(arrays["labels"])
+    sizes = [partition.table_size for partition in partitions]
+    n_blocks = [partition.n_blocks for partition in partitions]
+    for name, size in (("bins", sum(sizes)), ("parent", sum(n_blocks))):
+        if arrays[name].dtype != np.int64 or arrays[name].shape != (size,):
+            raise ModelFileError(f"{name} is {arrays[name].dtype} of shape {arrays[name].shape}")
+    log_q = numbers(arrays["log_q"], "log_q", (sum(sizes),), low=-np.inf, high=CLOSE)
+    _check_blocks(log_q, partitions, "log_q")
+    by_count = np.cumsum(sizes)[:-1]
+    forests = []
+    for partition, bins, parent in zip(
+        partitions,
+        np.split(arrays["bins"], by_count),
+        np.split(arrays["parent"], np.cumsum(n_blocks)[:-1]),
+        strict=True,
+    ):
+        _check_bins(bins, partition)
+        _check_forest(parent[:, None], partition.n_blocks)
+        forests.append(CountForest.of(partition, bins, parent))
+    cells = [forest.n_cells for forest in forests]
+    log_ratio = numbers(arrays["log_ratio"], "log_ratio", (sum(cells),), low=-700, high=700)
+    model = CountTreeModel(
+        forests, np.split(log_q, by_count), np.split(log_ratio, np.cumsum(cells)[:-1])
+    )
+    for forest, known, ratio in zip(forests, model.log_q, model.log_ratio, strict=True):
+        margins = forest.bin_masses(np.exp(known))
+        for child, _ in forest.edges():
+            totals = np.exp(forest.table(ratio, child)) @ margins[child]
+            if not (np.abs(totals - 1.0) < CLOSE).all():
+                raise ModelFileError("log_ratio holds probabilities that do not add up to one")
+    return model
+
+
+def _check_bins(bins: npt.NDArray[Any], partition: Partition) -> None:
+    """Check that each block's bins are stretches of counts, numbered from 0."""
+    steps = np.diff(bins)
+    steps[partition.starts[1:] - 1] = 0
+    if (bins[partition.starts] != 0).any() or ((steps != 0) & (steps != 1)).any():
+        raise ModelFileError("bins are not stretches of counts numbered from 0")
 
 
 def _check_forest(parent: npt.NDArray[Any], n: int) -> None:

@@ -1,0 +1,156 @@
+"""`dependence="tree"` over blocks: what it fits, and what it refuses."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from enumeration import all_states
+from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable.plotting import ContributionsDisplay
+from exchangeable.report import report_html
+
+N = 8
+BLOCKS = [[0, 1, 2, 3], [4, 5, 6, 7]]
+STATES = all_states(N)
+
+
+def coupled(n_rows=1500, sign=1, seed=0):
+    """Two blocks of exchangeable variables; the second's rate follows the first's count."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 2, (n_rows, 4))
+    share = first.mean(axis=1, keepdims=True)
+    rate = 0.1 + 0.8 * (share if sign > 0 else 1 - share)
+    return np.hstack([first, rng.random((n_rows, 4)) < rate]).astype(np.uint8)
+
+
+def mixture(X, k=1, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        settings = dict(dependence="tree", structure=BLOCKS, random_state=0, max_iter=60)
+        return ExchangeableMixture(k, **(settings | options)).fit(X)
+
+
+def test_coupled_counts_are_fitted_better_than_by_independent_blocks():
+    X, other = coupled(), coupled(seed=1)
+    tree = mixture(X)
+    independent = ExchangeableMixture(1, structure=BLOCKS, random_state=0).fit(X)
+    assert tree.score(other) > independent.score(other) + 0.2
+    assert tree.edges_[0].tolist() == [[1, 0]]
+    assert [block.tolist() for block in tree.partitions_[0]] == BLOCKS
+    assert tree.n_parameters_ == 2 * 4 + 16
+    np.testing.assert_array_equal(tree.urn_weights_, np.ones((1, N)))
+    for found, expected in zip(
+        tree.count_probabilities_[0], independent.count_probabilities_[0], strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=0.02)
+
+
+@pytest.mark.parametrize("structure", ["welch", "evidence", "full", BLOCKS], ids=str)
+def test_any_structure_gives_probabilities(structure):
+    model = mixture(coupled(400), 2, structure=structure)
+    np.testing.assert_allclose(np.exp(model.score_samples(STATES)).sum(), 1, rtol=1e-10)
+    assert np.isfinite(model.bic(STATES))
+
+
+def test_single_variables_given_as_blocks_are_the_chow_liu_trees():
+    X = coupled(500)
+    given = mixture(X, 2, structure=[[j] for j in range(N)])
+    named = mixture(X, 2, structure="independent")
+    np.testing.assert_array_equal(given.score_samples(STATES), named.score_samples(STATES))
+    assert given.edges_[0].max() > 1
+
+
+def test_training_likelihood_rises_but_for_rounding_and_prior():
+    X = np.concatenate([coupled(600), coupled(600, -1, 1), 1 - coupled(300, seed=2)])
+    model = mixture(X, 3, pooling=1e-3, shrinkage=1e-3, tol=0.0, max_iter=30)
+    assert len(model.history_[0]) > 3
+    assert np.diff(model.history_[0]).min() > -2e-4
+    assert model.log_likelihood_ == pytest.approx(max(model.history_[0]), abs=1e-9)
+    assert model.log_likelihood_ > model.history_[0][0]
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_threads_change_no_bit(holes):
+    X = coupled(700).astype(float)
+    if holes:
+        X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    options = dict(n_init=2, structure="welch", max_iter=10)
+    one, two = (mixture(X, 3, n_jobs=jobs, **options) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.score_samples(STATES), two.score_samples(STATES))
+    y = np.arange(700) % 2
+    classifiers = [
+        ExchangeableClassifier(dependence="tree", structure=BLOCKS, n_jobs=jobs).fit(X, y)
+        for jobs in (1, 2)
+    ]
+    first, second = (model.predict_joint_log_proba(STATES) for model in classifiers)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_sparse_rows_are_the_same_rows():
+    X = coupled(500)
+    dense, sparse = mixture(X, 2), mixture(sp.csr_matrix(X), 2)
+    np.testing.assert_allclose(
+        dense.score_samples(STATES), sparse.score_samples(sp.csr_matrix(STATES)), atol=1e-10
+    )
+
+
+def test_classes_that_differ_in_how_counts_go_together():
+    """Each block alone looks the same in both classes, so independent blocks can only guess."""
+    X = np.concatenate([coupled(600), coupled(600, -1, 1)])
+    y = np.repeat(["same", "opposite"], 600)
+    Z = np.concatenate([coupled(300, seed=2), coupled(300, -1, 3)])
+    z = np.repeat(["same", "opposite"], 300)
+    options = dict(structure=BLOCKS)
+    independent = ExchangeableClassifier(**options).fit(X, y).score(Z, z)
+    tree = ExchangeableClassifier(dependence="tree", **options).fit(X, y)
+    assert independent < 0.6
+    assert tree.score(Z, z) > 0.7
+    holey = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    again = ExchangeableClassifier(dependence="tree", max_iter=100, **options).fit(holey, y)
+    assert again.n_iter_ > 1
+    assert again.score(Z, z) > 0.65
+
+
+def test_holes_are_summed_over_in_fits():
+    """Known entries alone tell how the counts go together, with four in ten missing too."""
+    X = coupled(4000)
+    holey = np.where(np.random.default_rng(0).random(X.shape) < 0.4, np.nan, X)
+    settings = dict(tol=1e-6, max_iter=300)
+    complete, fitted = mixture(X, **settings), mixture(holey, **settings)
+    assert fitted.edges_[0].tolist() == [[1, 0]]
+    assert abs(complete.score(X) - fitted.score(X)) < 0.03
+    independent = ExchangeableMixture(1, structure=BLOCKS, random_state=0).fit(X)
+    assert fitted.score(X) > independent.score(X) + 0.15
+    assert fitted.history_[0][-1] > fitted.history_[0][0]
+
+
+def test_weights_count_rows():
+    X = coupled(300)
+    times = np.random.default_rng(0).integers(0, 3, 300)
+    weighted = ExchangeableClassifier(dependence="tree", structure=BLOCKS)
+    weighted.fit(X, X[:, 0], sample_weight=times)
+    repeated = ExchangeableClassifier(dependence="tree", structure=BLOCKS)
+    repeated.fit(np.repeat(X, times, axis=0), np.repeat(X[:, 0], times))
+    np.testing.assert_allclose(
+        weighted.predict_joint_log_proba(STATES),
+        repeated.predict_joint_log_proba(STATES),
+        atol=1e-9,
+    )
+
+
+def test_pages_and_displays():
+    model = mixture(coupled(300), 2)
+    assert '"model": "trees"' in report_html(model)
+    assert "2 components" in model._repr_html_()
+    with pytest.raises(ValueError, match="contributions are for blocks and urns"):
+        ContributionsDisplay.from_estimator(model, STATES[3])
+
+
+def test_too_many_blocks_are_refused():
+    wide = sp.csr_matrix((np.ones(3), ([0, 1, 2], [0, 1, 2])), shape=(3, 9000))
+    pairs = [[j, j + 1] for j in range(0, 9000, 2)]
+    with pytest.raises(ValueError, match="4500 have too many; give larger blocks"):
+        ExchangeableMixture(1, dependence="tree", structure=pairs).fit(wide)
