@@ -14,7 +14,12 @@ from exchangeable.engines.count_tree_kernels import (
     share_of_bins,
 )
 from exchangeable.engines.hole_kernels import count_row, forget_row, new_counters
-from exchangeable.engines.kernels import ones_of
+from exchangeable.engines.hole_query_kernels import (
+    pick,
+    write_chances,
+    write_drawn,
+    write_first,
+)
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -40,13 +45,7 @@ def marginal_rows(  # type: ignore[no-untyped-def]
                     found = _expected(place[b], hidden[b], bins, table, log_factorial, room, b)
                     chance[b] = found / hidden[b]
         forget_row(n_touched, starts, place, hidden, blocks)
-        out[row] = 0.0
-        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = 1.0
-        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = chance[labels[listed[at], 0]]
+        write_chances(ones, gaps, row, labels, chance, buffer, out[row])
 
 
 @_compile
@@ -62,20 +61,6 @@ def _expected(place, holes, bins, table, log_factorial, room, b):  # type: ignor
             term = hidden_weight(table, place, holes, s, log_factorial)
             found += s * belief[z] * np.exp(term - unit) / own[z]
     return found
-
-
-@_compile
-def _fill(ones, gaps, row, labels, wanted, buffer, out):  # type: ignore[no-untyped-def]
-    """Write a row whose blocks have so many hidden ones, the first holes being on."""
-    out[:] = 0
-    listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-    for at in range(listed.size):
-        out[listed[at]] = 1
-    listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-    for at in range(listed.size):
-        b = labels[listed[at], 0]
-        out[listed[at]] = wanted[b] > 0
-        wanted[b] -= 1
 
 
 @_compile
@@ -100,7 +85,7 @@ def complete_rows(  # type: ignore[no-untyped-def]
                 chosen[b] = choice[b, chosen[parent[b]]]
             wanted[b] = most[b, chosen[b]]
         forget_row(n_touched, starts, place, hidden, blocks)
-        _fill(ones, gaps, row, labels, wanted, buffer, out[row])
+        write_first(ones, gaps, row, labels, wanted, buffer, out[row])
 
 
 @_compile
@@ -157,37 +142,13 @@ def draw_rows(  # type: ignore[no-untyped-def]
             for b in order:
                 above = chosen[parent[b]] if parent[b] < n_bins.size else 0
                 share_of_bins(tree, ratio, b, room, above, share)
-                chosen[b] = _pick(share[: n_bins[b]], of_block[row, b, 0])
+                chosen[b] = pick(share[: n_bins[b]], of_block[row, b, 0])
                 for s in range(hidden[b] + 1):
                     share[s] = -np.inf
                     if bins[place[b] + s] == chosen[b]:
                         share[s] = hidden_weight(table, place[b], hidden[b], s, log_factorial)
                 some = share[: hidden[b] + 1]
                 some[:] = np.exp(some - some.max())
-                wanted[b] = _pick(some, of_block[row, b, 1])
+                wanted[b] = pick(some, of_block[row, b, 1])
         forget_row(n_touched, starts, place, hidden, blocks)
-        out[row] = 0
-        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = 1
-        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-        for at in range(listed.size):
-            j = listed[at]
-            b = labels[j, 0]
-            if of_entry[row, j] * left[b] < wanted[b]:
-                wanted[b] -= 1
-                out[row, j] = 1
-            left[b] -= 1
-
-
-@_compile
-def _pick(shares, uniform):  # type: ignore[no-untyped-def]
-    """Return the place that a uniform number stands for, in proportion to the shares."""
-    left, last = uniform * shares.sum(), 0
-    for at in range(shares.size):
-        if shares[at] > 0.0:
-            last = at
-            left -= shares[at]
-            if left < 0.0:
-                return at
-    return last
+        write_drawn(ones, gaps, row, labels, wanted, left, of_entry[row], buffer, out[row])

@@ -23,6 +23,64 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compile
+def _write_known(ones, row, buffer, out):  # type: ignore[no-untyped-def]
+    """Write the known ones of a row, and zeros elsewhere."""
+    out[:] = 0
+    listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
+    for at in range(listed.size):
+        out[listed[at]] = 1
+
+
+@_compile
+def write_chances(ones, gaps, row, labels, chance, buffer, out):  # type: ignore[no-untyped-def]
+    """Write a row whose holes have the chance of their block."""
+    _write_known(ones, row, buffer, out)
+    listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
+    for at in range(listed.size):
+        out[listed[at]] = chance[labels[listed[at], 0]]
+
+
+@_compile
+def write_first(ones, gaps, row, labels, wanted, buffer, out):  # type: ignore[no-untyped-def]
+    """Write a row whose blocks have so many hidden ones, the first holes being on."""
+    _write_known(ones, row, buffer, out)
+    listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
+    for at in range(listed.size):
+        b = labels[listed[at], 0]
+        out[listed[at]] = wanted[b] > 0
+        wanted[b] -= 1
+
+
+@_compile
+def write_drawn(  # type: ignore[no-untyped-def]
+    ones, gaps, row, labels, wanted, left, uniform, buffer, out
+):
+    """Write a row whose blocks have so many hidden ones among those left, drawn by numbers."""
+    _write_known(ones, row, buffer, out)
+    listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
+    for at in range(listed.size):
+        j = listed[at]
+        b = labels[j, 0]
+        if uniform[j] * left[b] < wanted[b]:
+            wanted[b] -= 1
+            out[j] = 1
+        left[b] -= 1
+
+
+@_compile
+def pick(shares, uniform):  # type: ignore[no-untyped-def]
+    """Return the place that a uniform number stands for, in proportion to the shares."""
+    left, last = uniform * shares.sum(), 0
+    for at in range(shares.size):
+        if shares[at] > 0.0:
+            last = at
+            left -= shares[at]
+            if left < 0.0:
+                return at
+    return last
+
+
+@_compile
 def hidden_chances(ones, gaps, masks, labels, starts, sizes, table, log_factorial, out):  # type: ignore[no-untyped-def]
     """Write P(x_j = 1 | e) of every variable of every row, for one class."""
     place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
@@ -42,13 +100,7 @@ def hidden_chances(ones, gaps, masks, labels, starts, sizes, table, log_factoria
                     )
                 chance[b] = means[slot] / hidden[b]
         forget_row(n_touched, starts, place, hidden, blocks)
-        out[row] = 0.0
-        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = 1.0
-        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = chance[labels[listed[at], 0]]
+        write_chances(ones, gaps, row, labels, chance, buffer, out[row])
 
 
 @_compile
@@ -69,15 +121,7 @@ def complete_rows(ones, gaps, masks, labels, starts, table, out, score):  # type
                     wanted[b] = s
             score[row] += table[place[b] + wanted[b]]
         forget_row(n_touched, starts, place, hidden, blocks)
-        out[row] = 0
-        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = 1
-        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-        for at in range(listed.size):
-            b = labels[listed[at], 0]
-            out[row, listed[at]] = wanted[b] > 0
-            wanted[b] -= 1
+        write_first(ones, gaps, row, labels, wanted, buffer, out[row])
 
 
 @_compile
@@ -101,18 +145,7 @@ def draw_rows(  # type: ignore[no-untyped-def]
                 uniform = of_block[row, b]
                 wanted[b] = _draw_count(table, place[b], hidden[b], log_factorial, uniform, shares)
         forget_row(n_touched, starts, place, hidden, blocks)
-        out[row] = 0
-        listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-        for at in range(listed.size):
-            out[row, listed[at]] = 1
-        listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-        for at in range(listed.size):
-            j = listed[at]
-            b = labels[j, 0]
-            if of_entry[row, j] * left[b] < wanted[b]:
-                wanted[b] -= 1
-                out[row, j] = 1
-            left[b] -= 1
+        write_drawn(ones, gaps, row, labels, wanted, left, of_entry[row], buffer, out[row])
 
 
 @_compile
@@ -121,16 +154,7 @@ def _draw_count(table, place, holes, log_factorial, uniform, shares):  # type: i
     highest = highest_weight(table, place, holes, log_factorial)
     if highest == -np.inf:
         return 0
-    total = 0.0
     for s in range(holes + 1):
         term = table[place + s] - log_factorial[s] - log_factorial[holes - s] - highest
         shares[s] = exponential(term) if term > -NEGLIGIBLE else 0.0
-        total += shares[s]
-    left, last = uniform * total, 0
-    for s in range(holes + 1):
-        if shares[s] > 0.0:
-            last = s
-            left -= shares[s]
-            if left < 0.0:
-                return s
-    return last
+    return pick(shares[: holes + 1], uniform)
