@@ -6,8 +6,10 @@ without a count (`counting` false) all coefficients are summed and polynomials a
 are numbered by their place in an order in which parents come first; the parent of a root is node
 n, which is always off and stands above all.
 
-Coefficients span hundreds of orders of magnitude. A tilt exp(t·l) brings any stretch of them near
-the largest; a few tilts cover all, and each coefficient is taken from the tilt that serves it best.
+Coefficients span hundreds of orders of magnitude. A tilt exp(t·l) brings most stretches of them
+near the largest; a few tilts cover all, and each coefficient is taken from the tilt that serves it
+best. Where nodes and parents are bound closely, few and many ones are both likelier than what is
+between: there the right tilt makes both ends equal, and is found by bisection.
 """
 
 import numpy as np
@@ -20,6 +22,8 @@ WINDOW = 1e-180
 SMALLEST = 1e-220
 """A coefficient that is a smaller share of the largest is taken for zero."""
 MOST_TILTS = 1000
+CLOSE = 1e-6
+"""Two tilts that differ by less have nothing between them."""
 
 
 @_compile
@@ -94,7 +98,7 @@ def upward(parent, slope, pair, state, tilt, counting, top, room):  # type: igno
             largest = max(largest, on[p, : after + 1].max())
             on[p, : after + 1] /= largest
         off[p, : after + 1] /= largest
-        while after > 0 and max(off[p, after], on[p, after]) < SMALLEST:
+        while after > 0 and off[p, after] < SMALLEST and (p == n or on[p, after] < SMALLEST):
             after -= 1
         degree[p] = after
         divisors[v] = largest
@@ -170,33 +174,90 @@ def _take_window(coefficients, log_scale, tilt, best, log_out, tilts):  # type: 
 
 
 @_compile
+def _passes_top(parent, slope, pair, state, tilt, top):  # type: ignore[no-untyped-def]
+    """Whether so many are on under a tilt that what is cut off above `top` would be the most.
+
+    What is left of the polynomials then is too little to be trusted.
+    """
+    free = (state < 0).sum()
+    if top >= free:
+        return False
+    room = workspace(parent.size, 0)
+    log_sum = np.empty(2)
+    for at in range(2):
+        shifted = tilt + CLOSE * (2 * at - 1)
+        log_sum[at] = upward(parent, slope, pair, state, shifted, False, 0, room)
+        log_sum[at] += np.log(room[0][0, parent.size, 0])
+    return log_sum[1] - log_sum[0] > 2 * CLOSE * top
+
+
+@_compile
 def log_coefficients(  # type: ignore[no-untyped-def]
     parent, slope, pair, state, counting, top, room, log_out, tilts
 ):
-    """Write the logarithm of every coefficient 0..top of the forest, and the tilt that gave it."""
+    """Write the logarithm of every coefficient 0..top of the forest, and the tilt that gave it.
+
+    A coefficient that no tilt brings into sight is −inf, and its tilt is NaN.
+    """
     log_out[:] = -np.inf
-    tilts[:] = 0.0
+    tilts[:] = np.nan
     best = np.zeros(top + 1)
-    forest = room[0][0, parent.size]
+    coefficients = room[0][0, parent.size, : top + 1]
+    begun = 0.0
+    while _passes_top(parent, slope, pair, state, begun, top):
+        begun = 2 * begun - 1.0
     for direction in (1, -1):
-        tilt = 0.0
+        goal = top if direction == 1 else 0
+        at = -1  # the last count in sight
+        tilt, low, high = begun, begun, np.nan  # it came into sight by `low`; `high` passes it over
         for _ in range(MOST_TILTS):
-            log_scale = upward(parent, slope, pair, state, tilt, counting, top, room)
-            coefficients = forest[: top + 1]
-            coefficients[room[1][0, parent.size] + 1 :] = 0.0
-            _take_window(coefficients, log_scale, tilt, best, log_out, tilts)
-            # The next tilt makes the last coefficient that could be trusted as large as its
-            # neighbour, so that those beyond come into sight.
-            edge = top if direction == 1 else 0
-            while coefficients[edge] < WINDOW * coefficients.max():
-                edge -= direction
-            if edge == (top if direction == 1 else 0):
+            too_far = tilt > begun and _passes_top(parent, slope, pair, state, tilt, top)
+            if not too_far:
+                log_scale = upward(parent, slope, pair, state, tilt, counting, top, room)
+                coefficients[room[1][0, parent.size] + 1 :] = 0.0
+                _take_window(coefficients, log_scale, tilt, best, log_out, tilts)
+                peak = int(np.argmax(coefficients))
+                before = peak if at < 0 else at
+                at = _follow_sight(best, before, direction, goal)
+                too_far = at == before and (peak - at) * direction > 0
+                high = high if at == before else np.nan
+            if at == goal:
                 break
-            inner = edge - direction
-            step = direction
-            if 0 <= inner <= top and coefficients[inner] > 0.0:
-                step = direction * (np.log(coefficients[inner]) - np.log(coefficients[edge]))
-            tilt += direction * max(direction * step, 0.5)
+            if too_far:
+                high = tilt
+            else:
+                low = tilt
+            if abs(high - low) < CLOSE:  # nothing brings what is between into sight
+                while at != goal and best[at + direction] == 0.0:
+                    at += direction
+                at = _follow_sight(best, at, direction, goal)
+                if at == goal:
+                    break
+                low, high = high, np.nan
+            if high == high:
+                tilt = 0.5 * (low + high)
+            else:
+                tilt = low + direction * _step(coefficients, at, direction)
+
+
+@_compile
+def _follow_sight(best, at, direction, goal):  # type: ignore[no-untyped-def]
+    """Return the last count in a direction up to which all are in sight."""
+    while at != goal and best[at + direction] > 0.0:
+        at += direction
+    return at
+
+
+@_compile
+def _step(coefficients, at, direction):  # type: ignore[no-untyped-def]
+    """Return by how much to tilt so that the coefficient at the edge is as large as its neighbour.
+
+    Then those beyond come into sight.
+    """
+    inner = at - direction
+    if 0 <= inner < coefficients.size and coefficients[inner] > 0.0 and coefficients[at] > 0.0:
+        return max(np.log(coefficients[inner]) - np.log(coefficients[at]), 0.5)
+    return 1.0
 
 
 @_compile
@@ -209,7 +270,7 @@ def expected(parent, slope, pair, state, mass, tilts, counting, room, ones, pair
     ones[:] = 0.0
     pairs[:] = 0.0
     seeds = np.empty(top + 1)
-    left = mass > 0.0
+    left = (mass > 0.0) & (tilts[: top + 1] == tilts[: top + 1])  # but for those out of sight
     while left.any():
         tilt = tilts[np.argmax(left)]
         upward(parent, slope, pair, state, tilt, counting, top, room)

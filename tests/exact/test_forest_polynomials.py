@@ -1,0 +1,45 @@
+"""Count polynomials of forests whose nodes are bound so closely that tilts do not reach them all."""
+
+import numpy as np
+import pytest
+
+from exchangeable.engines import trees
+
+
+def chain(n, pair, rng):
+    """Return a chain's parameters: node j hangs on node j − 1."""
+    slope = rng.uniform(-9.0, -5.0, (n, 1))
+    parent = np.arange(-1, n - 1, dtype=np.int32)[:, None]
+    parent[0] = n
+    return slope, parent, np.full((n, 1), pair)
+
+
+def log_counts_of_chain(slope, pair):
+    """The same in log space, one node after the other, from the last to the first."""
+    n = len(slope)
+    off, on = np.full(n + 1, -np.inf), np.full(n + 1, -np.inf)
+    off[0] = 0.0
+    on[1] = slope[-1, 0]
+    for j in range(n - 2, -1, -1):
+        when_on = np.logaddexp(off, on + pair[j + 1, 0])
+        when_off = np.logaddexp(off, on)
+        off = when_off
+        on = np.concatenate([[-np.inf], when_on[:-1] + slope[j, 0]])
+    return np.logaddexp(off, on)
+
+
+@pytest.mark.parametrize("top", [150, 90, 30, 3])
+@pytest.mark.parametrize("pair", [0.0, 4.0, 7.0, 12.0, -3.0])
+def test_all_counts_come_into_sight(pair, top):
+    slope, parent, pairs = chain(150, pair, np.random.default_rng(0))
+    found, tilts = trees.log_counts(slope, parent, pairs, top)
+    np.testing.assert_allclose(
+        found[:, 0], log_counts_of_chain(slope, pairs)[: top + 1], rtol=1e-10, atol=1e-9
+    )
+    mass = np.zeros((151, 1))
+    mass[: top + 1] = 1.0
+    ones, both = trees.expected_pairs(slope, parent, pairs, mass, tilts)
+    assert np.isfinite(ones).all() and np.isfinite(both).all()
+    assert ones.sum() == pytest.approx(np.arange(top + 1).sum(), rel=1e-9)
+    again, _ = trees.expected_pairs(slope, parent, pairs, mass)
+    np.testing.assert_allclose(again, ones, rtol=1e-9)
