@@ -4,7 +4,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -17,8 +17,9 @@ from exchangeable.engines.forests import Scores, Sums
 from exchangeable.engines.observed import flags
 from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import n_threads
-from exchangeable.models.density_em import Run, StopRule, fit_run, naive_start
+from exchangeable.models.density_em import NAIVE_STEPS, Run, StopRule, fit_run, go_on, naive_start
 from exchangeable.models.families import DensityModel, Family, IndependentFamily, UrnFamily
+from exchangeable.models.hidden_family import START_POOLING, START_STEPS, HiddenFamily
 from exchangeable.models.pooled import Pool
 from exchangeable.models.posteriors import expect, fill_by_frequency
 from exchangeable.models.restarts import FitProgress
@@ -27,10 +28,11 @@ from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
 from exchangeable.structure.learner import Structure
 
-KINDS = ("independent", "urns", "tree", "weighted tree")
+KINDS = ("independent", "urns", "tree", "weighted tree", "hidden tree")
 POOLING = 8.0
-"""Pseudo-rows of the pooled prior, where the user does not say."""
-SHRINKAGE = {"tree": 32.0, "weighted tree": 200.0}
+HIDDEN_POOLING = 0.5
+"""Pseudo-rows of the pooled prior, where the user does not say; of each state of hidden trees."""
+SHRINKAGE = {"tree": 32.0, "weighted tree": 200.0, "hidden tree": 1.0}
 """Pseudo-rows that pull an edge towards independence, where the user does not say."""
 PENALTY = {"tree": 2.0, "weighted tree": 1.0}
 """What an edge must gain in log-likelihood to be there."""
@@ -44,12 +46,12 @@ class DensityOptions:
 
     Attributes
     ----------
-    kind : {"independent", "urns", "tree", "weighted tree"}
+    kind : {"independent", "urns", "tree", "weighted tree", "hidden tree"}
         The family.
     n_components : int
-        Number of components or classes.
+        Number of components or classes, or of states of each block of a hidden tree.
     structure : Structure
-        Blocks of the urns.
+        Blocks of the urns, or of the hidden tree.
     weighted : bool
         Whether urns have weights.
     pooling, alpha : float
@@ -61,6 +63,8 @@ class DensityOptions:
         When a run ends.
     init : {"rows", "random", "both"}
         How a run starts.
+    varied : bool
+        Whether also the first run learns its hidden tree from rows weighted at random.
     """
 
     kind: str
@@ -72,6 +76,7 @@ class DensityOptions:
     shrinkage: float = 0.0
     rule: StopRule = field(default_factory=StopRule)
     init: str = "rows"
+    varied: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class DensityRuns:
         pairs = np.empty((0, 0))
         if "tree" in options.kind:
             check_tree_size(examples.rows.n_variables)
-            pairs = pool.pairs()
+            pairs = np.empty((0, 0)) if options.kind == "hidden tree" else pool.pairs()
         return cls(examples, filled, valid, options, generators, pool, pairs)
 
     def run(
@@ -130,6 +135,8 @@ class DensityRuns:
             )
 
         kind = self.options.kind
+        if kind == "hidden tree":
+            return self._hidden(number, report, stop, threads)
         if kind == "weighted tree" and fitted is not None:
             return self._grow(fitted, em, threads)
         sums = self._start(number, threads)
@@ -140,6 +147,32 @@ class DensityRuns:
         urns = self.urns(self.partitions(sums))
         found = em(urns, sums, self.filled)
         return found if kind == "urns" else self._grow(found, em, threads)
+
+    def _hidden(
+        self,
+        number: int,
+        report: Callable[[Run], None],
+        stop: threading.Event | None,
+        threads: int | None,
+    ) -> Run:
+        """Run EM of a hidden tree, whose states are about twice the components of its start."""
+        options, rng = self.options, self.generators[number]
+        pool = replace(self.pool, strength=START_POOLING)
+        begun = self._start(number, threads, (options.n_components + 1) // 2, pool)
+        family = HiddenFamily.of(self.pool, options.shrinkage, self.partitions(begun)[0])
+        varied = rng if options.varied or number > 0 else None
+        model, log_prior = family.first(self.filled, begun.posterior, options.n_components, varied)
+        return go_on(
+            self.examples,
+            self.valid,
+            family,
+            model,
+            log_prior,
+            options.rule,
+            threads,
+            report,
+            stop,
+        )
 
     def _grow(
         self, fitted: Run, em: Callable[[Family, Sums, Examples], Run], threads: int | None
@@ -169,15 +202,20 @@ class DensityRuns:
         """Return the family of plain trees."""
         return TreeFamily(self.pool, self.pairs, self.options.shrinkage, PENALTY["tree"])
 
-    def _start(self, number: int, threads: int | None) -> Sums:
-        rng, k = self.generators[number], self.options.n_components
-        random = self.options.init == "random" or (self.options.init == "both" and number % 2)
-        naive = IndependentFamily(self.pool)
+    def _start(
+        self, number: int, threads: int | None, k: int | None = None, pool: Pool | None = None
+    ) -> Sums:
+        """Return the sums of first posteriors, of as many components as asked for."""
+        rng, k = self.generators[number], k or self.options.n_components
+        init = self.options.init
+        random = init == "random" or (init == "both" and number % 2 and pool is None)
+        naive = IndependentFamily(pool or self.pool)
         if not random:
             share = self.examples.weights / self.examples.total
             few = k <= np.count_nonzero(share)
             chosen = rng.choice(share.size, size=k, replace=not few, p=share)
-            return naive_start(self.filled, naive, chosen, threads)
+            steps = NAIVE_STEPS if pool is None else START_STEPS
+            return naive_start(self.filled, naive, chosen, threads, steps)
         posterior = rng.dirichlet(np.ones(k), size=self.examples.rows.n_rows)
         return given_sums(self.filled, posterior, threads)
 

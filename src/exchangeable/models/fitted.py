@@ -11,6 +11,7 @@ from exchangeable.arrays import FloatArray, IntArray, missing_as_nan
 from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
+from exchangeable.models.hidden import HiddenModel
 from exchangeable.models.open_rows import as_checked, by_chunks
 from exchangeable.models.options import resolved_structure
 from exchangeable.models.summary import summary_html
@@ -28,7 +29,7 @@ class FittedBlocks(Queries):
     prior: float
     conditions: Sequence[int]
     binarize: float | None
-    _model: BlockModel | UrnModel | TreeModel
+    _model: BlockModel | UrnModel | TreeModel | HiddenModel
 
     @property
     def n_blocks_(self) -> IntArray:
@@ -49,19 +50,22 @@ class FittedBlocks(Queries):
     def urn_weights_(self) -> FloatArray:
         """Weight θ of each variable in each class or component, of weighted urns and trees."""
         model = self._fitted()
-        if isinstance(model, BlockModel):
+        if isinstance(model, BlockModel | HiddenModel):
             return np.ones((model.n_classes, model.n_variables))
         return np.exp(model.slope.T)
 
     @property
     def edges_(self) -> list[IntArray]:
-        """For each class or component its tree's edges, one row (variable, parent) each."""
+        """For each class or component its tree's edges, one row (variable, parent) each.
+
+        Those of hidden trees are between blocks.
+        """
         model = self._fitted()
-        if isinstance(model, TreeModel):
+        if isinstance(model, TreeModel | HiddenModel):
             return model.edges()
         return [np.empty((0, 2), dtype=np.int64)] * model.n_classes
 
-    def _fitted(self) -> BlockModel | UrnModel | TreeModel:
+    def _fitted(self) -> BlockModel | UrnModel | TreeModel | HiddenModel:
         """Return the model, or say that there is none yet."""
         check_is_fitted(self, "_model")
         return self._model

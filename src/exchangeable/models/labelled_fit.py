@@ -10,8 +10,11 @@ from exchangeable.engines.forests import Sums
 from exchangeable.engines.observed import Observed
 from exchangeable.models.density_fit import DensityOptions, DensityRuns, given_sums
 from exchangeable.models.families import DensityModel, Family, IndependentFamily
+from exchangeable.models.hidden import HiddenModel
 from exchangeable.models.posteriors import expect
 from exchangeable.models.tree_families import TreeFamily
+from exchangeable.models.trees import TreeModel
+from exchangeable.models.urns import UrnModel
 
 
 def fit_labelled(
@@ -20,7 +23,7 @@ def fit_labelled(
     weights: FloatArray,
     options: DensityOptions,
     n_jobs: int | None = None,
-) -> tuple[DensityModel, FloatArray, int]:
+) -> tuple[UrnModel | TreeModel, FloatArray, int]:
     """Return the model whose classes fit rows with labels 0..k − 1.
 
     With it come the classes' weights, and the number of steps it took.
@@ -36,7 +39,7 @@ def fit_classes(
     posterior: FloatArray,
     options: DensityOptions,
     n_jobs: int | None = None,
-) -> tuple[DensityModel, int]:
+) -> tuple[UrnModel | TreeModel, int]:
     """Return the model whose classes fit given posteriors, and the number of steps that took."""
     runs = DensityRuns.of(examples, None, options, [np.random.default_rng(0)])
     sums = given_sums(runs.filled, posterior, n_jobs)
@@ -56,8 +59,8 @@ def fit_classes(
         model, more = _settle(runs, begun, posterior, family(model), sums, n_jobs)
         steps, begun = steps + more, examples
         sums = expect(model, examples, sums.totals, n_jobs, posterior)
-    if model is None:
-        raise RuntimeError("no family was fitted")
+    if model is None or isinstance(model, HiddenModel):
+        raise RuntimeError(f"{options.kind} cannot be fitted to labels")
     return model.whole(), steps
 
 
@@ -80,6 +83,8 @@ def _settle(
         if held is None or not complete:
             held = expect(model, runs.examples, sums.totals, n_jobs, given=posterior)
         after = family.following(runs.examples, model, held, step, n_jobs)
+        if isinstance(model, HiddenModel) or isinstance(after, HiddenModel):
+            raise TypeError("a hidden tree cannot be fitted to labels")
         moved = np.sqrt(np.mean((after.slope - model.slope) ** 2))
         model = after
         if moved < rule.tol:

@@ -93,12 +93,14 @@ class TreeFamily:
         n_jobs: int | None = None,
     ) -> TreeModel:
         """Return new parameters, and now and then new trees."""
+        if not isinstance(model, TreeModel):
+            raise TypeError(f"expected trees, got {type(model).__name__}")
         if step in LEARNING_STEPS:
             return self._learn(examples, sums, model, n_jobs)
         return self._fitted(sums, model.scores.parent)
 
     def _learn(
-        self, examples: Examples, sums: Sums, model: DensityModel | None, n_jobs: int | None
+        self, examples: Examples, sums: Sums, model: TreeModel | None, n_jobs: int | None
     ) -> TreeModel:
         totals = sums.totals + self.pool.strength
         n = examples.rows.n_variables

@@ -1,46 +1,52 @@
-"""What fitted models are made of, as arrays, and the checks that make arrays safe to compute with.
+"""What fitted models are made of, as arrays."""
 
-The kernels trust their input: an index out of range would read foreign memory, a cycle in a tree
-would never end. So nothing that was read reaches them unchecked.
-"""
-
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray
 from exchangeable.engines.cpu import Tables
 from exchangeable.models.blocks import BlockModel
+from exchangeable.models.hidden import HiddenModel
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.persistence.archive import ModelFileError
+from exchangeable.persistence.checks import (
+    CLOSE,
+    check_counts,
+    check_forest,
+    checked_partitions,
+    numbers,
+    probabilities,
+    stacked_labels,
+)
+from exchangeable.persistence.hidden import decode_hidden, encode_hidden
 from exchangeable.persistence.values import Reader, Writer
 
-Model = BlockModel | UrnModel | TreeModel
+Model = BlockModel | UrnModel | TreeModel | HiddenModel
 TREE_ARRAYS = ("base", "slope", "parent", "pair", "log_q")
-CLOSE = 1e-6
-"""How far probabilities may be from adding up to one."""
+KINDS = ("blocks", "urns", "trees", "hidden trees")
 
 
 def encode_model(model: Any, writer: Writer, name: str) -> dict[str, Any]:
     """Return the parameters of a model as JSON with references to arrays."""
+    if isinstance(model, HiddenModel):
+        return encode_hidden(model, writer, name)
     if isinstance(model, TreeModel):
         arrays = {key: getattr(model, key) for key in TREE_ARRAYS}
         kind = "trees"
     elif isinstance(model, UrnModel):
         kind = "urns"
         arrays = {
-            "labels": _labels(model.partitions),
+            "labels": stacked_labels(model.partitions),
             "log_weights": model.log_weights,
             "log_q": np.concatenate(model.log_q),
         }
     elif isinstance(model, BlockModel):
         kind = "blocks"
         arrays = {
-            "labels": _labels(model.partitions),
+            "labels": stacked_labels(model.partitions),
             "histograms": np.concatenate(model.histograms),
             "totals": model.totals,
             "tables": model.made_tables.values,
@@ -53,11 +59,13 @@ def encode_model(model: Any, writer: Writer, name: str) -> dict[str, Any]:
 
 def decode_model(value: Any, reader: Reader, name: str) -> Model:
     """Return the model whose parameters are given."""
-    if not isinstance(value, dict) or value.get("kind") not in ("blocks", "urns", "trees"):
+    if not isinstance(value, dict) or value.get("kind") not in KINDS:
         raise ModelFileError(f"{name} is not a model that is known here")
+    if value["kind"] == "hidden trees":
+        return decode_hidden(value, reader, name)
     if value["kind"] == "trees":
         return _trees({key: reader.array(value.get(key), key) for key in TREE_ARRAYS})
-    partitions = _partitions(reader.array(value.get("labels"), "labels"))
+    partitions = checked_partitions(reader.array(value.get("labels"), "labels"))
     if value["kind"] == "urns":
         return _urns(
             partitions,
@@ -66,51 +74,6 @@ def decode_model(value: Any, reader: Reader, name: str) -> Model:
         )
     keys = ("histograms", "totals", "tables")
     return _blocks(partitions, *(reader.array(value.get(key), key) for key in keys))
-
-
-def _labels(partitions: Sequence[Partition]) -> npt.NDArray[np.int32]:
-    return np.stack([partition.labels for partition in partitions])
-
-
-def _partitions(labels: npt.NDArray[Any]) -> list[Partition]:
-    """Return the partition of each class, having checked that each is one."""
-    if labels.ndim != 2 or not labels.size or labels.dtype != np.int32:
-        raise ModelFileError(f"labels are {labels.dtype} of shape {labels.shape}")
-    if labels.min() < 0 or labels.max() >= labels.shape[1]:
-        raise ModelFileError("labels hold a block number that is out of range")
-    partitions = [Partition.from_labels(row) for row in labels]
-    if any((partition.sizes == 0).any() for partition in partitions):
-        raise ModelFileError("labels leave a block without variables")
-    return partitions
-
-
-def numbers(
-    array: npt.NDArray[Any], name: str, shape: tuple[int, ...], *, low: float, high: float
-) -> FloatArray:
-    """Return an array of float64 of the given shape, all between two bounds, none of them NaN."""
-    if array.dtype != np.float64 or array.shape != shape:
-        raise ModelFileError(f"{name} is {array.dtype} of shape {array.shape}, expected {shape}")
-    if array.size and not (array.min() >= low and array.max() <= high):  # false for NaN too
-        raise ModelFileError(f"{name} holds {array.min()}..{array.max()}, which cannot be")
-    return array
-
-
-def probabilities(log_values: FloatArray, name: str) -> None:
-    """Check that log-probabilities add up to one."""
-    total = float(np.exp(log_values).sum())
-    if not abs(total - 1.0) < CLOSE:
-        raise ModelFileError(f"{name} are probabilities that add up to {total}")
-
-
-def _check_blocks(log_q: FloatArray, partitions: Sequence[Partition], name: str) -> None:
-    """Check that each block's log-probabilities of counts add up to one."""
-    begin = 0
-    for partition in partitions:
-        shares = np.exp(log_q[begin : begin + partition.table_size])
-        totals = np.add.reduceat(shares, partition.starts)
-        if not (np.abs(totals - 1.0) < CLOSE).all():
-            raise ModelFileError(f"{name} hold probabilities that do not add up to one")
-        begin += partition.table_size
 
 
 def _blocks(
@@ -132,7 +95,7 @@ def _blocks(
             for m in partition.sizes
         ]
     )
-    _check_blocks(values + ways, partitions, "tables")
+    check_counts(values + ways, partitions, "tables")
     tables = Tables.layout(partitions)
     tables.values[:] = values
     ends = np.cumsum([partition.table_size for partition in partitions])[:-1]
@@ -146,7 +109,7 @@ def _urns(
     log_weights = numbers(log_weights, "log_weights", shape, low=-700, high=700)
     size = sum(partition.table_size for partition in partitions)
     log_q = numbers(log_q, "log_q", (size,), low=-np.inf, high=CLOSE)
-    _check_blocks(log_q, partitions, "log_q")
+    check_counts(log_q, partitions, "log_q")
     ends = np.cumsum([partition.table_size for partition in partitions])[:-1]
     return UrnModel.make(partitions, log_weights, np.split(log_q, ends))
 
@@ -161,7 +124,7 @@ def _trees(arrays: dict[str, npt.NDArray[Any]]) -> TreeModel:
     edges = (n, k) if parent.size else (0, 0)
     if parent.dtype != np.int32 or parent.shape != edges:
         raise ModelFileError(f"parent is {parent.dtype} of shape {parent.shape}")
-    _check_forest(parent, n)
+    check_forest(parent, n)
     log_q = numbers(log_q, "log_q", (n + 1, k) if log_q.size else (0, 0), low=-np.inf, high=CLOSE)
     for column in log_q.T:
         probabilities(column, "log_q")
@@ -172,16 +135,3 @@ def _trees(arrays: dict[str, npt.NDArray[Any]]) -> TreeModel:
         numbers(pair, "pair", edges, **bounded),
         log_q,
     )
-
-
-def _check_forest(parent: npt.NDArray[Any], n: int) -> None:
-    """Check that following parents ends at a root from everywhere, by doubling the steps."""
-    if not parent.size:
-        return
-    if parent.min() < 0 or parent.max() > n:
-        raise ModelFileError("parent holds a variable that is out of range")
-    above = np.concatenate([parent, np.full((1, parent.shape[1]), n)]).astype(np.int64)
-    for _ in range(n.bit_length() + 1):
-        above = np.take_along_axis(above, above, axis=0)
-    if (above != n).any():
-        raise ModelFileError("parent holds a cycle; a tree has none")
