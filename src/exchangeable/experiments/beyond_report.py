@@ -107,8 +107,8 @@ def _settings(store: Store, sets: list[str]) -> str:
         rows.append(line)
     told = (
         "## Settings chosen on the validation rows\n\nComponents (states of each variable of "
-        "hidden trees), pseudo-rows of the pooled prior and, for trees, pseudo-rows that pull edges "
-        "towards independence.\n\n"
+        "hidden trees), pseudo-rows of the pooled prior and, for trees, pseudo-rows that pull "
+        "edges towards independence.\n\n"
     )
     return told + _table(["data", *FAMILIES, AVERAGE], rows)
 
