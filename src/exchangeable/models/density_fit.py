@@ -251,8 +251,8 @@ def check_tree_size(n_variables: int) -> None:
     """Refuse trees over more variables than all pairs of which can be looked at."""
     if n_variables > MOST_TREE_VARIABLES:
         raise ValueError(
-            f"dependence='tree' looks at all pairs of variables, of which {n_variables} have too "
-            f"many; it is for at most {MOST_TREE_VARIABLES} variables"
+            "dependence='tree' or 'hidden' looks at all pairs of variables, of which "
+            f"{n_variables} have too many; it is for at most {MOST_TREE_VARIABLES} variables"
         )
 
 

@@ -36,7 +36,7 @@ from exchangeable.models.restarts import run_all
 from exchangeable.models.selection import Selection, select_components
 from exchangeable.models.starts import STARTS
 
-NEEDS_POOLING = "needs a pooled prior: set pooling, urn='weighted' or dependence='tree'"
+NEEDS_POOLING = "needs a pooled prior: set pooling, urn='weighted', dependence='tree' or 'hidden'"
 
 
 class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
