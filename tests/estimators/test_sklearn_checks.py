@@ -32,6 +32,8 @@ def every_estimator():
             yield thing(structure=structure, **few)
         yield thing(urn="weighted", **few)
         yield thing(urn="weighted", dependence="tree", **few)
+        if few:
+            yield thing(dependence="hidden", **few)
 
 
 @parametrize_with_checks(list(every_estimator()))

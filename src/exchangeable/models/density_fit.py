@@ -64,7 +64,7 @@ class DensityOptions:
     init : {"rows", "random", "both"}
         How a run starts.
     varied : bool
-        Whether also the first run learns its hidden tree from rows weighted at random.
+        Whether the hidden tree of the first run is disturbed at random, as those of others are.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """The family of hidden trees: which tree, where EM starts, and how sums become parameters.
 
 The tree is the Chow-Liu tree over the counts of the blocks. The first of several runs learns it
-from the rows as they are, the others from rows weighted at random (a Bayesian bootstrap): runs that
+from the rows, the others from what the rows tell about pairs, disturbed at random: runs whose trees
 differ make a better average. EM starts from a mixture of trees in disguise: a state is a component
 found by naive Bayes together with whether the block has many ones.
 """
@@ -28,6 +28,8 @@ HELD = 0.9
 """How surely a block's component is that of its parent when EM starts."""
 SURE = 0.9
 """How surely a state says, when EM starts, whether the block has many ones."""
+DISTURBANCE = 0.5
+"""Standard deviation of the logarithm of what mutual information is multiplied by."""
 NOTHING = 1e-12
 """Smaller posteriors do not count when EM starts."""
 LEAST_GAIN = 1e-9
@@ -83,7 +85,7 @@ class HiddenFamily:
         n_states : int
             Number of states of each block.
         rng : Generator, optional
-            Weighs the rows from which the tree is learned at random.
+            Disturbs the tree.
         """
         counts = block_counts(examples, self.partition)
         parent = self.learn_tree(examples, counts, rng)
@@ -137,12 +139,14 @@ class HiddenFamily:
     def learn_tree(
         self, examples: Examples, counts: npt.NDArray[np.int64], rng: np.random.Generator | None
     ) -> npt.NDArray[np.int32]:
-        """Return each block's parent in the Chow-Liu tree of the rows, weighted at random or not.
+        """Return each block's parent in the Chow-Liu tree of the rows, disturbed or not.
 
         The root is the block that tells most about the others.
         """
-        weights = examples.weights if rng is None else rng.gamma(examples.weights)
-        gains = count_gains(examples, self.partition, counts, weights)
+        gains = count_gains(examples, self.partition, counts)
+        if rng is not None:
+            noise = np.triu(rng.normal(0.0, DISTURBANCE, gains.shape), 1)
+            gains *= np.exp(noise + noise.T)
         ranked = np.argsort(-gains.sum(axis=1), kind="stable")
         found = trees.best_tree(np.maximum(gains, LEAST_GAIN)[np.ix_(ranked, ranked)])
         parent = np.empty(found.size, dtype=np.int32)
@@ -168,9 +172,9 @@ def count_gains(
     examples: Examples,
     partition: Partition,
     counts: npt.NDArray[np.int64],
-    weights: FloatArray,
 ) -> FloatArray:
     """Return the rows' weight times the mutual information of the counts of every two blocks."""
+    weights = examples.weights
     total, everyone = float(weights.sum()), np.arange(weights.size)
     if partition.n_blocks == partition.labels.size:
         order = np.argsort(partition.labels)
