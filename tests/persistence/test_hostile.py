@@ -17,7 +17,14 @@ from saved_models import MODELS, answers
 import exchangeable
 from exchangeable import ModelFileError
 
-KINDS = ("classifier words", "mixture urns in blocks", "mixture weighted trees", "imputer", "count")
+KINDS = (
+    "classifier words",
+    "mixture urns in blocks",
+    "mixture weighted trees",
+    "mixture hidden in blocks",
+    "imputer",
+    "count",
+)
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +175,19 @@ def test_shape_that_does_not_fit_the_bytes(intact, tmp_path):
         ("mixture weighted trees", "model.slope", lambda a: a * np.nan, "which cannot be"),
         ("mixture weighted trees", "model.slope", lambda a: a[0], "slope has shape"),
         ("mixture weighted trees", "model.log_q", lambda a: a[:-1], "shape"),
+        ("mixture hidden in blocks", "model.0.labels", lambda a: a + 1, "."),
+        ("mixture hidden in blocks", "model.0.labels", lambda a: a[:, 1:], "."),
+        ("mixture hidden in blocks", "model.0.parent", lambda a: a * 0, "cycle"),
+        ("mixture hidden in blocks", "model.0.parent", lambda a: a * 0 + 3, "one root"),
+        ("mixture hidden in blocks", "model.0.parent", lambda a: a + 100, "out of range"),
+        ("mixture hidden in blocks", "model.0.parent", lambda a: a[:1], "parent is"),
+        ("mixture hidden in blocks", "model.1.log_q", lambda a: a * 1.1, "do not add up"),
+        ("mixture hidden in blocks", "model.1.log_q", lambda a: a[:, 1:], "."),
+        ("mixture hidden in blocks", "model.1.edges", lambda a: a * 0.9, "do not add up"),
+        ("mixture hidden in blocks", "model.1.edges", lambda a: a * np.nan, "which cannot be"),
+        ("mixture hidden in blocks", "model.1.states", lambda a: a + 9, "states of the root"),
+        ("mixture hidden in blocks", "model.1.states", lambda a: a[::-1], "states of the root"),
+        ("mixture hidden in blocks", "model.1.states", lambda a: a[1:], "."),
         ("count", "weights_", lambda a: a[:-1], "."),
         ("count", "weights_", lambda a: a.astype(np.float32), "float32"),
     ],
