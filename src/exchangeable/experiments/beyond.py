@@ -79,6 +79,7 @@ rows; other sets begin as `Search` does."""
 HIDDEN_STARTS = {
     "plants": (64, 0.3, 1.0),
     "accidents": (32, 0.3, 0.3),
+    "tretail": (12, 2.0, 4.0),
     "dna": (12, 0.1, 0.3),
 }
 """States, pooling and shrinkage from which a search for hidden trees begins, found likewise."""
