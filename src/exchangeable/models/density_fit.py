@@ -19,7 +19,8 @@ from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import n_threads
 from exchangeable.models.density_em import NAIVE_STEPS, Run, StopRule, fit_run, go_on, naive_start
 from exchangeable.models.families import DensityModel, Family, IndependentFamily, UrnFamily
-from exchangeable.models.hidden_family import START_POOLING, START_STEPS, HiddenFamily
+from exchangeable.models.hidden_family import HiddenFamily
+from exchangeable.models.hidden_start import START_POOLING, START_STEPS, n_components
 from exchangeable.models.pooled import Pool
 from exchangeable.models.posteriors import expect, fill_by_frequency
 from exchangeable.models.restarts import FitProgress
@@ -158,7 +159,7 @@ class DensityRuns:
         """Run EM of a hidden tree, whose states are about twice the components of its start."""
         options, rng = self.options, self.generators[number]
         pool = replace(self.pool, strength=START_POOLING)
-        begun = self._start(number, threads, (options.n_components + 1) // 2, pool)
+        begun = self._start(number, threads, n_components(options.n_components), pool)
         family = HiddenFamily.of(self.pool, options.shrinkage, self.partitions(begun)[0])
         varied = rng if options.varied or number > 0 else None
         model, log_prior = family.first(self.filled, begun.posterior, options.n_components, varied)

@@ -2,8 +2,7 @@
 
 The tree is the Chow-Liu tree over the counts of the blocks. The first of several runs learns it
 from the rows, the others from what the rows tell about pairs, disturbed at random: runs whose trees
-differ make a better average. EM starts from a mixture of trees in disguise: a state is a component
-found by naive Bayes together with whether the block has many ones.
+differ make a better average.
 """
 
 from dataclasses import dataclass
@@ -18,16 +17,11 @@ from exchangeable.engines.forests import Sums
 from exchangeable.engines.observed import flags
 from exchangeable.models.families import DensityModel
 from exchangeable.models.hidden import HiddenModel, HiddenTree
+from exchangeable.models.hidden_start import mixture_in_disguise
 from exchangeable.models.pooled import Pool
 from exchangeable.models.posteriors import HiddenSums
 from exchangeable.partitions import Partition
 
-START_POOLING, START_STEPS = 4.0, 15
-"""Pseudo-rows and steps of the naive Bayes that EM starts from."""
-HELD = 0.9
-"""How surely a block's component is that of its parent when EM starts."""
-SURE = 0.9
-"""How surely a state says, when EM starts, whether the block has many ones."""
 DISTURBANCE = 0.5
 """Standard deviation of the logarithm of what mutual information is multiplied by."""
 NOTHING = 1e-12
@@ -81,7 +75,7 @@ class HiddenFamily:
         examples : Examples
             Rows without holes.
         posterior : array of shape (n_rows, n_components)
-            That of the components of a naive Bayes mixture, about half as many as states.
+            That of the components of a naive Bayes mixture, half as many as states.
         n_states : int
             Number of states of each block.
         rng : Generator, optional
@@ -90,29 +84,7 @@ class HiddenFamily:
         counts = block_counts(examples, self.partition)
         parent = self.learn_tree(examples, counts, rng)
         mass = examples.weights[:, None] * np.where(posterior > NOTHING, posterior, 0.0)
-        cells = _Cells.of(counts, mass, n_states)
-        n_blocks = self.partition.n_blocks
-        log_q = np.empty((self.partition.table_size, n_states))
-        edges = np.full((n_blocks, n_states, n_states), 1.0 / n_states)
-        root = np.full(n_states, 1.0 / n_states)
-        for b, (start, size) in enumerate(
-            zip(self.partition.starts, self.partition.sizes, strict=True)
-        ):
-            seen = cells.by_count(b, int(size) + 1)
-            known = self.shares[start : start + size + 1, None]
-            own = (seen + START_POOLING * known) / (seen.sum(axis=0) + START_POOLING)
-            split = cells.states_split
-            own[:, split] = SURE * _sure(seen, known)[:, split] + (1 - SURE) * known
-            log_q[start : start + size + 1] = np.log(own)
-            usual = cells.totals(b) + 1.0 / n_states
-            usual /= usual.sum()
-            if parent[b] == n_blocks:
-                root = usual
-            else:
-                joint = cells.joint(int(parent[b]), b) + 1e-3 * usual
-                joint /= joint.sum(axis=1, keepdims=True)
-                edges[b] = HELD * joint + (1 - HELD) * usual
-        return HiddenModel([HiddenTree.make(self.partition, parent, log_q, edges)]), np.log(root)
+        return mixture_in_disguise(self.partition, parent, counts, mass, self.shares, n_states)
 
     def following(
         self,
@@ -154,12 +126,6 @@ class HiddenFamily:
         return parent
 
 
-def _sure(seen: FloatArray, known: FloatArray) -> FloatArray:
-    """Return the shares of counts in each state, the usual ones where a state has no rows."""
-    totals = seen.sum(axis=0)
-    return np.where(totals > 0, seen / np.where(totals > 0, totals, 1.0), known)
-
-
 def block_counts(examples: Examples, partition: Partition) -> npt.NDArray[np.int64]:
     """Return the number of ones of each row in each block."""
     on = flags(examples.rows)
@@ -192,64 +158,3 @@ def count_gains(
     gains = np.add.reduceat(np.add.reduceat(cells, starts, axis=0), starts, axis=1)
     np.fill_diagonal(gains, 0.0)
     return np.asarray(gains)
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """States as pairs of a component and whether a block has many ones.
-
-    With an odd number of states the last component is not split by its ones.
-    """
-
-    counts: npt.NDArray[np.int64]
-    many: npt.NDArray[np.bool_]
-    mass: FloatArray
-    n_states: int
-
-    @classmethod
-    def of(cls, counts: npt.NDArray[np.int64], mass: FloatArray, n_states: int) -> "_Cells":
-        """Cut the counts of each block where that halves the rows best."""
-        total, weights = mass.sum(), mass.sum(axis=1)
-        many = np.empty(counts.shape, dtype=np.bool_)
-        for b, column in enumerate(counts.T):
-            share = np.bincount(column, weights=weights) / total
-            cut = int(np.abs(np.cumsum(share)[:-1] - 0.5).argmin()) if share.size > 1 else 0
-            many[:, b] = column > cut
-        return cls(counts, many, mass, n_states)
-
-    @property
-    def states_split(self) -> npt.NDArray[np.bool_]:
-        """Which states are about one half of the counts."""
-        k, h = self.mass.shape[1], self.n_states
-        return np.concatenate([np.arange(k) < h - k, np.ones(h - k, dtype=np.bool_)])
-
-    def _shares(self, b: int) -> FloatArray:
-        """Return the mass of every row and state in a block."""
-        k, h = self.mass.shape[1], self.n_states
-        few = self.mass * ~self.many[:, b, None]
-        few[:, h - k :] = self.mass[:, h - k :]
-        return np.concatenate([few, self.mass[:, : h - k] * self.many[:, b, None]], axis=1)
-
-    def totals(self, b: int) -> FloatArray:
-        """Return the mass of each state of a block."""
-        return np.asarray(self._shares(b).sum(axis=0))
-
-    def by_count(self, b: int, n_counts: int) -> FloatArray:
-        """Return the mass of each count and state of a block."""
-        return np.asarray(np.eye(n_counts)[self.counts[:, b]].T @ self._shares(b))
-
-    def joint(self, above: int, b: int) -> FloatArray:
-        """Return the mass of each state of a block's parent, and its own, of one component."""
-        k, h = self.mass.shape[1], self.n_states
-        component = np.concatenate([np.arange(k), np.arange(h - k)])
-        same = component[:, None] == component[None, :]
-        high = np.concatenate([np.zeros(k), np.ones(h - k)]).astype(bool)
-        split = self.states_split
-        out = np.zeros((h, h))
-        for up in (False, True):
-            for low in (False, True):
-                here = (self.many[:, above] == up) & (self.many[:, b] == low)
-                mass = self.mass[here].sum(axis=0)[component]
-                fits_up, fits = ~split | (high == up), ~split | (high == low)
-                out += same * np.outer(fits_up, fits) * mass[:, None]
-        return out
