@@ -67,7 +67,8 @@ class States:
         """
         same = self.component[:, None] == self.component
         fits = self.fits.astype(np.float64)
-        return np.einsum("st,sm,tn,mns->st", same, fits, fits, mass[:, :, self.component])
+        both = np.einsum("sm,tn,mns->st", fits, fits, mass[:, :, self.component])
+        return np.where(same, both, 0.0)
 
 
 def n_components(n_states: int) -> int:
