@@ -76,3 +76,33 @@ def fill(states, labels, holes, taken, uniforms):  # type: ignore[no-untyped-def
                 states[i, j] = 1 if on else 0
                 holes[i, b] -= 1
                 taken[i, b] -= 1 if on else 0
+
+
+@_compile
+def best_changes(posterior, evidence, codes, ones, least, holes, starts, chances, gain, best):  # type: ignore[no-untyped-def]
+    """Write what each block's best count gains in log-probability, all others as they are.
+
+    `posterior` is that of the states of complete rows; `least` and `holes` are the known ones and
+    the holes that each block had.
+    """
+    n_rows, n_blocks = codes.shape
+    h = evidence.shape[1]
+    around = np.empty(h)
+    for i in range(n_rows):
+        for b in range(n_blocks):
+            if holes[i, b] == 0:
+                continue
+            symbol = codes[i, b]
+            for z in range(h):
+                known = evidence[symbol, z]
+                around[z] = posterior[b, i, z] / known if known > 0.0 else 0.0
+            present, top = 0.0, 0.0
+            for count in range(least[i, b], least[i, b] + holes[i, b] + 1):
+                value = 0.0
+                for z in range(h):
+                    value += around[z] * chances[starts[b] + count, z]
+                if count == ones[symbol]:
+                    present = value
+                if value > top:
+                    top, best[i, b] = value, count
+            gain[i, b] = np.log(top / present) if present > 0.0 else 0.0

@@ -8,6 +8,7 @@ What other models call a class or component is here a state of the root.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -147,25 +148,33 @@ class HiddenTree:
         symbols = Symbols.of(Observed.from_symbols(rows), partition)
         evidence = hidden.scaled(tree.log_evidence(symbols))[0]
         posterior = self._posterior(symbols, evidence, state)
-        log_factorial = log_factorials(partition.labels.size)
         gain, best = np.zeros(least.shape), np.zeros(least.shape, dtype=np.int64)
-        for b, m in enumerate(partition.sizes):
-            mine = evidence[symbols.codes[:, b]]
-            around = np.divide(posterior[b], mine, out=np.zeros(mine.shape), where=mine > 0)
+        hidden_query_kernels.best_changes(
+            posterior,
+            evidence,
+            symbols.codes,
+            symbols.ones,
+            least,
+            holes,
+            partition.starts,
+            self._row_chances,
+            gain,
+            best,
+        )
+        return gain, best
+
+    @cached_property
+    def _row_chances(self) -> FloatArray:
+        """P of one row with each count of each block, by state; the largest of a block is 1."""
+        partition, log_q = self.messages.partition, self.messages.log_q
+        chances = np.empty(log_q.shape)
+        log_factorial = log_factorials(partition.labels.size)
+        for begin, m in zip(partition.starts, partition.sizes, strict=True):
             counts = np.arange(m + 1)
             ways = log_factorial[m] - log_factorial[counts] - log_factorial[m - counts]
-            table = tree.log_q[partition.starts[b] + counts] - ways[:, None]
-            top = table.max()
-            with np.errstate(divide="ignore"):
-                value = np.log(around @ np.exp(table - top).T)
-            now = symbols.ones[symbols.codes[:, b]]
-            lowest, open_ = least[:, b, None], holes[:, b, None]
-            possible = (counts >= lowest) & (counts <= lowest + open_)
-            value = np.where(possible, value, -np.inf)
-            best[:, b] = value.argmax(axis=1)
-            present = value[np.arange(now.size), now]
-            gain[:, b] = np.where(open_[:, 0] > 0, value.max(axis=1) - present, 0.0)
-        return np.nan_to_num(gain, nan=0.0, posinf=0.0), best
+            table = log_q[begin + counts] - ways[:, None]
+            chances[begin + counts] = np.exp(table - table.max())
+        return chances
 
     def _posterior(self, symbols: Symbols, evidence: FloatArray, state: int) -> FloatArray:
         """Return P(z_b | e, the root's state), shape (n_blocks, n_rows, n_states)."""
