@@ -196,9 +196,19 @@ def test_info_and_inspect(table):
     assert "P" not in run("query", "own", "--given", "0=1", "--json").stderr
 
 
+def test_a_hidden_tree(table):
+    run("fit", "t.csv", "--drop", "kind", "--dependence", "hidden", "--components", "3", "-o", "m")
+    facts = json.loads(run("info", "m", "--json").stdout)
+    assert facts["components"] == 3
+    assert facts["parameters"]["dependence"] == "hidden"
+    run("inspect", "m", "-o", "page.html")
+    assert "a hidden tree" in Path("page.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["fit", "t.csv", "--target", "kind", "--dependence", "hidden", "-o", "m"], "for mixtures"),
         (["fit", "none.csv", "-o", "m"], "none.csv: no such file"),
         (["fit", "t.csv", "--target", "x", "-o", "m"], "no column 'x'; it has 'a', 'b'"),
         (["fit", "t.csv", "--drop", "x", "-o", "m"], "no column 'x'"),

@@ -60,6 +60,7 @@ def test_what_was_tried_is_kept(density):
         ("weighted", "independent"),
         ("weighted", "tree"),
         ("uniform", "tree"),
+        ("uniform", "hidden"),
     }
     best = max(table, key=lambda row: row["valid"])
     assert density.best_score_ == best["valid"]

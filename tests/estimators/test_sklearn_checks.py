@@ -33,6 +33,8 @@ def every_estimator():
         yield thing(urn="weighted", **few)
         yield thing(urn="weighted", dependence="tree", **few)
         yield thing(structure="welch", dependence="tree", **few)
+        if few:
+            yield thing(dependence="hidden", **few)
 
 
 @parametrize_with_checks(list(every_estimator()))

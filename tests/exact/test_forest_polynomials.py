@@ -1,4 +1,4 @@
-"""Count polynomials of forests whose nodes are bound so closely that tilts do not reach them all."""
+"""Count polynomials of forests whose nodes are bound so closely that tilts jump over counts."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,8 @@ def test_all_counts_come_into_sight(pair, top):
     mass = np.zeros((151, 1))
     mass[: top + 1] = 1.0
     ones, both = trees.expected_pairs(slope, parent, pairs, mass, tilts)
-    assert np.isfinite(ones).all() and np.isfinite(both).all()
+    assert np.isfinite(ones).all()
+    assert np.isfinite(both).all()
     assert ones.sum() == pytest.approx(np.arange(top + 1).sum(), rel=1e-9)
     again, _ = trees.expected_pairs(slope, parent, pairs, mass)
     np.testing.assert_allclose(again, ones, rtol=1e-9)

@@ -83,6 +83,10 @@ MODELS = {
     "mixture weighted trees average": _mixture(
         urn="weighted", dependence="tree", restarts="average"
     ),
+    "mixture hidden": _mixture(dependence="hidden"),
+    "mixture hidden in blocks": _mixture(
+        dependence="hidden", structure=[[0, 1, 2], [3, 4, 5, 6, 7], [8]], restarts="average"
+    ),
     "mixture holes": lambda: ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0).fit(HOLES),
     "density": lambda: ExchangeableDensity(
         families=["urns"], n_init=2, max_components=4, max_iter=10, random_state=0

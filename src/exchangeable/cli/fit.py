@@ -60,10 +60,10 @@ MOST_CLASSES = 1000
 )
 @click.option(
     "--dependence",
-    type=click.Choice(["independent", "tree"]),
+    type=click.Choice(["independent", "tree", "hidden"]),
     default="independent",
     show_default=True,
-    help="Whether each class has a tree over its variables, or over its blocks' counts.",
+    help="A tree over the variables or blocks of each class, or one over hidden states.",
 )
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Smoothing.")
 @click.option(

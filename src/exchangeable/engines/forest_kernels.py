@@ -33,9 +33,9 @@ def workspace(n, top):  # type: ignore[no-untyped-def]
     They are, by node: its own when off and on, those its parent had before it was added, and the
     derivatives of its own. What is in them is written before it is read.
     """
-    polynomials = np.empty((6, n + 1, top + 1))
+    polynomials, derivatives = np.empty((4, n + 1, top + 1)), np.empty((2, n + 1, top + 1))
     degrees = np.zeros((2, n + 1), dtype=np.int64)
-    return polynomials, degrees, np.ones(n + 1)
+    return polynomials, degrees, np.ones(n + 1), derivatives
 
 
 @_compile
@@ -57,7 +57,7 @@ def _multiply(a, a_degree, b, b_degree, top, out):  # type: ignore[no-untyped-de
 @_compile
 def _begin_node(v, slope, state, tilt, counting, top, room):  # type: ignore[no-untyped-def]
     """Set a node's own polynomials; return the logarithm they were divided by."""
-    (off, on, _, _, _, _), (degree, _), _ = room
+    (off, on, _, _), (degree, _), _, _ = room
     weight = slope[v] + (tilt if state[v] < 0 else 0.0)
     larger = weight if state[v] == 1 else (0.0 if state[v] == 0 else max(weight, 0.0))
     moves = counting and state[v] < 0 and top > 0
@@ -74,7 +74,7 @@ def _begin_node(v, slope, state, tilt, counting, top, room):  # type: ignore[no-
 @_compile
 def upward(parent, slope, pair, state, tilt, counting, top, room):  # type: ignore[no-untyped-def]
     """Compute all polynomials; node n's is that of the forest. Return the logarithm taken out."""
-    (off, on, off_before, on_before, _, _), (degree, degree_before), divisors = room
+    (off, on, off_before, on_before), (degree, degree_before), divisors, _ = room
     n = parent.size
     log_scale = 0.0
     for v in range(n):
@@ -134,7 +134,7 @@ def downward(parent, pair, seeds, top, room, ones, pairs):  # type: ignore[no-un
     `seeds[l]` is the mass of count l by the forest's coefficient for l; reverse mode differentiates
     Σ_l mass_l·log(coefficient_l) with respect to every node's polynomials.
     """
-    (off, on, off_before, on_before, d_off, d_on), (degree, degree_before), divisors = room
+    (off, on, off_before, on_before), (degree, degree_before), divisors, (d_off, d_on) = room
     n = parent.size
     d_off[n, : seeds.size] = seeds
     g_off, g_on = np.zeros(top + 1), np.zeros(top + 1)
@@ -204,7 +204,7 @@ def log_coefficients(  # type: ignore[no-untyped-def]
     best = np.zeros(top + 1)
     coefficients = room[0][0, parent.size, : top + 1]
     begun = 0.0
-    while _passes_top(parent, slope, pair, state, begun, top):
+    while counting and _passes_top(parent, slope, pair, state, begun, top):
         begun = 2 * begun - 1.0
     for direction in (1, -1):
         goal = top if direction == 1 else 0

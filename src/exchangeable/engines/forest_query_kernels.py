@@ -81,7 +81,7 @@ def draw_rows(states, parent, slope, pair, table, counting, uniforms):  # type: 
     """Draw the unknown entries of every row, from 2·n + 1 uniform numbers each."""
     n = parent.size
     room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
-    (off, on, off_before, on_before), (degree, degree_before), _ = room
+    (off, on, off_before, on_before), (degree, degree_before), _, _ = room
     share, counts = np.empty(n + 1), np.empty(n + 1, dtype=np.int64)
     for row in range(states.shape[0]):
         state = states[row]
@@ -110,7 +110,7 @@ def draw_rows(states, parent, slope, pair, table, counting, uniforms):  # type: 
 @_compile
 def _upward_best(parent, slope, pair, state, counting, top, room):  # type: ignore[no-untyped-def]
     """Compute, as `upward` does, the logarithm of the heaviest assignment for every count."""
-    (off, on, off_before, on_before), (degree, degree_before), _ = room
+    (off, on, off_before, on_before), (degree, degree_before), _, _ = room
     n = parent.size
     for v in range(n):
         moves = counting and state[v] < 0
@@ -146,7 +146,7 @@ def complete_rows(states, parent, slope, pair, table, counting, out):  # type: i
     """Fill in the unknown of every row so that it is most probable; write its score to `out`."""
     n = parent.size
     room = workspace(n, n if counting else 0)
-    (off, on, off_before, on_before), (degree, degree_before), _ = room
+    (off, on, off_before, on_before), (degree, degree_before), _, _ = room
     counts = np.empty(n + 1, dtype=np.int64)
     for row in range(states.shape[0]):
         state = states[row]

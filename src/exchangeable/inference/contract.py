@@ -31,7 +31,10 @@ class ClassModel(Protocol):
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
 
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
-        """Return the most probable completion x of each row, and log P(x | y)."""
+        """Return the most probable completion x of each row, and log P(x | y).
+
+        Where that is hard to find, as with hidden states in a class, one that is hard to better.
+        """
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""

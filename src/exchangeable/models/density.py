@@ -29,7 +29,7 @@ from exchangeable.models.options import held_out
 from exchangeable.models.posteriors import log_likelihood
 from exchangeable.models.search import FAMILIES, Search, Settings, Trial
 
-SEARCHED = ("urns", "weighted tree", "tree")
+SEARCHED = ("urns", "weighted tree", "tree", "hidden tree")
 SEARCH_SHARE = 0.7
 """Part of the time budget that the search may take; the rest is for the fits to be averaged."""
 
@@ -37,15 +37,15 @@ SEARCH_SHARE = 0.7
 class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
     """Density of binary rows: finds family, size and prior by itself, and averages restarts.
 
-    Families of components (weighted urns, weighted trees, trees), number of components and
+    Families (weighted urns, weighted trees, trees, hidden trees), number of components and
     strengths of the priors are searched in stages, each trial compared by the likelihood of
     held-out rows. The best settings are fitted again from several starts, and the average of
     these, which is itself one mixture, is the model. All queries are exact.
 
     Parameters
     ----------
-    families : sequence of {"urns", "weighted tree", "tree", "independent"}, optional
-        Families of components to try; weighted urns, weighted trees and trees by default.
+    families : sequence of {"urns", "weighted tree", "tree", "hidden tree", "independent"}, optional
+        Families to try; all but the last by default.
     n_init : int, default=10
         Number of fits that are averaged.
     max_components : int, default=500
@@ -230,7 +230,9 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         while len(runs) < n_init and (not runs or time.monotonic() < end):
             numbers = range(len(runs), min(len(runs) + workers, n_init))
             runs += run(
-                lambda number: search.fit(settings, search.seed + 1 + number, rule),
+                lambda number: search.fit(
+                    settings, search.seed + 1 + number, rule, varied=number > 0
+                ),
                 numbers,
                 self.n_jobs,
             )

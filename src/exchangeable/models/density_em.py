@@ -18,7 +18,7 @@ from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Sums
 from exchangeable.engines.observed import flags
 from exchangeable.engines.rows import take_rows
-from exchangeable.models.families import DensityModel, Family, IndependentFamily
+from exchangeable.models.families import DensityModel, Family, IndependentFamily, Stepping
 from exchangeable.models.posteriors import expect, log_likelihood
 
 OWN_SHARE = 0.25
@@ -84,13 +84,17 @@ class Run:
 
 
 def naive_start(
-    examples: Examples, naive: IndependentFamily, chosen: IntArray, n_jobs: int | None = None
+    examples: Examples,
+    naive: IndependentFamily,
+    chosen: IntArray,
+    n_jobs: int | None = None,
+    steps: int = NAIVE_STEPS,
 ) -> Sums:
     """Return the sums after a few steps of naive Bayes from components that lean towards rows."""
     own = flags(take_rows(examples.rows, chosen)).T
     means = (1 - OWN_SHARE) * naive.pool.means[:, None] + OWN_SHARE * own
     model, log_prior = naive.from_means(means), np.full(chosen.size, -np.log(chosen.size))
-    for _ in range(NAIVE_STEPS):
+    for _ in range(steps):
         sums = forests.expect(examples, model.scores, log_prior, n_jobs)
         model, log_prior = naive.first(examples, sums), log_shares(sums.totals)
     return sums
@@ -123,7 +127,7 @@ def fit_run(
 def go_on(
     examples: Examples,
     valid: Examples | None,
-    family: Family,
+    family: Stepping,
     model: DensityModel,
     log_prior: FloatArray,
     rule: StopRule,

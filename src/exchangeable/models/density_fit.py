@@ -4,7 +4,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -18,9 +18,11 @@ from exchangeable.engines.observed import flags
 from exchangeable.engines.rows import Rows
 from exchangeable.engines.threads import n_threads
 from exchangeable.models.count_tree_family import CountTreeFamily
-from exchangeable.models.density_em import Run, StopRule, fit_run, naive_start
+from exchangeable.models.density_em import NAIVE_STEPS, Run, StopRule, fit_run, go_on, naive_start
 from exchangeable.models.em import EMSettings, InMemory
 from exchangeable.models.families import DensityModel, Family, IndependentFamily, UrnFamily
+from exchangeable.models.hidden_family import HiddenFamily
+from exchangeable.models.hidden_start import START_POOLING, START_STEPS, n_components
 from exchangeable.models.mixture_runs import MixtureRuns
 from exchangeable.models.pooled import Pool
 from exchangeable.models.posteriors import expect, fill_by_frequency
@@ -30,10 +32,11 @@ from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
 from exchangeable.structure.learner import Structure
 
-KINDS = ("independent", "urns", "tree", "count tree", "weighted tree")
+KINDS = ("independent", "urns", "tree", "count tree", "weighted tree", "hidden tree")
 POOLING = 8.0
-"""Pseudo-rows of the pooled prior, where the user does not say."""
-SHRINKAGE = {"tree": 32.0, "count tree": 4.0, "weighted tree": 200.0}
+HIDDEN_POOLING = 0.5
+"""Pseudo-rows of the pooled prior, where the user does not say; of each state of hidden trees."""
+SHRINKAGE = {"tree": 32.0, "count tree": 4.0, "weighted tree": 200.0, "hidden tree": 1.0}
 """Pseudo-rows that pull an edge towards independence, where the user does not say."""
 PENALTY = {"tree": 2.0, "count tree": 1.0, "weighted tree": 1.0}
 """What an edge must gain in log-likelihood, for each of its parameters, to be there."""
@@ -47,12 +50,12 @@ class DensityOptions:
 
     Attributes
     ----------
-    kind : {"independent", "urns", "tree", "count tree", "weighted tree"}
+    kind : {"independent", "urns", "tree", "count tree", "weighted tree", "hidden tree"}
         The family.
     n_components : int
-        Number of components or classes.
+        Number of components or classes, or of states of each block of a hidden tree.
     structure : Structure
-        Blocks of the urns.
+        Blocks of the urns, or of the hidden tree.
     weighted : bool
         Whether urns have weights.
     pooling, alpha : float
@@ -64,6 +67,8 @@ class DensityOptions:
         When a run ends.
     init : {"rows", "random", "both"}
         How a run starts.
+    varied : bool
+        Whether the hidden tree of the first run is disturbed at random, as those of others are.
     """
 
     kind: str
@@ -75,6 +80,7 @@ class DensityOptions:
     shrinkage: float = 0.0
     rule: StopRule = field(default_factory=StopRule)
     init: str = "rows"
+    varied: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ class DensityRuns:
         pairs = np.empty((0, 0))
         if options.kind in ("tree", "weighted tree"):
             check_tree_size(examples.rows.n_variables)
-            pairs = pool.pairs()
+            pairs = np.empty((0, 0)) if options.kind == "hidden tree" else pool.pairs()
         return cls(examples, filled, valid, options, generators, pool, pairs)
 
     def run(
@@ -133,6 +139,8 @@ class DensityRuns:
             )
 
         kind = self.options.kind
+        if kind == "hidden tree":
+            return self._hidden(number, report, stop, threads)
         if kind == "weighted tree" and fitted is not None:
             return self._grow(fitted, em, threads)
         sums = self._start(number, threads)
@@ -172,6 +180,32 @@ class DensityRuns:
         urns = UrnFamily.of(self.pool, partitions, weighted=False)
         return CountTreeFamily(urns, self.options.shrinkage, PENALTY["count tree"])
 
+    def _hidden(
+        self,
+        number: int,
+        report: Callable[[Run], None],
+        stop: threading.Event | None,
+        threads: int | None,
+    ) -> Run:
+        """Run EM of a hidden tree, whose states are about twice the components of its start."""
+        options, rng = self.options, self.generators[number]
+        pool = replace(self.pool, strength=START_POOLING)
+        begun = self._start(number, threads, n_components(options.n_components), pool)
+        family = HiddenFamily.of(self.pool, options.shrinkage, self.partitions(begun)[0])
+        varied = rng if options.varied or number > 0 else None
+        model, log_prior = family.first(self.filled, begun.posterior, options.n_components, varied)
+        return go_on(
+            self.examples,
+            self.valid,
+            family,
+            model,
+            log_prior,
+            options.rule,
+            threads,
+            report,
+            stop,
+        )
+
     def _grow(
         self, fitted: Run, em: Callable[[Family, Sums, Examples], Run], threads: int | None
     ) -> Run:
@@ -200,15 +234,20 @@ class DensityRuns:
         """Return the family of plain trees."""
         return TreeFamily(self.pool, self.pairs, self.options.shrinkage, PENALTY["tree"])
 
-    def _start(self, number: int, threads: int | None) -> Sums:
-        rng, k = self.generators[number], self.options.n_components
-        random = self.options.init == "random" or (self.options.init == "both" and number % 2)
-        naive = IndependentFamily(self.pool)
+    def _start(
+        self, number: int, threads: int | None, k: int | None = None, pool: Pool | None = None
+    ) -> Sums:
+        """Return the sums of first posteriors, of as many components as asked for."""
+        rng, k = self.generators[number], k or self.options.n_components
+        init = self.options.init
+        random = init == "random" or (init == "both" and number % 2 and pool is None)
+        naive = IndependentFamily(pool or self.pool)
         if not random:
             share = self.examples.weights / self.examples.total
             few = k <= np.count_nonzero(share)
             chosen = rng.choice(share.size, size=k, replace=not few, p=share)
-            return naive_start(self.filled, naive, chosen, threads)
+            steps = NAIVE_STEPS if pool is None else START_STEPS
+            return naive_start(self.filled, naive, chosen, threads, steps)
         posterior = rng.dirichlet(np.ones(k), size=self.examples.rows.n_rows)
         return given_sums(self.filled, posterior, threads)
 
@@ -244,8 +283,8 @@ def check_tree_size(n_variables: int) -> None:
     """Refuse trees over more variables than all pairs of which can be looked at."""
     if n_variables > MOST_TREE_VARIABLES:
         raise ValueError(
-            f"dependence='tree' looks at all pairs of variables, of which {n_variables} have too "
-            f"many; it is for at most {MOST_TREE_VARIABLES} variables"
+            "dependence='tree' or 'hidden' looks at all pairs of variables, of which "
+            f"{n_variables} have too many; it is for at most {MOST_TREE_VARIABLES} variables"
         )
 
 

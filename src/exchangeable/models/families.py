@@ -16,20 +16,18 @@ from exchangeable.engines import forests
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Sums
 from exchangeable.models.count_trees import CountTreeModel
+from exchangeable.models.hidden import HiddenModel
 from exchangeable.models.pooled import WIDTHS, Pool
 from exchangeable.models.posteriors import expect
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
 
-DensityModel: TypeAlias = UrnModel | TreeModel | CountTreeModel
+DensityModel: TypeAlias = UrnModel | TreeModel | CountTreeModel | HiddenModel
 
 
-class Family(Protocol):
-    """What EM needs of a family."""
-
-    def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> DensityModel:
-        """Return parameters that fit posteriors found by naive Bayes."""
+class Stepping(Protocol):
+    """What EM needs of a family once it has begun."""
 
     def following(
         self,
@@ -43,6 +41,13 @@ class Family(Protocol):
 
         Steps are numbered from 1.
         """
+
+
+class Family(Stepping, Protocol):
+    """A family that can begin with posteriors found by naive Bayes."""
+
+    def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> DensityModel:
+        """Return parameters that fit them."""
 
 
 def pooled_means(pool: Pool, sums: Sums) -> tuple[FloatArray, FloatArray]:

@@ -12,6 +12,7 @@ from exchangeable.engines.observed import Observed, as_observed
 from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
 from exchangeable.models.count_trees import CountTreeModel
+from exchangeable.models.hidden import HiddenModel
 from exchangeable.models.open_rows import as_checked, by_chunks
 from exchangeable.models.options import resolved_structure
 from exchangeable.models.summary import summary_html
@@ -29,7 +30,7 @@ class FittedBlocks(Queries):
     prior: float
     conditions: Sequence[int]
     binarize: float | None
-    _model: BlockModel | UrnModel | TreeModel | CountTreeModel
+    _model: BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel
 
     @property
     def n_blocks_(self) -> IntArray:
@@ -50,7 +51,7 @@ class FittedBlocks(Queries):
     def urn_weights_(self) -> FloatArray:
         """Weight θ of each variable in each class or component, of weighted urns and trees."""
         model = self._fitted()
-        if isinstance(model, BlockModel):
+        if isinstance(model, BlockModel | HiddenModel):
             return np.ones((model.n_classes, model.n_variables))
         return np.exp(model.slope.T)
 
@@ -58,14 +59,15 @@ class FittedBlocks(Queries):
     def edges_(self) -> list[IntArray]:
         """For each class or component its tree's edges, one row (variable, parent) each.
 
-        In a tree over counts these are the numbers of blocks, as they stand in `partitions_`.
+        In a tree over counts, and in hidden trees, these are the numbers of blocks, as they stand
+        in `partitions_`.
         """
         model = self._fitted()
-        if isinstance(model, TreeModel | CountTreeModel):
+        if isinstance(model, TreeModel | CountTreeModel | HiddenModel):
             return model.edges()
         return [np.empty((0, 2), dtype=np.int64)] * model.n_classes
 
-    def _fitted(self) -> BlockModel | UrnModel | TreeModel | CountTreeModel:
+    def _fitted(self) -> BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel:
         """Return the model, or say that there is none yet."""
         check_is_fitted(self, "_model")
         return self._model

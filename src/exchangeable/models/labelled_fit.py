@@ -10,12 +10,16 @@ from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.engines.forests import Sums
 from exchangeable.engines.observed import Observed
 from exchangeable.models.blocks import learn_partitions
+from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.density_fit import DensityOptions, DensityRuns, given_sums
 from exchangeable.models.em import EMSettings
 from exchangeable.models.families import DensityModel, Family, IndependentFamily
+from exchangeable.models.hidden import HiddenModel
 from exchangeable.models.incomplete import fit_incomplete
 from exchangeable.models.posteriors import expect
 from exchangeable.models.tree_families import TreeFamily
+from exchangeable.models.trees import TreeModel
+from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
 
 
@@ -25,19 +29,20 @@ def fit_labelled(
     weights: FloatArray,
     options: DensityOptions,
     n_jobs: int | None = None,
-) -> tuple[DensityModel, FloatArray, int]:
+) -> tuple[UrnModel | TreeModel | CountTreeModel, FloatArray, int]:
     """Return the model whose classes fit rows with labels 0..k − 1.
 
     With it come the classes' weights, and the number of steps it took.
     """
     examples = merge_equal_rows(observed, weights, labels)[0]
     posterior = (examples.clamp[:, None] == np.arange(options.n_components)).astype(np.float64)
+    totals = examples.weights @ posterior
     if options.kind == "count tree":
         blocks = _class_blocks(observed, labels, weights, options, n_jobs)
-        model, steps = _fit_count_trees(examples, posterior, blocks, options, n_jobs)
-    else:
-        model, steps = fit_classes(examples, posterior, options, n_jobs)
-    return model, examples.weights @ posterior, steps
+        trees, steps = _fit_count_trees(examples, posterior, blocks, options, n_jobs)
+        return trees, totals, steps
+    model, steps = fit_classes(examples, posterior, options, n_jobs)
+    return model, totals, steps
 
 
 def _class_blocks(
@@ -64,7 +69,7 @@ def _fit_count_trees(
     partitions: list[Partition],
     options: DensityOptions,
     n_jobs: int | None,
-) -> tuple[DensityModel, int]:
+) -> tuple[CountTreeModel, int]:
     """Return trees over counts that fit given posteriors, and the number of steps that took."""
     runs = DensityRuns.of(examples, None, options, [np.random.default_rng(0)])
     family, sums = runs.count_trees(partitions), given_sums(runs.filled, posterior, n_jobs)
@@ -91,7 +96,7 @@ def fit_classes(
     posterior: FloatArray,
     options: DensityOptions,
     n_jobs: int | None = None,
-) -> tuple[DensityModel, int]:
+) -> tuple[UrnModel | TreeModel | CountTreeModel, int]:
     """Return the model whose classes fit given posteriors, and the number of steps that took."""
     runs = DensityRuns.of(examples, None, options, [np.random.default_rng(0)])
     sums = given_sums(runs.filled, posterior, n_jobs)
@@ -111,8 +116,8 @@ def fit_classes(
         model, more = _settle(runs, begun, posterior, family(model), sums, n_jobs)
         steps, begun = steps + more, examples
         sums = expect(model, examples, sums.totals, n_jobs, posterior)
-    if model is None:
-        raise RuntimeError("no family was fitted")
+    if model is None or isinstance(model, HiddenModel):
+        raise RuntimeError(f"{options.kind} cannot be fitted to labels")
     return model.whole(), steps
 
 
@@ -135,6 +140,8 @@ def _settle(
         if held is None or not complete:
             held = expect(model, runs.examples, sums.totals, n_jobs, given=posterior)
         after = family.following(runs.examples, model, held, step, n_jobs)
+        if isinstance(model, HiddenModel) or isinstance(after, HiddenModel):
+            raise TypeError("a hidden tree cannot be fitted to labels")
         moved = np.sqrt(np.mean((after.slope - model.slope) ** 2))
         model = after
         if moved < rule.tol:

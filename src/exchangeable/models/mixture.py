@@ -36,7 +36,7 @@ from exchangeable.models.restarts import run_all
 from exchangeable.models.selection import Selection, select_components
 from exchangeable.models.starts import STARTS
 
-NEEDS_POOLING = "needs a pooled prior: set pooling, urn='weighted' or dependence='tree'"
+NEEDS_POOLING = "needs a pooled prior: set pooling, urn='weighted', dependence='tree' or 'hidden'"
 
 
 class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
@@ -62,18 +62,22 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     urn : {"uniform", "weighted"}, default="uniform"
         Whether the variables of a block are all alike, as in the paper, or have weights: given how
         many are on, heavier ones are on more often. P(x) = q(n)·Π_j θ_j^{x_j} / e_n(θ) in a block.
-    dependence : {"independent", "tree"}, default="independent"
+    dependence : {"independent", "tree", "hidden"}, default="independent"
         With ``"tree"`` each component has a tree over its variables: with uniform urns a mixture of
         Chow-Liu trees, with weighted ones a weighted tree, q(n)·T(x) / F(n). With uniform urns and
         a `structure` of larger blocks it is a tree over the blocks' counts, learned when
-        structural EM has found the blocks.
+        structural EM has found the blocks. With ``"hidden"`` there is one tree over the blocks,
+        single variables unless `structure` lists others, and every block has a hidden state of its
+        own, given which it is exchangeable; `n_components` is the number of states, and the
+        components are the states of the root.
     pooling : float, optional
         Strength of the pooled prior: each component is given so many pseudo-rows distributed as
         the whole training set. Without it the paper's model has Laplace smoothing alone, and
-        weighted urns and trees have 8 pseudo-rows.
+        weighted urns and trees have 8 pseudo-rows, each state of a hidden tree half a row.
     shrinkage : float, optional
         Pseudo-rows that pull each edge of a tree towards independence; 32 by default, 200 for
-        weighted trees, 4 for each free parameter of an edge between blocks' counts.
+        weighted trees, 4 for each free parameter of an edge between blocks' counts, 1 for hidden
+        trees.
     alpha : float, default=0.1
         Laplace smoothing: added to the weight of the rows with each count in a block. Under a
         pooled prior it smooths the training set's own frequencies.
@@ -141,7 +145,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         Weight θ of each variable in each component; only ratios in a block matter.
     edges_ : list of ndarray of shape (n_edges, 2)
         For each component its tree's edges, each a variable and its parent, or a block and its
-        parent where the tree is over counts.
+        parent where the tree is over counts or hidden.
     valid_history_ : list of lists of float
         Average log-likelihood of the held-out rows before every step, for each run.
 

@@ -44,7 +44,8 @@ def fit_mixture(
     refuse(
         estimator,
         {"warm_start": False, "checkpoint": None, "accept": "all"},
-        "is for the paper's model; urn='weighted', dependence='tree' and pooling do without it",
+        "is for the paper's model; urn='weighted', dependence='tree' or 'hidden' and pooling do "
+        "without it",
     )
     k = check_count(estimator.n_components, "n_components")
     options = density_options(estimator, structure, k, estimator.init)

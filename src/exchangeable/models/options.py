@@ -7,12 +7,12 @@ import numpy as np
 
 from exchangeable.arrays import LARGEST, check_alpha, check_count, check_number
 from exchangeable.models.density_em import StopRule
-from exchangeable.models.density_fit import POOLING, SHRINKAGE, DensityOptions
+from exchangeable.models.density_fit import HIDDEN_POOLING, POOLING, SHRINKAGE, DensityOptions
 from exchangeable.structure.learner import Structure
 
 CHOICES = {
     "urn": ("uniform", "weighted"),
-    "dependence": ("independent", "tree"),
+    "dependence": ("independent", "tree", "hidden"),
     "restarts": ("best", "average"),
 }
 
@@ -23,11 +23,13 @@ def check_choices(estimator: Any) -> None:
         value = getattr(estimator, name, known[0])
         if not isinstance(value, str) or value not in known:
             raise ValueError(f"{name}={value!r} is unknown; expected one of {', '.join(known)}")
-    if estimator.shrinkage is not None and estimator.dependence != "tree":
+    if estimator.shrinkage is not None and estimator.dependence == "independent":
         raise ValueError(
             f"shrinkage={estimator.shrinkage!r} is about the edges of trees; it goes with "
-            "dependence='tree'"
+            "dependence='tree' or 'hidden'"
         )
+    if estimator.dependence == "hidden":
+        _check_hidden(estimator)
     for name in ("pooling", "shrinkage"):
         value = getattr(estimator, name)
         if value is not None and not 0 < check_number(value, name) <= LARGEST:
@@ -50,7 +52,7 @@ def resolved_structure(estimator: Any) -> Any:
         return structure
     if estimator.urn == "weighted":
         return "full"
-    return "independent" if estimator.dependence == "tree" else "evidence"
+    return "evidence" if estimator.dependence == "independent" else "independent"
 
 
 def has_single_variables(structure: Structure) -> bool:
@@ -67,7 +69,10 @@ def density_options(
     named = resolved_structure(estimator)
     weighted = estimator.urn == "weighted"
     kind = "urns"
-    if estimator.dependence == "tree":
+    if estimator.dependence == "hidden":
+        kind = "hidden tree"
+        check_hidden_blocks(named, structure)
+    elif estimator.dependence == "tree":
         kind = "weighted tree" if weighted else "count tree"
         if not weighted and has_single_variables(structure):
             kind = "tree"
@@ -87,19 +92,54 @@ def density_options(
     if alpha == 0:
         raise ValueError(
             "alpha=0 leaves what never occurs in the training set without a chance; urn='weighted',"
-            " dependence='tree' and pooling need alpha > 0"
+            " dependence='tree' or 'hidden' and pooling need alpha > 0"
         )
     return DensityOptions(
         kind,
         n_classes,
         structure,
         weighted,
-        POOLING if estimator.pooling is None else float(estimator.pooling),
+        default_pooling(kind) if estimator.pooling is None else float(estimator.pooling),
         alpha,
         float(SHRINKAGE.get(kind, 0.0) if estimator.shrinkage is None else estimator.shrinkage),
         StopRule(float(estimator.tol), check_count(estimator.max_iter, "max_iter")),
         init,
     )
+
+
+def default_pooling(kind: str) -> float:
+    """Return the pseudo-rows of the pooled prior, where the user does not say."""
+    return HIDDEN_POOLING if kind == "hidden tree" else POOLING
+
+
+def _check_hidden(estimator: Any) -> None:
+    """Refuse options that hidden trees have no use for."""
+    if estimator.urn == "weighted":
+        raise ValueError(
+            "urn='weighted' does not go with dependence='hidden', whose blocks are exchangeable "
+            "given their state: leave urn='uniform', or use dependence='tree'"
+        )
+    if not hasattr(estimator, "n_components"):
+        raise ValueError(
+            "dependence='hidden' is for mixtures, whose components are states that nobody has "
+            "labelled: use dependence='tree' for a classifier, or fit an ExchangeableMixture to "
+            "the rows of each class"
+        )
+
+
+def check_hidden_blocks(named: Any, structure: Structure) -> None:
+    """Refuse blocks that are not the same for all states of a hidden tree."""
+    if isinstance(structure, list):
+        if any((p.labels != structure[0].labels).any() for p in structure):
+            raise ValueError(
+                "structure gives components blocks of their own; a hidden tree has one set of "
+                "blocks for all states: give one list of blocks"
+            )
+    elif structure.needs_moments:
+        raise ValueError(
+            f"structure={named!r} learns the blocks of components, which a hidden tree does not "
+            "have: leave structure='auto', or give a list of blocks"
+        )
 
 
 def refuse(estimator: Any, defaults: dict[str, Any], why: str) -> None:

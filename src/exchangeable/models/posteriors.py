@@ -1,24 +1,33 @@
 """The E-step of any model: posteriors and sums, exact also where entries are not known."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray, normalize_log
-from exchangeable.engines import forests
+from exchangeable.engines import forests, hidden
 from exchangeable.engines.count_trees import CountSums
 from exchangeable.engines.examples import Examples, listed
 from exchangeable.engines.forests import Scores, Sums
+from exchangeable.engines.hidden import Symbols, TreeSums
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
 from exchangeable.engines.threads import run
 from exchangeable.inference.contract import ClassModel
 from exchangeable.models.count_trees import CountTreeModel
+from exchangeable.models.hidden import HiddenModel
 
 ACTIVE = 1e-6
 """Rows of less posterior than this do not count when pairs are summed to choose a tree."""
 NOTHING = 1e-14
+
+
+@dataclass(frozen=True)
+class HiddenSums(Sums):
+    """What a pass over the examples found for a hidden tree; `posterior` is empty."""
+
+    tree: TreeSums
 
 
 class Summable(ClassModel, Protocol):
@@ -35,13 +44,18 @@ class Summable(ClassModel, Protocol):
 
 
 def expect(
-    model: Summable | CountTreeModel,
+    model: Summable | CountTreeModel | HiddenModel,
     examples: Examples,
     log_prior: FloatArray,
     n_jobs: int | None = None,
     given: FloatArray | None = None,
 ) -> Sums:
-    """Find posteriors and sums; with posteriors that are `given` the log-likelihood is 0."""
+    """Find posteriors and sums; with posteriors that are `given` the log-likelihood is 0.
+
+    Hidden trees cannot be given posteriors.
+    """
+    if isinstance(model, HiddenModel):
+        return expect_hidden(model, examples, log_prior, n_jobs)
     if examples.holes is None and not isinstance(model, CountTreeModel):
         return forests.expect(examples, model.scores, log_prior, n_jobs, given)
     log_likelihood, posterior = 0.0, given
@@ -89,6 +103,19 @@ def _count_sums(
     nothing = (forests.NO_NUMBERS,) * 3
     totals = mass.sum(axis=0)
     return CountSums(log_likelihood, posterior, totals, *nothing, list(blocks), list(edges))
+
+
+def expect_hidden(
+    model: HiddenModel, examples: Examples, log_prior: FloatArray, n_jobs: int | None = None
+) -> HiddenSums:
+    """Find the posteriors of all hidden states of one tree, and sum them."""
+    messages = model.trees[0].messages
+    symbols = Symbols.of(examples.observed, messages.partition)
+    found = hidden.expect(messages, examples, symbols, log_prior, n_jobs)
+    nothing = forests.NO_NUMBERS
+    return HiddenSums(
+        found.log_likelihood, nothing, found.totals, nothing, nothing, nothing, [], found
+    )
 
 
 def log_likelihood(

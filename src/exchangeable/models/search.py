@@ -13,7 +13,7 @@ import numpy as np
 
 from exchangeable.engines.examples import Examples
 from exchangeable.models.density_em import Run, StopRule
-from exchangeable.models.density_fit import SHRINKAGE, DensityOptions, DensityRuns
+from exchangeable.models.density_fit import HIDDEN_POOLING, SHRINKAGE, DensityOptions, DensityRuns
 from exchangeable.structure.learner import BlockLearner, BlockSettings
 
 FAMILIES = {
@@ -21,10 +21,13 @@ FAMILIES = {
     "urns": ("weighted", "independent"),
     "tree": ("uniform", "tree"),
     "weighted tree": ("weighted", "tree"),
+    "hidden tree": ("uniform", "hidden"),
 }
 """What each family is called in the options: (urn, dependence)."""
 FIRST_COMPONENTS = 30
 FIRST_POOLING = (8.0, 32.0)
+FIRST_STATES, MOST_STATES = 16, 128
+"""States of each variable of a hidden tree, whose cost grows with their square."""
 MANY_VARIABLES = 400
 """With so many variables the search starts from the second, stronger pooling."""
 STEPS = (
@@ -33,6 +36,7 @@ STEPS = (
 )
 """Factors of the climb, coarse and fine."""
 WHOLE = BlockLearner("full", BlockSettings(0.1, 0.1, 0.1, (1,)))
+SINGLE = BlockLearner("independent", WHOLE.settings)
 
 
 @dataclass(frozen=True)
@@ -44,17 +48,18 @@ class Settings:
     pooling: float
     shrinkage: float = 0.0
 
-    def options(self, alpha: float, rule: StopRule) -> DensityOptions:
+    def options(self, alpha: float, rule: StopRule, varied: bool = False) -> DensityOptions:
         """Return the settings as the fit takes them."""
         return DensityOptions(
             self.family,
             self.n_components,
-            WHOLE,
+            SINGLE if self.family == "hidden tree" else WHOLE,
             True,
             self.pooling,
             alpha,
             self.shrinkage,
             rule,
+            varied=varied,
         )
 
 
@@ -164,8 +169,8 @@ class Search:
             self.report(self)
         return self.trials[settings].valid
 
-    def fit(self, settings: Settings, seed: int, rule: StopRule) -> Run:
-        """Fit some settings from one start."""
+    def fit(self, settings: Settings, seed: int, rule: StopRule, varied: bool = False) -> Run:
+        """Fit some settings from one start; fits to be averaged should be `varied`."""
         fitted = None
         if settings.family == "weighted tree":  # trials that differ in shrinkage share their urns
             urns = replace(settings, family="urns", shrinkage=0.0)
@@ -174,13 +179,18 @@ class Search:
                 self._urns[key] = self.fit(urns, seed, rule)
             fitted = self._urns[key]
         generator = np.random.default_rng([seed, settings.n_components])
-        options = settings.options(self.alpha, rule)
+        options = settings.options(self.alpha, rule, varied)
         runs = DensityRuns.of(self.examples, self.valid, options, [generator])
         return runs.run(0, threads=self.n_jobs, fitted=fitted)
 
     def start_of(self, family: str, near: Settings | None = None) -> Settings:
         """Return where to begin with a family: near given settings or the best trial before."""
         shrinkage = SHRINKAGE.get(family, 0.0)
+        if family == "hidden tree":
+            if near is not None and near.family == family:
+                return near
+            states = min(FIRST_STATES, self._largest)
+            return Settings(family, states, HIDDEN_POOLING, shrinkage)
         if near is None and not self.trials:
             wide = self.examples.rows.n_variables >= MANY_VARIABLES
             pooling = FIRST_POOLING[int(wide)]
@@ -240,6 +250,8 @@ class Search:
         }
         values[name] = values[name] * factor
         k = round(values["n_components"])
+        if settings.family == "hidden tree" and k > MOST_STATES:
+            return None
         if not 1 <= k <= self._largest or not 0.05 <= values["pooling"] <= 1e4:
             return None
         if k == settings.n_components and name == "n_components":

@@ -100,7 +100,7 @@ class TreeFamily:
         return self._fitted(sums, model.parent)
 
     def _learn(
-        self, examples: Examples, sums: Sums, model: DensityModel | None, n_jobs: int | None
+        self, examples: Examples, sums: Sums, model: TreeModel | None, n_jobs: int | None
     ) -> TreeModel:
         totals = sums.totals + self.pool.strength
         n = examples.rows.n_variables

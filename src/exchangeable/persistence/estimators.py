@@ -14,13 +14,8 @@ from exchangeable.models.density import ExchangeableDensity
 from exchangeable.models.imputer import ExchangeableImputer
 from exchangeable.models.mixture import ExchangeableMixture
 from exchangeable.persistence.archive import ModelFileError
-from exchangeable.persistence.parameters import (
-    Model,
-    decode_model,
-    encode_model,
-    numbers,
-    probabilities,
-)
+from exchangeable.persistence.checks import numbers, probabilities
+from exchangeable.persistence.parameters import Model, decode_model, encode_model
 from exchangeable.persistence.statistics import decode_statistic, encode_statistic
 from exchangeable.persistence.values import Reader, Writer, short
 from exchangeable.statistics import Statistic

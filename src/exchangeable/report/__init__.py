@@ -19,6 +19,7 @@ from exchangeable.files import replacing
 from exchangeable.models.blocks import BlockModel
 from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.fitted import FittedBlocks
+from exchangeable.models.hidden import HiddenModel
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 
@@ -119,7 +120,9 @@ def _names(model: Any, names: Sequence[str] | None, n: int) -> list[str]:
     return [str(name) for name in found]
 
 
-def _tables(inner: BlockModel | UrnModel | TreeModel | CountTreeModel) -> dict[str, Any]:
+def _tables(
+    inner: BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel,
+) -> dict[str, Any]:
     """Return the look-ups of a block model; of any other the probabilities of counts alone."""
     if isinstance(inner, BlockModel):
         return {"tables": _packed(inner.made_tables.values), "model": "blocks"}
@@ -131,6 +134,8 @@ def _tables(inner: BlockModel | UrnModel | TreeModel | CountTreeModel) -> dict[s
     with np.errstate(divide="ignore"):
         log_q = [np.log(q) for blocks in inner.count_probabilities() for q in blocks]
     counts = {"logq": _packed(np.concatenate(log_q))}
+    if isinstance(inner, HiddenModel):
+        return {**counts, "model": "a hidden tree"}
     if isinstance(inner, TreeModel | CountTreeModel):
         return {**counts, "model": "trees"}
     if sum(int((p.sizes**2).sum()) for p in inner.partitions) > MOST_WORK:

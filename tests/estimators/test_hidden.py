@@ -1,0 +1,184 @@
+"""Mixtures with ``dependence="hidden"``: fits, options, files."""
+
+import numpy as np
+import pytest
+
+from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
+from exchangeable.engines.examples import merge_equal_rows
+from exchangeable.engines.observed import Observed
+from exchangeable.models.density_em import StopRule
+from exchangeable.models.density_fit import DensityOptions, DensityRuns
+from exchangeable.models.search import SINGLE
+from exchangeable.persistence import load, save
+from exchangeable.report import report_html
+
+N = 12
+HIDDEN = {"dependence": "hidden", "random_state": 0, "max_iter": 30, "n_jobs": 1}
+
+
+def chain_rows(n_rows, seed):
+    """Rows that look at a hidden chain through noise, which no mixture of few components is."""
+    rng = np.random.default_rng(seed)
+    state = np.empty((n_rows, N), dtype=int)
+    state[:, 0] = rng.integers(0, 2, n_rows)
+    for j in range(1, N):
+        state[:, j] = state[:, j - 1] ^ (rng.random(n_rows) < 0.1)
+    return (state ^ (rng.random((n_rows, N)) < 0.1)).astype(np.uint8)
+
+
+X, X_VALID = chain_rows(1500, 0), chain_rows(800, 1)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return ExchangeableMixture(4, **HIDDEN).fit(X, X_valid=X_VALID)
+
+
+def test_it_finds_a_hidden_chain_better_than_a_mixture_or_a_tree(fitted):
+    fresh = chain_rows(2000, 2)
+    for other in ({"pooling": 1.0, "structure": "independent"}, {"dependence": "tree"}):
+        mixture = ExchangeableMixture(4, random_state=0, n_jobs=1, **other)
+        assert fitted.score(fresh) > mixture.fit(X, X_valid=X_VALID).score(fresh) + 0.02
+    above = {tuple(sorted(edge)) for edge in fitted.edges_[0].tolist()}
+    assert above == {(j, j + 1) for j in range(N - 1)}
+
+
+def test_rows_sum_to_one_after_a_fit():
+    small = ExchangeableMixture(3, **HIDDEN).fit(X[:, :8])
+    states = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    assert np.exp(small.score_samples(states)).sum() == pytest.approx(1, rel=1e-10)
+
+
+def test_one_state_is_independent_variables():
+    hidden = ExchangeableMixture(1, pooling=3.0, **HIDDEN).fit(X)
+    naive = ExchangeableMixture(
+        1, pooling=3.0, structure="independent", random_state=0, n_jobs=1
+    ).fit(X)
+    # The start, whose prior is another, is hardly less likely, and may be what is kept.
+    np.testing.assert_allclose(hidden.score_samples(X), naive.score_samples(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize("blocks", [None, [[0, 1, 2, 3], [4, 5], [6], [7, 8, 9, 10, 11]]])
+@pytest.mark.parametrize("holes", [False, True])
+def test_the_likelihood_grows_without_a_prior_that_matters(blocks, holes):
+    rows = X.astype(float)
+    if holes:
+        rows[np.random.default_rng(0).random(rows.shape) < 0.2] = np.nan
+    model = ExchangeableMixture(
+        5, structure="auto" if blocks is None else blocks, pooling=1e-9, shrinkage=1e-9, tol=0.0,
+        **HIDDEN,
+    )  # fmt: skip
+    with pytest.warns(match="did not converge"):
+        history = np.array(model.fit(rows).history_[0])
+    assert history.size > 20
+    assert (np.diff(history) > -1e-9).all()
+    assert history[-1] > history[0] + 0.01
+
+
+def test_holes_that_are_none_change_nothing(fitted):
+    rows = X.astype(float)
+    other = ExchangeableMixture(4, **HIDDEN).fit(rows, X_valid=X_VALID.astype(float))
+    np.testing.assert_array_equal(other.score_samples(X), fitted.score_samples(X))
+    rows[0, 0] = np.nan  # one hole: the other passes, nearly the same rows
+    close = ExchangeableMixture(4, **HIDDEN).fit(rows, X_valid=X_VALID)
+    np.testing.assert_allclose(close.score(X), fitted.score(X), atol=0.02)
+
+
+def test_rows_with_many_holes_are_fitted():
+    rows = X.astype(float)
+    rows[np.random.default_rng(0).random(rows.shape) < 0.3] = np.nan
+    model = ExchangeableMixture(4, **{**HIDDEN, "max_iter": 200}).fit(rows, X_valid=X_VALID)
+    naive = ExchangeableMixture(4, pooling=1.0, structure="independent", random_state=0, n_jobs=1)
+    assert model.score(X_VALID) > naive.fit(rows, X_valid=X_VALID).score(X_VALID) + 0.02
+
+
+def test_the_number_of_threads_does_not_matter(fitted):
+    # enough work for several parts
+    options = DensityOptions("hidden tree", 24, SINGLE, shrinkage=1.0, rule=StopRule(max_iter=3))
+    examples = merge_equal_rows(observed_of(X), np.ones(len(X)))[0]
+    found = [
+        DensityRuns.of(examples, None, options, [np.random.default_rng(0)]).run(0, threads=threads)
+        for threads in (1, 2, 3)
+    ]
+    assert len(examples.parts(6 * N * 24 * 24)) > 1
+    for run in found[1:]:
+        assert run.history == found[0].history
+        first, other = (entry.model.trees[0].messages for entry in (found[0], run))
+        np.testing.assert_array_equal(first.edges, other.edges)
+        np.testing.assert_array_equal(first.log_q, other.log_q)
+
+
+def observed_of(rows):
+    return Observed.from_symbols(rows.astype(np.int8))
+
+
+def test_restarts_average_into_one_mixture():
+    runs = ExchangeableMixture(3, n_init=3, restarts="average", **HIDDEN)
+    runs.fit(X, X_valid=X_VALID)
+    best = ExchangeableMixture(3, n_init=3, **HIDDEN).fit(X, X_valid=X_VALID)
+    assert runs.weights_.size == 9
+    assert best.weights_.size == 3
+    assert runs.weights_.sum() == pytest.approx(1)
+    # An average of probabilities has a logarithm above the average of logarithms.
+    assert runs.score(X_VALID) > np.mean([max(history) for history in runs.valid_history_])
+    assert runs.n_parameters_ == 3 * (3 * N + (N - 1) * 3 * 2) + 8
+
+
+def test_a_saved_model_answers_the_same(fitted, tmp_path):
+    average = ExchangeableMixture(3, n_init=2, restarts="average", **HIDDEN)
+    for number, model in enumerate((fitted, average.fit(X, X_valid=X_VALID))):
+        save(model, tmp_path / f"{number}.exch")
+        again = load(tmp_path / f"{number}.exch")
+        np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+        rows = X[:5].astype(float)
+        rows[:, ::2] = np.nan
+        np.testing.assert_array_equal(again.marginals(rows), model.marginals(rows))
+        np.testing.assert_array_equal(
+            again.sample(20, random_state=0)[0], model.sample(20, random_state=0)[0]
+        )
+
+
+def test_what_a_fitted_model_tells(fitted):
+    assert fitted.weights_.size == 4
+    assert len(fitted.partitions_[0]) == N
+    assert fitted.n_parameters_ == 4 * N + (N - 1) * 4 * 3 + 3
+    means = fitted.weights_ @ np.array(
+        [[q[1] for q in blocks] for blocks in fitted.count_probabilities_]
+    )
+    np.testing.assert_allclose(means, X.mean(axis=0), atol=0.02)
+    np.testing.assert_allclose(means, fitted.marginals({}), atol=1e-10)
+    assert "a hidden tree" in report_html(fitted)
+    assert "4 components" in fitted._repr_html_()
+
+
+def test_density_tries_hidden_trees():
+    density = ExchangeableDensity(
+        ["hidden tree"], n_init=2, max_components=6, max_iter=20, random_state=0, n_jobs=1
+    ).fit(X, X_valid=X_VALID)
+    assert density.best_params_["dependence"] == "hidden"
+    assert all(row["dependence"] == "hidden" for row in density.table_)
+    tree = ExchangeableMixture(4, dependence="tree", random_state=0, n_jobs=1)
+    assert density.score(X_VALID) > tree.fit(X, X_valid=X_VALID).score(X_VALID)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"urn": "weighted"}, "urn='weighted' does not go with dependence='hidden'"),
+        ({"structure": "evidence"}, "structure='evidence' learns the blocks of components"),
+        ({"alpha": 0.0}, "alpha=0 leaves"),
+        (
+            {"structure": {0: [range(N)], 1: [[j] for j in range(N)]}},
+            "one set of blocks for all states",
+        ),
+        ({"warm_start": True}, "warm_start=True is for the paper's model"),
+    ],
+)
+def test_options_that_do_not_go_together(options, message):
+    with pytest.raises(ValueError, match=message):
+        ExchangeableMixture(2, **{**HIDDEN, **options}).fit(X)
+
+
+def test_a_classifier_says_what_to_use_instead():
+    with pytest.raises(ValueError, match="dependence='hidden' is for mixtures"):
+        ExchangeableClassifier(dependence="hidden").fit(X, X[:, 0])
