@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test lint format bench docs kernels clean
 
 help:
 	@echo "make demo    install into $(VENV) and run a short tour"
@@ -12,6 +12,7 @@ help:
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run the benchmarks"
 	@echo "make docs    build the documentation into docs/_build/html"
+	@echo "make kernels forget compiled kernels: needed after a change to one that other files call"
 	@echo "make clean   remove $(VENV) and caches"
 
 demo: $(VENV)/.base
@@ -36,7 +37,10 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-clean:
+kernels:
+	find src -name "*.nb[ic]" -delete
+
+clean: kernels
 	rm -rf docs/_build docs/auto_examples docs/sg_execution_times.rst $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist
 
 $(BIN)/python:
