@@ -112,7 +112,10 @@ class ContributionsDisplay:
         check_model(estimator)
         inner = estimator._fitted()
         if not isinstance(inner, BlockModel | UrnModel):
-            raise ValueError("contributions are for blocks and urns; trees share what pairs say")
+            raise ValueError(
+                "contributions are for blocks and urns: the pairs of trees are shared; fit with "
+                "dependence='independent'"
+            )
         if inner.n_classes < 2:
             raise ValueError("contributions compare two classes or components; there is one")
         row = np.asarray(x).reshape(1, -1) if np.ndim(x) == 1 else x
