@@ -33,7 +33,10 @@ def load(name: str):
 
 def candidates(n_variables: int) -> dict[str, ExchangeableClassifier]:
     """Return what cross-validation chooses from."""
-    models = {"evidence": ExchangeableClassifier()}
+    models = {
+        "evidence": ExchangeableClassifier(),
+        "tree over counts": ExchangeableClassifier(structure="evidence", dependence="tree"),
+    }
     for pooling in (1.0, 8.0, 64.0):
         models[f"weighted, pooling {pooling:g}"] = ExchangeableClassifier(
             urn="weighted", pooling=pooling
@@ -53,6 +56,7 @@ def peers(n_variables: int):
     models = {
         "evidence": ExchangeableClassifier(),
         "weighted": ExchangeableClassifier(urn="weighted"),
+        "tree over counts": ExchangeableClassifier(structure="evidence", dependence="tree"),
         "BernoulliNB": BernoulliNB(alpha=0.1),
         "MultinomialNB": MultinomialNB(alpha=0.1),
         "ComplementNB": ComplementNB(alpha=0.1),
