@@ -22,7 +22,7 @@ from exchangeable.experiments.scale import FULL, QUICK
 from exchangeable.experiments.store import Store
 
 ALL, BEYOND = "all", "beyond"
-SEARCH_SECONDS, SEEDS = 240.0, 5
+SEARCH_SECONDS, SEEDS, AVERAGED = 240.0, 5, 10
 
 
 @click.command()
@@ -58,8 +58,12 @@ SEARCH_SECONDS, SEEDS = 240.0, 5
 @click.option(
     "--average-seconds",
     type=click.FloatRange(0, min_open=True),
-    help="Time after which beyond adds no more fits to an average, of at most ten. "
-    f"[default: {SEARCH_SECONDS:g}]",
+    help=f"Time after which beyond adds no more fits to an average. [default: {SEARCH_SECONDS:g}]",
+)
+@click.option(
+    "--averaged",
+    type=click.IntRange(1),
+    help=f"Most fits in an average of beyond. [default: {AVERAGED}]",
 )
 @click.option("--download", is_flag=True, help="Download sets that are not in the data folder.")
 @click.option("--report-only", is_flag=True, help="Run nothing; write the pages.")
@@ -90,8 +94,9 @@ def reproduce(table: str, quick: bool, again: bool, **options: Any) -> None:
             raise click.UsageError("--quick and --again are not for --table beyond")
         run_beyond(console, **options)
         return
-    if options["seeds"] or options["search_seconds"] or options["average_seconds"]:
-        raise click.UsageError("--seeds and --…-seconds are for --table beyond")
+    beyonds = ("seeds", "search_seconds", "average_seconds", "averaged")
+    if any(options[name] for name in beyonds):
+        raise click.UsageError("--seeds, --averaged and --…-seconds are for --table beyond")
     run_paper(console, table, quick, again, **options)
 
 
@@ -138,6 +143,7 @@ def run_beyond(
     seeds: int | None,
     search_seconds: float | None,
     average_seconds: float | None,
+    averaged: int | None,
     download: bool,
     report_only: bool,
     results: Path | None,
@@ -155,6 +161,7 @@ def run_beyond(
         experiment = Beyond(
             store,
             search_seconds or SEARCH_SECONDS,
+            averaged or AVERAGED,
             average_seconds=average_seconds or SEARCH_SECONDS,
             tell=console.log,
             n_jobs=n_jobs,
