@@ -218,7 +218,7 @@ def main() -> None:
     parser.add_argument(
         "--rows", type=int, nargs="+", default=[1_250_000, 2_500_000, 5_000_000, 10_000_000]
     )
-    parser.add_argument("--dask-rows", type=int, default=1_250_000)
+    parser.add_argument("--dask-rows", type=int, default=10_000_000)
     parser.add_argument("--variables", type=int, default=1000)
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--cases", nargs="+", default=["local", "evidence", "sparse", "dask"])

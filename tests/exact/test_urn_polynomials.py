@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 
 from exchangeable.engines import urn_kernels
 
@@ -92,3 +93,29 @@ def test_smoothing_spreads_by_a_gaussian_kernel():
     kernel[np.abs(np.arange(60) - 20) > 13] = 0.0
     np.testing.assert_allclose(out, 3 * kernel / kernel.sum(), rtol=1e-12)
     assert own[20] == pytest.approx(1 / kernel.sum())
+
+
+def test_thousands_of_equal_weights_are_added_at_once():
+    """Rare words: closed form for one weight, and one variable after the other for several."""
+    n, top = 5_000, 300
+    log_e, counts = np.empty(top + 1), np.arange(top + 1)
+    urn_kernels.log_polynomials(np.full(n, 1e-3), log_e)
+    ways = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)
+    np.testing.assert_allclose(log_e, ways + counts * np.log(1e-3), rtol=1e-11, atol=1e-9)
+    histogram = np.random.default_rng(0).random(top + 1)
+    found = expected(np.full(n, 1e-3), np.append(histogram, np.zeros(n - top)))
+    np.testing.assert_allclose(found, histogram @ counts / n, rtol=1e-10)
+
+    weights = np.sort(
+        np.concatenate([np.full(3_000, 1e-4), np.full(900, 0.02), np.geomspace(1e-3, 9, 40)])
+    )
+    log_e, plain = np.empty(top + 1), np.full(top + 1, -np.inf)
+    plain[0] = 0.0
+    for weight in weights:
+        plain[1:] = np.logaddexp(plain[1:], plain[:-1] + np.log(weight))
+    urn_kernels.log_polynomials(weights, log_e)
+    np.testing.assert_allclose(log_e, plain, rtol=1e-11, atol=1e-9)
+    mass = np.append(histogram, np.zeros(weights.size - top))
+    found, walked = expected(weights, mass), np.empty(weights.size)
+    urn_kernels._walk_down(weights, mass, top, walked)
+    np.testing.assert_allclose(found, walked, rtol=1e-9)

@@ -14,11 +14,11 @@ upwards to where the two meet, and downwards from above.
 import numpy as np
 from numba import njit
 
-from exchangeable.engines.tilt_kernels import cover
+from exchangeable.engines.tilt_kernels import cover, runs_of_equals
 
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
-FEW, MANY = 16, 4096
+FEW, MANY = 16, 1 << 14
 """Between so many counts tilting is faster than ratios; with more it needs too many tilts."""
 STORED = 1 << 15
 """Ratios of all stages are kept up to so many numbers; beyond, some stages are computed twice."""
@@ -101,11 +101,12 @@ def _forgets(log_e, high, n):  # type: ignore[no-untyped-def]
 @_compile
 def _follow(weights, log_e, histogram, high, out):  # type: ignore[no-untyped-def]
     """Write E_j for every variable, given log e_0, log e_1 …, at least up to `high`."""
-    n, top = weights.size, log_e.size - 1
-    order = np.arange(n)
+    order, top = np.arange(weights.size), log_e.size - 1
     if not (weights[1:] >= weights[:-1]).all():
         order = np.argsort(weights)
-    weight = weights[order]
+    starts = runs_of_equals(weights[order])  # what holds for a variable holds for its equals
+    weight = weights[order][starts[:-1]]
+    n = weight.size
     inverse, ratio = 1.0 / weight, np.empty(top + 1)
     for count in range(1, top + 1):
         ratio[count] = np.exp(log_e[count] - log_e[count - 1])
@@ -135,7 +136,7 @@ def _follow(weights, log_e, histogram, high, out):  # type: ignore[no-untyped-de
             for j in range(p.size):
                 e[j] += mass * p[j]
     for j in range(n):
-        out[order[j]] = found[j]
+        out[order[starts[j] : starts[j + 1]]] = found[j]
 
 
 @_compile
