@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from exchangeable.engines import em
+from exchangeable import ExchangeableMixture
+from exchangeable.engines import counted, em
 from exchangeable.engines.counted import Counted
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples, merge_equal_rows
@@ -159,3 +160,21 @@ def test_a_forked_process_has_threads_of_its_own():
     child.start()
     assert queue.get(timeout=60) == [1, 2, 3, 4, 5, 6]
     child.join(60)
+
+
+@pytest.mark.parametrize("n_variables", [150, 2500])
+def test_counts_that_are_kept_and_counts_that_are_not_give_the_same_fit(n_variables, monkeypatch):
+    """Few variables are counted by masks, many by walking; neither depends on what is kept."""
+    rng = np.random.default_rng(3)
+    kind = rng.integers(0, 2, 3000)
+    X = rng.random((3000, n_variables)) < np.where(kind, 0.04, 0.1)[:, None]
+
+    def fit():
+        return ExchangeableMixture(3, structure="welch", max_iter=6, random_state=0).fit(X)
+
+    kept = fit()
+    monkeypatch.setattr(counted, "MOST_KEPT", 0)
+    forgotten = fit()
+    np.testing.assert_allclose(forgotten.history_[0], kept.history_[0], rtol=1e-12)
+    for one, other in zip(kept.partitions_, forgotten.partitions_, strict=True):
+        assert [block.tolist() for block in one] == [block.tolist() for block in other]
