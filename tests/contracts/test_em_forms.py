@@ -18,6 +18,7 @@ from exchangeable.engines.observed import Observed
 from exchangeable.engines.posteriors import exponential
 from exchangeable.engines.rows import as_rows
 from exchangeable.engines.threads import run
+from exchangeable.models.em import InMemory
 from exchangeable.partitions import Partition
 from exchangeable.structure.sweep import sweep, sweep_each
 
@@ -178,3 +179,20 @@ def test_counts_that_are_kept_and_counts_that_are_not_give_the_same_fit(n_variab
     np.testing.assert_allclose(forgotten.history_[0], kept.history_[0], rtol=1e-12)
     for one, other in zip(kept.partitions_, forgotten.partitions_, strict=True):
         assert [block.tolist() for block in one] == [block.tolist() for block in other]
+
+
+@pytest.mark.parametrize("accept", ["all", "component"])
+def test_only_the_counts_of_the_latest_blocks_are_kept(accept, monkeypatch):
+    rng = np.random.default_rng(4)
+    X = rng.random((600, 60)) < rng.uniform(0.05, 0.6, 60)
+    held, best = [], InMemory.best
+
+    def watched(self, *arguments):
+        found = best(self, *arguments)
+        held.append(len(self._counted))
+        return found
+
+    monkeypatch.setattr(InMemory, "best", watched)
+    ExchangeableMixture(3, structure="evidence", accept=accept, random_state=0).fit(X)
+    assert len(held) > 3
+    assert max(held) == 1

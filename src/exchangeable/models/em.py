@@ -147,14 +147,16 @@ class InMemory:
         self, candidates: list[BlockModel], log_prior: FloatArray, moments: bool
     ) -> tuple[Expectation, BlockModel]:
         """Return the model with the highest log-likelihood, and what a pass under it finds."""
-        best = candidates[-1]
-        if len(candidates) > 1 and self.examples.holes is not None:
+        if len(candidates) == 1:
+            found = self.expect(candidates[0], log_prior, moments)
+            self._forget_all_but(candidates[0])
+            return found, candidates[0]
+        if self.examples.holes is not None:
             worth = [
                 holes.log_likelihood(self.examples, model.made_tables, log_prior, self.n_jobs)
                 for model in candidates
             ]
             best = candidates[int(np.argmax(worth))]
-        if len(candidates) == 1 or self.examples.holes is not None:
             return self.expect(best, log_prior, moments), best
         counted = [self._counts(model.partitions) for model in candidates]
         pairs = zip(counted, [model.made_tables for model in candidates], strict=True)
@@ -163,9 +165,13 @@ class InMemory:
         for number in range(winner):
             if scores[number].log_likelihood >= scores[winner].log_likelihood:
                 winner = number
-        self._counted = [counted[winner]]
+        self._forget_all_but(candidates[winner])
         found = em.complete(counted[winner], scores[winner], moments=moments, n_jobs=self.n_jobs)
         return found, candidates[winner]
+
+    def _forget_all_but(self, model: BlockModel) -> None:
+        """Keep the counts in one model's blocks alone."""
+        self._counted = [held for held in self._counted if held.is_of(model.partitions)]
 
     def _score(self, model: BlockModel, log_prior: FloatArray) -> em.Scores:
         return em.score(self._counts(model.partitions), model.made_tables, log_prior, self.n_jobs)
