@@ -1,5 +1,6 @@
 """A partition of the variables into blocks, as arrays the kernels read."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 from scipy.special import gammaln
 
 from exchangeable.arrays import FloatArray, IntArray
@@ -51,6 +53,18 @@ class Partition:
         return cls._of(block, np.bincount(block).astype(np.int64))
 
     @classmethod
+    def from_lines(cls, labels: Labels) -> list[Self]:
+        """Make a partition of every line of block numbers."""
+        ends = np.cumsum(labels.max(axis=1) + 1)
+        sizes, starts = (np.zeros(ends[-1], dtype=np.int64) for _ in range(2))
+        _measure(labels, ends, sizes, starts)
+        spans = itertools.pairwise([0, *ends.tolist()])
+        return [
+            cls(line, sizes[begin:end], starts[begin:end])
+            for line, (begin, end) in zip(labels, spans, strict=True)
+        ]
+
+    @classmethod
     def _of(cls, labels: Labels, sizes: IntArray) -> Self:
         lengths = sizes + 1
         return cls(labels, sizes, np.cumsum(lengths) - lengths)
@@ -83,6 +97,18 @@ class Partition:
         """The variables of each block."""
         order = np.argsort(self.labels, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
+
+
+@njit(cache=True, nogil=True)
+def _measure(labels, ends, sizes, starts):  # type: ignore[no-untyped-def]
+    """Write the sizes of the blocks of every line, and where their counts start."""
+    first = 0
+    for y in range(labels.shape[0]):
+        for j in range(labels.shape[1]):
+            sizes[first + labels[y, j]] += 1
+        for b in range(first + 1, ends[y]):
+            starts[b] = starts[b - 1] + sizes[b - 1] + 1
+        first = ends[y]
 
 
 def check_partition(

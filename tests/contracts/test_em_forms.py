@@ -12,10 +12,10 @@ from exchangeable.engines import counted, em
 from exchangeable.engines.counted import Counted
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples, merge_equal_rows
-from exchangeable.engines.forms import Codes
-from exchangeable.engines.groups import Groups
+from exchangeable.engines.forms import Codes, Columns
+from exchangeable.engines.groups import MOST_ENTRIES, Groups
 from exchangeable.engines.observed import Observed
-from exchangeable.engines.posteriors import exponential
+from exchangeable.engines.posteriors import TILE, exponential
 from exchangeable.engines.rows import as_rows
 from exchangeable.engines.threads import run
 from exchangeable.models.em import InMemory
@@ -54,7 +54,7 @@ def test_groups_spread_tables_and_gather_histograms(n_rows):
     spread = groups.spread(tables)
     histogram = np.zeros(groups.starts[-1])
     for g in range(groups.starts.size - 1):
-        own = range(groups.first_block[g], groups.first_block[g + 1])
+        own = groups.order[groups.first_block[g] : groups.first_block[g + 1]]
         number = 0
         for b in own:
             number = number * lengths[b] + digits[b]
@@ -64,6 +64,24 @@ def test_groups_spread_tables_and_gather_histograms(n_rows):
     expected = np.zeros(tables.values.size)
     expected[tables.starts + digits] = 2.5
     np.testing.assert_array_equal(groups.gather(histogram, tables), expected)
+
+
+def test_groups_are_of_one_class_and_filled_well():
+    _, _, partitions = make(n_variables=60)
+    tables = Tables.layout(partitions)
+    groups = Groups.of(tables, 1 << 16)
+    assert sorted(groups.order) == list(range(tables.starts.size))
+    for y in range(len(partitions)):
+        first, last = groups.first_block[groups.first_group[y : y + 2]]
+        own = groups.order[first:last]
+        assert sorted(own) == list(range(tables.first_block[y], tables.first_block[y + 1]))
+    entries = np.diff(groups.starts)
+    assert entries.max() <= MOST_ENTRIES
+    for y in range(len(partitions)):
+        of_class = entries[groups.first_group[y] : groups.first_group[y + 1]]
+        shortest = (partitions[y].sizes + 1).min()
+        # What is left over could not have gone into an earlier group.
+        assert (of_class[:-1] * shortest > MOST_ENTRIES).all()
 
 
 def test_codes_expand_and_fold():
@@ -80,6 +98,24 @@ def test_codes_expand_and_fold():
     np.testing.assert_allclose(codes.fold(sums), X.T @ mass)
 
 
+def test_columns_list_the_ones_of_each_variable():
+    _, X, _ = make(density=0.1)
+    columns = Columns.of(rows_of(X))
+    for tile, first in enumerate(columns.first_one):
+        for j in range(X.shape[1]):
+            rows = columns.row[first[j] : first[j + 1]]
+            np.testing.assert_array_equal(rows, np.flatnonzero(X[tile * TILE :][:TILE, j]))
+
+
+def test_partitions_of_lines_are_those_of_each():
+    _, _, partitions = make()
+    found = Partition.from_lines(np.stack([partition.labels for partition in partitions]))
+    for one, expected in zip(found, partitions, strict=True):
+        np.testing.assert_array_equal(one.labels, expected.labels)
+        np.testing.assert_array_equal(one.sizes, expected.sizes)
+        np.testing.assert_array_equal(one.starts, expected.starts)
+
+
 @pytest.mark.parametrize("walk", [False, True])
 @pytest.mark.parametrize("density", [0.05, 0.6])
 def test_passes_agree_with_the_definition(walk, density):
@@ -88,6 +124,7 @@ def test_passes_agree_with_the_definition(walk, density):
     if walk:
         examples = Examples(examples.rows, examples.weights)
     assert walk or (examples.codes is not None) == (density > 0.5)
+    assert walk or (examples.columns is not None) == (density < 0.5)
     k = len(partitions)
     tables = Tables.layout(partitions)
     tables.values[:] = -rng.random(tables.values.size)

@@ -88,12 +88,15 @@ class Counter:
             return _steps_walked(self.examples, self.layout)
         return self.masks.word.size / WORTH_WALKING + self.n_groups
 
-    def write(self, first: int, last: int, numbers: Numbers, line: IntArray, offset: int) -> None:
-        """Write the numbers of the rows first..last, group g to ``numbers[line[g]]``.
+    def write(
+        self, first: int, last: int, classes: IntArray, numbers: Numbers, offset: int = 0
+    ) -> None:
+        """Write the numbers of the rows first..last in the groups of some classes.
 
-        Row r stands in column r − offset.
+        That of row r in group g goes to ``numbers[g, r - offset]``.
         """
         groups = self.groups
+        common = (groups.order, groups.radix, groups.first_block, groups.first_group)
         if self.masks is not None and self.examples.words is not None:
             em_kernels.count_masked(
                 self.examples.words.words,
@@ -102,9 +105,8 @@ class Counter:
                 self.masks.first,
                 self.masks.word,
                 self.masks.mask,
-                groups.radix,
-                groups.first_block,
-                line,
+                *common,
+                classes,
                 offset,
                 numbers,
             )
@@ -114,10 +116,8 @@ class Counter:
                 first,
                 last,
                 self.layout.labels,
-                self.layout.starts.size,
-                groups.radix,
-                groups.first_block,
-                line,
+                *common,
+                classes,
                 offset,
                 numbers,
             )
@@ -154,28 +154,43 @@ class Counted:
         n_jobs: int | None = None,
     ) -> Self:
         """Count the rows, but for those classes whose very partition is among the `known`."""
-        counter = Counter.of(examples, Tables.layout(partitions))
+        counted, left = cls.begin(examples, partitions, Tables.layout(partitions), known)
+        if left.size:
+            run(
+                lambda share: counted.count(share[0], left[share[1]]),
+                examples.shares(left.size, counted.counter.steps),
+                n_jobs,
+            )
+        return counted
+
+    @classmethod
+    def begin(
+        cls,
+        examples: Examples,
+        partitions: Sequence[Partition],
+        layout: Tables,
+        known: Sequence["Counted"] = (),
+    ) -> tuple[Self, IntArray]:
+        """Return the counts of the classes whose very partition is among the `known`.
+
+        The classes that `count` must still be called for come with them.
+        """
+        counter = Counter.of(examples, layout)
         dtype, n_rows = np.dtype(counter.groups.number_type), examples.rows.n_rows
         if counter.n_groups * n_rows * dtype.itemsize > MOST_KEPT:
-            return cls(counter, partitions, None)
+            return cls(counter, partitions, None), np.empty(0, dtype=np.int64)
         kept = np.empty((counter.n_groups, n_rows), dtype=dtype)
-        changed = [
+        left = [
             y
             for y, partition in enumerate(partitions)
             if not any(old._copy(y, partition, counter.groups, kept) for old in known)
         ]
-        if changed:
-            first = counter.groups.first_group
-            own = counter
-            if len(changed) < len(partitions):
-                own = Counter.of(examples, Tables.layout([partitions[y] for y in changed]))
-            line = np.concatenate([np.arange(first[y], first[y + 1]) for y in changed])
-            run(
-                lambda span: own.write(*span, kept, line, 0),
-                examples.parts(own.steps),
-                n_jobs,
-            )
-        return cls(counter, partitions, kept)
+        return cls(counter, partitions, kept), np.array(left, dtype=np.int64)
+
+    def count(self, span: tuple[int, int], classes: IntArray) -> None:
+        """Count some rows in the blocks of some classes, where counts are kept."""
+        if self.kept is not None and classes.size:
+            self.counter.write(*span, classes, self.kept)
 
     @classmethod
     def when_asked(cls, examples: Examples, layout: Tables) -> Self:
@@ -206,10 +221,11 @@ class Counted:
             yield *span, 0, self.kept
             return
         counter = self.counter
+        classes = counter.layout.labels.shape[1]
         numbers = np.empty((counter.n_groups, PIECE), dtype=counter.groups.number_type)
         for first in range(*span, PIECE):
             last = min(first + PIECE, span[1])
-            counter.write(first, last, numbers, np.arange(counter.n_groups), first)
+            counter.write(first, last, np.arange(classes), numbers, first)
             yield first, last, first, numbers
 
 

@@ -4,6 +4,7 @@ The rows of a class, with their weights, are a `Group`. A group with many rows i
 that several threads work on; the parts depend on the data alone.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -149,7 +150,8 @@ class Tables:
 
     def split(self, values: FloatArray) -> list[FloatArray]:
         """Cut an array that is laid out as `values` are into the parts of the classes."""
-        return np.split(values, self.starts[self.first_block[1:-1]])
+        cuts = [*self.starts[self.first_block[:-1]].tolist(), values.size]
+        return [values[begin:end] for begin, end in itertools.pairwise(cuts)]
 
 
 def score(rows: Rows, tables: Tables, n_jobs: int | None = None) -> FloatArray:

@@ -12,7 +12,7 @@ from exchangeable.engines import em_kernels, linear_kernels
 from exchangeable.engines.counted import Counted
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples
-from exchangeable.engines.threads import Job, run, run_together
+from exchangeable.engines.threads import Job, row_ranges, run, run_together
 from exchangeable.partitions import Partition
 
 
@@ -89,10 +89,17 @@ def _scoring(counted: Counted, tables: Tables, log_prior: FloatArray) -> Job[Any
 
 
 def histograms(
-    counted: Counted, posterior: FloatArray, classes: IntArray, n_jobs: int | None = None
+    counted: Counted,
+    posterior: FloatArray,
+    classes: IntArray,
+    uncounted: IntArray,
+    n_jobs: int | None = None,
 ) -> list[FloatArray]:
-    """Return the histograms of some classes, given the posteriors of all."""
-    return _counting(counted, posterior, classes, classes).run(n_jobs)
+    """Return the histograms of all classes, zero but for some, given the posteriors of all.
+
+    `uncounted` are the classes whose rows have still to be counted.
+    """
+    return _counting(counted, posterior, classes, classes, uncounted).run(n_jobs)
 
 
 def soft_histograms(
@@ -108,25 +115,46 @@ def soft_histograms(
 
 
 def _counting(
-    counted: Counted, posterior: FloatArray, lines: IntArray, classes: IntArray
+    counted: Counted,
+    posterior: FloatArray,
+    lines: IntArray,
+    classes: IntArray,
+    uncounted: IntArray | None = None,
 ) -> Job[Any, Any, list[FloatArray]]:
     """Return the job of histograms: the posteriors of ``classes[i]`` are in column ``lines[i]``."""
     examples, layout = counted.counter.examples, counted.counter.layout
+    is_new = np.zeros(layout.labels.shape[1], dtype=np.bool_)
+    if uncounted is not None:
+        is_new[uncounted] = True
     groups, by_class = counted.counter.groups, _by_class(posterior)
-    common = (examples.weights, by_class, lines, classes, groups.first_group, groups.starts)
+    if counted.kept is None:
+        # Reading a group's sums once is much less than a step a number.
+        spans = examples.parts(counted.steps, int(groups.starts[-1]))
+        shares = [(span, slice(None)) for span in spans]
+    else:
+        new = 0.0 if uncounted is None else counted.counter.steps
+        shares = examples.shares(classes.size, counted.steps + new)
+    sums = {span: np.zeros(groups.starts[-1]) for span, _ in shares}
 
-    def one(span: tuple[int, int]) -> FloatArray:
-        sums = np.zeros(groups.starts[-1])
+    def one(share: tuple[tuple[int, int], slice]) -> None:
+        span, own = share
+        counted.count(span, classes[own][is_new[classes[own]]])
         for piece in counted.pieces(span):
-            em_kernels.add_counted(*piece, *common, sums)
-        return groups.gather(sums, layout)
+            em_kernels.add_counted(
+                *piece,
+                examples.weights,
+                by_class,
+                lines[own],
+                classes[own],
+                groups.first_group,
+                groups.starts,
+                sums[span],
+            )
 
-    def finish(parts: list[FloatArray]) -> list[FloatArray]:
-        found = layout.split(_sum(parts))
-        return [found[y] for y in classes]
+    def finish(_: list[None]) -> list[FloatArray]:
+        return layout.split(groups.gather(_sum(list(sums.values())), layout))
 
-    # Reading a group's sums once is much less than a step a number.
-    return Job(one, examples.parts(counted.steps, int(groups.starts[-1])), finish)
+    return Job(one, shares, finish)
 
 
 def sum_moments(
@@ -139,21 +167,28 @@ def sum_moments(
 def _summing(examples: Examples, posterior: FloatArray, powers: int) -> Job[Any, Any, FloatArray]:
     by_class = _by_class(posterior)
     n_classes = by_class.shape[0]
-    codes, width = examples.codes, powers * n_classes
+    codes, columns, width = examples.codes, examples.columns, powers * n_classes
     shape = (examples.rows.n_variables, width) if codes is None else codes.room(width)
+    parts = examples.parts(_lines(examples) * width / 2, 8 * math.prod(shape))
+    if columns is not None:
+        n_tiles = len(columns.first_one)
+        parts = row_ranges(n_tiles, -(-n_tiles // len(parts)))
 
     def one(span: tuple[int, int]) -> FloatArray:
         sums = np.zeros(shape)
+        rest = (*span, examples.weights, by_class, sums)
         if codes is not None:
-            linear_kernels.add_moments_coded(codes.codes, *span, examples.weights, by_class, sums)
+            linear_kernels.add_moments_coded(codes.codes, *rest)
             return codes.fold(sums)
-        linear_kernels.add_moments(*examples.rows.arrays, *span, examples.weights, by_class, sums)
+        if columns is not None:
+            linear_kernels.add_moments_by_column(columns.first_one, columns.row, *rest)
+        else:
+            linear_kernels.add_moments(*examples.rows.arrays, *rest)
         return sums
 
     def finish(parts: list[FloatArray]) -> FloatArray:
         return np.moveaxis(_sum(parts).reshape(-1, powers, n_classes), 1, 0)
 
-    parts = examples.parts(_lines(examples) * width / 2, 8 * math.prod(shape))
     return Job(one, parts, finish)
 
 

@@ -32,20 +32,33 @@ def _count(words, begin, end, masks, mask, radix, place):  # type: ignore[no-unt
 
 @_compile
 def count_masked(  # type: ignore[no-untyped-def]
-    words, first, last, first_mask, word, mask, radix, first_block, line, offset, numbers
+    words,
+    first,
+    last,
+    first_mask,
+    word,
+    mask,
+    order,
+    radix,
+    first_block,
+    first_group,
+    classes,
+    offset,
+    numbers,
 ):
-    """Write the numbers of the rows first..last by masks, group g to ``numbers[line[g]]``."""
+    """Write the numbers of the rows first..last in the groups of some classes, by masks."""
     place = np.zeros(TILE, dtype=np.uint64)
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
         at = place[: end - begin]
-        for g in range(line.size):
-            for b in range(first_block[g], first_block[g + 1]):
-                own = slice(first_mask[b], first_mask[b + 1])
-                _count(words, begin, end, word[own], mask[own], radix[b], at)
-            out = numbers[line[g], begin - offset : end - offset]
-            for r in range(at.size):
-                out[r] = at[r]
+        for y in classes:
+            for g in range(first_group[y], first_group[y + 1]):
+                for i in range(first_block[g], first_block[g + 1]):
+                    own = slice(first_mask[order[i]], first_mask[order[i] + 1])
+                    _count(words, begin, end, word[own], mask[own], radix[i], at)
+                out = numbers[g, begin - offset : end - offset]
+                for r in range(at.size):
+                    out[r] = at[r]
 
 
 @_compile
@@ -56,28 +69,30 @@ def count_walked(  # type: ignore[no-untyped-def]
     first,
     last,
     labels,
-    n_blocks,
+    order,
     radix,
     first_block,
-    line,
+    first_group,
+    classes,
     offset,
     numbers,
 ):
     """Do the same by walking over the ones."""
-    count = np.empty(n_blocks, dtype=np.uint64)
+    count = np.empty(order.size, dtype=np.uint64)
     buffer = np.empty(labels.shape[0], dtype=np.int32)
     for row in range(first, last):
         count[:] = 0
         ones = ones_of(bits, indptr, indices, row, buffer)
         for at in range(ones.size):
             block = labels[ones[at]]
-            for y in range(block.size):
+            for y in classes:
                 count[block[y]] += np.uint64(1)
-        for g in range(line.size):
-            number = np.uint64(0)
-            for b in range(first_block[g], first_block[g + 1]):
-                number = number * radix[b] + count[b]
-            numbers[line[g], row - offset] = number
+        for y in classes:
+            for g in range(first_group[y], first_group[y + 1]):
+                number = np.uint64(0)
+                for i in range(first_block[g], first_block[g + 1]):
+                    number = number * radix[i] + count[order[i]]
+                numbers[g, row - offset] = number
 
 
 @_compile
@@ -123,33 +138,61 @@ def score_counted(  # type: ignore[no-untyped-def]
 
 
 @_compile
+def _add_to_four(histogram, starts, numbers, kept, mass):  # type: ignore[no-untyped-def]
+    """Add masses by the numbers of the rows kept in four groups: no addition waits for another."""
+    one, two = histogram[starts[0] :], histogram[starts[1] :]
+    three, four = histogram[starts[2] :], histogram[starts[3] :]
+    at_one, at_two, at_three, at_four = numbers[0], numbers[1], numbers[2], numbers[3]
+    for at in range(kept.size):
+        r, add = kept[at], mass[at]
+        one[at_one[r]] += add
+        two[at_two[r]] += add
+        three[at_three[r]] += add
+        four[at_four[r]] += add
+
+
+@_compile
+def _add_to_two(histogram, starts, numbers, kept, mass):  # type: ignore[no-untyped-def]
+    """Do the same in two groups."""
+    one, two = histogram[starts[0] :], histogram[starts[1] :]
+    at_one, at_two = numbers[0], numbers[1]
+    for at in range(kept.size):
+        r, add = kept[at], mass[at]
+        one[at_one[r]] += add
+        two[at_two[r]] += add
+
+
+@_compile
+def _add_to_one(histogram, starts, numbers, kept, mass):  # type: ignore[no-untyped-def]
+    """Do the same in one group."""
+    one, at_one = histogram[starts[0] :], numbers[0]
+    for at in range(kept.size):
+        one[at_one[kept[at]]] += mass[at]
+
+
+@_compile
 def add_counted(  # type: ignore[no-untyped-def]
     first, last, offset, numbers, weights, posterior, lines, classes, first_group, starts, histogram
 ):
     """Add the posteriors, line ``lines[i]`` that of class ``classes[i]``, by number."""
-    kept = np.empty(TILE, dtype=np.int64)
+    column = np.empty(TILE, dtype=np.int64)
     mass = np.empty(TILE)
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
-        columns = slice(begin - offset, end - offset)
         for i in range(classes.size):
             share = posterior[lines[i], begin:end]
             n_kept = 0
             for r in range(share.size):
-                kept[n_kept] = r
+                column[n_kept] = begin - offset + r
                 mass[n_kept] = weights[begin + r] * share[r]
                 n_kept += share[r] > 0.0
+            rows = (column[:n_kept], mass[:n_kept])
             g, end_group = first_group[classes[i]], first_group[classes[i] + 1]
-            # Two groups at a time: an addition need not wait for the one before.
-            while g + 1 < end_group:
-                one, other = histogram[starts[g] :], histogram[starts[g + 1] :]
-                at_one, at_other = numbers[g, columns], numbers[g + 1, columns]
-                for at in range(n_kept):
-                    r = kept[at]
-                    one[at_one[r]] += mass[at]
-                    other[at_other[r]] += mass[at]
+            while g + 4 <= end_group:
+                _add_to_four(histogram, starts[g:], numbers[g:], *rows)
+                g += 4
+            if g + 2 <= end_group:
+                _add_to_two(histogram, starts[g:], numbers[g:], *rows)
                 g += 2
             if g < end_group:
-                one, at_one = histogram[starts[g] :], numbers[g, columns]
-                for at in range(n_kept):
-                    one[at_one[kept[at]]] += mass[at]
+                _add_to_one(histogram, starts[g:], numbers[g:], *rows)

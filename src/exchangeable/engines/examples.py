@@ -1,5 +1,6 @@
 """Examples as EM reads them: distinct rows with their weights, in the forms its passes need."""
 
+import itertools
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,8 +9,9 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import kernels, packed_kernels
-from exchangeable.engines.forms import CODE_BITS, Codes, Words
+from exchangeable.engines.forms import CODE_BITS, Codes, Columns, Words
 from exchangeable.engines.observed import Observed
+from exchangeable.engines.posteriors import TILE
 from exchangeable.engines.rows import NO_BITS, Rows, take_rows
 from exchangeable.engines.threads import row_ranges
 
@@ -22,6 +24,8 @@ MAX_LISTED_ONES = 1 << 28
 MAX_PACKED = 2048
 WORTH_CODING = 1.5
 """Rows are also encoded where they have so many times fewer codes than ones."""
+WORTH_TRANSPOSING = 2
+"""Ones are also listed by variable where a variable has so many in a tile of rows."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Examples:
         The rows as bits, where they have few variables.
     codes : Codes, optional
         The rows as codes, where they have many ones.
+    columns : Columns, optional
+        The ones by variable, where every variable has several in a tile.
     holes : Rows, optional
         The entries that are not known; None where every entry is.
     """
@@ -49,6 +55,7 @@ class Examples:
     clamp: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     words: Words | None = None
     codes: Codes | None = None
+    columns: Columns | None = None
     holes: Rows | None = None
 
     @property
@@ -84,6 +91,22 @@ class Examples:
         n_parts = 1 << max(0, int(wanted).bit_length() - 1)  # evenly shared by 2, 4, 8 threads
         size = max(1, -(-self.rows.n_rows // n_parts))
         return row_ranges(self.rows.n_rows, size) or [(0, 0)]
+
+    def shares(self, n_classes: int, steps_a_row: float) -> list[tuple[tuple[int, int], slice]]:
+        """Cut work that every class has with every row into parts worth a thread's while.
+
+        The classes are cut first, since their sums are apart, then the rows. Where there is nothing
+        to add up in the end parts may be smaller.
+        """
+        n_parts = len(self.parts(2 * steps_a_row))
+        n_slices = min(n_parts, n_classes)
+        cuts = [n_classes * i // n_slices for i in range(n_slices + 1)]
+        size = max(1, -(-self.rows.n_rows // max(1, n_parts // n_slices)))
+        return [
+            (span, slice(begin, end))
+            for span in row_ranges(self.rows.n_rows, size) or [(0, 0)]
+            for begin, end in itertools.pairwise(cuts)
+        ]
 
     @property
     def fingerprint(self) -> int:
@@ -139,15 +162,13 @@ def merge_equal_rows(
     chosen = take_rows(rows, kept)
     if holes is None:
         chosen = listed(chosen)
-    examples = Examples(
-        chosen,
-        distinct,
-        np.empty(0, dtype=np.int64) if clamp is None else clamp[kept],
-        None if rows.n_variables > MAX_PACKED or holes else Words.of(chosen),
-        None if holes else encoded(chosen),
-        None if holes is None else take_rows(holes, kept),
-    )
-    return examples, member
+    known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
+    if holes is not None:
+        return Examples(chosen, distinct, known, holes=take_rows(holes, kept)), member
+    words = None if rows.n_variables > MAX_PACKED else Words.of(chosen)
+    codes = encoded(chosen)
+    columns = by_variable(chosen) if codes is None else None
+    return Examples(chosen, distinct, known, words, codes, columns), member
 
 
 def listed(rows: Rows) -> Rows:
@@ -170,3 +191,11 @@ def encoded(rows: Rows) -> Codes | None:
     if not rows.indptr.size or n_groups * rows.n_rows * WORTH_CODING > rows.indices.size:
         return None
     return Codes.of(rows)
+
+
+def by_variable(rows: Rows) -> Columns | None:
+    """Return the ones of listed rows by variable, if most variables have some in every tile."""
+    places = (rows.n_rows // TILE + 1) * rows.n_variables
+    if not rows.indptr.size or WORTH_TRANSPOSING * places > rows.indices.size:
+        return None
+    return Columns.of(rows)

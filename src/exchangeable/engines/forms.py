@@ -10,6 +10,7 @@ from numba import njit
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import packed_kernels
 from exchangeable.engines.kernels import ones_of
+from exchangeable.engines.posteriors import TILE
 from exchangeable.engines.rows import Rows
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
@@ -55,6 +56,31 @@ class Words:
         else:
             packed_kernels.permute_bits(rows.bits, order, words)
         return cls(words, position)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The ones of each tile of rows, listed by variable, for sums of lines over a variable's rows.
+
+    Attributes
+    ----------
+    first_one : array of shape (n_tiles, n_variables + 1)
+        Where the ones of each variable in each tile begin in `row`.
+    row : array of shape (n_ones,)
+        The row of each one, counted from the first of its tile.
+    """
+
+    first_one: IntArray
+    row: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """List the ones of rows, themselves listed."""
+        n_tiles = -(-rows.n_rows // TILE)
+        first_one = np.zeros((n_tiles, rows.n_variables + 1), dtype=np.int64)
+        row = np.empty(rows.indices.size, dtype=np.uint8)
+        _transpose(rows.indptr, rows.indices, first_one, row)
+        return cls(first_one, row)
 
 
 @dataclass(frozen=True)
@@ -116,6 +142,29 @@ def _pack(bits, indptr, indices, position, words):  # type: ignore[no-untyped-de
         for at in range(ones.size):
             p = position[ones[at]]
             words[p >> 6, row] |= np.uint64(1) << np.uint64(p & 63)
+
+
+@_compile
+def _transpose(indptr, indices, first_one, row):  # type: ignore[no-untyped-def]
+    """List the ones of each tile by variable."""
+    n_variables = first_one.shape[1] - 1
+    place = np.empty(n_variables, dtype=np.int64)
+    for tile in range(first_one.shape[0]):
+        begin = tile * TILE
+        end = min(begin + TILE, indptr.size - 1)
+        place[:] = 0
+        for at in range(indptr[begin], indptr[end]):
+            place[indices[at]] += 1
+        total = indptr[begin]
+        for j in range(n_variables):
+            first_one[tile, j] = total
+            total += place[j]
+            place[j] = first_one[tile, j]
+        first_one[tile, n_variables] = total
+        for r in range(begin, end):
+            for at in range(indptr[r], indptr[r + 1]):
+                row[place[indices[at]]] = r - begin
+                place[indices[at]] += 1
 
 
 @_compile

@@ -1,7 +1,8 @@
 """The inner loops of EM that are sums over ones: naive Bayes scores, and moments.
 
-Each comes in two forms, over the ones of a row and over its codes (`forms.Codes`). Posteriors are
-laid out one class a line. Weights count equal rows that were merged.
+They come in several forms: over the ones of each row or of each variable (`forms.Columns`), and
+over codes (`forms.Codes`). Posteriors are laid out one class a line. Weights count equal rows that
+were merged.
 """
 
 import numpy as np
@@ -111,6 +112,35 @@ def add_moments(  # type: ignore[no-untyped-def]
                 total = sums[ones[at]]
                 for y in range(width):
                     total[y] += add[y]
+
+
+@_compile
+def add_moments_by_column(  # type: ignore[no-untyped-def]
+    first_one, row, first, last, weights, posterior, sums
+):
+    """Do the same with the ones of tiles of rows listed by variable (`forms.Columns`).
+
+    Here first..last are tiles. Four lines are read for one that is written.
+    """
+    n_rows, width = posterior.shape[1], sums.shape[1]
+    mass = np.empty((TILE, width))
+    for tile in range(first, last):
+        begin = tile * TILE
+        end = min(begin + TILE, n_rows)
+        _weigh(weights[begin:end], posterior[:, begin:end], mass)
+        for j in range(sums.shape[0]):
+            total, at, stop = sums[j], first_one[tile, j], first_one[tile, j + 1]
+            while at + 4 <= stop:
+                one, two = mass[row[at]], mass[row[at + 1]]
+                three, four = mass[row[at + 2]], mass[row[at + 3]]
+                for y in range(width):
+                    total[y] += (one[y] + two[y]) + (three[y] + four[y])
+                at += 4
+            while at < stop:
+                one = mass[row[at]]
+                for y in range(width):
+                    total[y] += one[y]
+                at += 1
 
 
 @_compile

@@ -16,6 +16,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import chunk_sums
 from exchangeable.engines.chunk_sums import Dealt, Runs, Scored
 from exchangeable.engines.chunked import Passes
+from exchangeable.engines.cpu import Tables
 from exchangeable.engines.em import Expectation
 from exchangeable.models.blocks import BlockModel
 from exchangeable.models.em import (
@@ -115,9 +116,9 @@ class ChunkedData:
         ]
 
     def histograms(
-        self, current: Expectation, partitions: list[Partition], classes: IntArray
+        self, current: Expectation, partitions: list[Partition], layout: Tables, classes: IntArray
     ) -> list[FloatArray]:
-        """Return the histograms of some components in new blocks."""
+        """Return the histograms of some components in new blocks; chunks lay them out anew."""
         assert isinstance(current, ChunkedExpectation)
         found: list[FloatArray] = self.passes.total(
             partial(

@@ -15,6 +15,7 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import em, holes
 from exchangeable.engines.counted import Counted
+from exchangeable.engines.cpu import Tables
 from exchangeable.engines.em import Expectation
 from exchangeable.engines.examples import Examples
 from exchangeable.models.blocks import BlockModel
@@ -96,9 +97,9 @@ class EMData(Protocol):
         """Return what a pass under some parameters finds."""
 
     def histograms(
-        self, current: Expectation, partitions: list[Partition], classes: IntArray
+        self, current: Expectation, partitions: list[Partition], layout: Tables, classes: IntArray
     ) -> list[FloatArray]:
-        """Return the histograms of some classes in new blocks."""
+        """Return the histograms of some classes in new blocks, whose layout is given."""
 
     def best(
         self, candidates: list[BlockModel], log_prior: FloatArray, moments: bool
@@ -138,10 +139,16 @@ class InMemory:
         return em.complete(counted, scores, moments=moments, n_jobs=self.n_jobs)
 
     def histograms(
-        self, current: Expectation, partitions: list[Partition], classes: IntArray
+        self, current: Expectation, partitions: list[Partition], layout: Tables, classes: IntArray
     ) -> list[FloatArray]:
-        """Return the histograms of some classes in new blocks."""
-        return em.histograms(self._counts(partitions), current.posterior, classes, self.n_jobs)
+        """Return the histograms of some classes in new blocks, whose layout is given."""
+        counted, left = Counted.begin(self.examples, partitions, layout, self._counted)
+        self._counted.append(counted)
+        wanted = np.zeros(len(partitions), dtype=np.bool_)
+        wanted[classes] = wanted[left] = True
+        every = np.flatnonzero(wanted)
+        found = em.histograms(counted, current.posterior, every, left, self.n_jobs)
+        return [found[y] for y in classes]
 
     def best(
         self, candidates: list[BlockModel], log_prior: FloatArray, moments: bool
@@ -214,19 +221,20 @@ def first_state(
 ) -> EMState:
     """Return the parameters of the first blocks that are proposed, given some posteriors."""
     proposal = relearn(model, known)[0]
-    counted = _histograms(data, known, proposal, np.arange(known.totals.size))
+    layout = Tables.layout(proposal.partitions)
+    counted = _histograms(data, known, proposal, layout, np.arange(known.totals.size))
     first = BlockModel(proposal.partitions, counted, known.totals)
-    first.set_tables(settings.alpha, settings.n_jobs)
+    first.set_tables(settings.alpha, settings.n_jobs, layout)
     return EMState(first, learned_prior(known.totals, settings))
 
 
 def _histograms(
-    data: EMData, current: Expectation, proposal: Proposal, classes: IntArray
+    data: EMData, current: Expectation, proposal: Proposal, layout: Tables, classes: IntArray
 ) -> list[FloatArray]:
     """Return the histograms of some classes in the blocks proposed."""
     if proposal.count is not None:
         return proposal.count(classes)
-    return data.histograms(current, proposal.partitions, classes)
+    return data.histograms(current, proposal.partitions, layout, classes)
 
 
 def run_em(
@@ -285,17 +293,17 @@ def _maximise(
     candidates = [old]
     for proposal in relearn(model, current) if relearn else ():
         pairs = zip(model.partitions, proposal.partitions, strict=True)
-        partitions = [old if np.array_equal(old.labels, new.labels) else new for old, new in pairs]
+        partitions = [old if (old.labels == new.labels).all() else new for old, new in pairs]
         changed = [y for y, old in enumerate(model.partitions) if partitions[y] is not old]
         if not changed:
             continue
         histograms = list(current.histograms)
-        proposal = replace(proposal, partitions=partitions)
-        counted = _histograms(data, current, proposal, np.array(changed))
+        proposal, layout = replace(proposal, partitions=partitions), Tables.layout(partitions)
+        counted = _histograms(data, current, proposal, layout, np.array(changed))
         for y, histogram in zip(changed, counted, strict=True):
             histograms[y] = histogram
         new = BlockModel(partitions, histograms, current.totals)
-        new.set_tables(settings.alpha, settings.n_jobs)
+        new.set_tables(settings.alpha, settings.n_jobs, layout)
         if settings.accept == "all":
             candidates.append(new)
         else:

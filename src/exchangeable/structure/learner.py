@@ -161,11 +161,7 @@ class BlockLearner:
         if self.name == "evidence" and self.settings.start != self.settings.significance:
             levels.append(self.settings.start)
         return [
-            [
-                Partition.from_labels(labels)
-                for labels in sweep_each(mean, variance, n, level, n_jobs)
-            ]
-            for level in levels
+            Partition.from_lines(sweep_each(mean, variance, n, level, n_jobs)) for level in levels
         ]
 
     def _refine(
