@@ -95,10 +95,9 @@ class Examples:
     def shares(self, n_classes: int, steps_a_row: float) -> list[tuple[tuple[int, int], slice]]:
         """Cut work that every class has with every row into parts worth a thread's while.
 
-        The classes are cut first, since their sums are apart, then the rows. Where there is nothing
-        to add up in the end parts may be smaller.
+        The classes are cut first, since their sums are apart, then the rows.
         """
-        n_parts = len(self.parts(2 * steps_a_row))
+        n_parts = len(self.parts(steps_a_row))
         n_slices = min(n_parts, n_classes)
         cuts = [n_classes * i // n_slices for i in range(n_slices + 1)]
         size = max(1, -(-self.rows.n_rows // max(1, n_parts // n_slices)))

@@ -20,7 +20,7 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 MOST_ENTRIES = 1024
 """A group's table has no more entries than this, unless a single block has."""
-ROWS_AN_ENTRY = 4
+ROWS_AN_ENTRY = 8
 """Nor more than one for so many rows: filling larger tables would take longer than it saves."""
 
 
