@@ -1,13 +1,10 @@
 """Fitting mixtures of weighted urns and trees: what the options stand for, and the runs."""
 
 import threading
-import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import FloatArray
 from exchangeable.engines import forests
@@ -16,7 +13,6 @@ from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Scores, Sums
 from exchangeable.engines.observed import flags
 from exchangeable.engines.rows import Rows
-from exchangeable.engines.threads import n_threads
 from exchangeable.models.count_tree_family import CountTreeFamily
 from exchangeable.models.density_em import NAIVE_STEPS, Run, StopRule, fit_run, go_on, naive_start
 from exchangeable.models.em import EMSettings, InMemory
@@ -26,7 +22,7 @@ from exchangeable.models.hidden_start import START_POOLING, START_STEPS, n_compo
 from exchangeable.models.mixture_runs import MixtureRuns
 from exchangeable.models.pooled import Pool
 from exchangeable.models.posteriors import expect, fill_by_frequency
-from exchangeable.models.restarts import FitProgress
+from exchangeable.models.restarts import FitProgress, side_by_side
 from exchangeable.models.tree_families import TreeFamily, WeightedTreeFamily
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
@@ -289,46 +285,18 @@ def check_tree_size(n_variables: int) -> None:
 
 
 def run_restarts(runs: DensityRuns, max_iter: int, n_jobs: int | None = None) -> list[Run]:
-    """Run EM from every start, side by side, and return where the runs end.
+    """Run EM from every start and return where the runs end."""
+    latest: list[Run | None] = [None] * len(runs.generators)
 
-    An interrupt from the keyboard ends all runs after their iteration, with a warning.
-    """
-    n_runs = len(runs.generators)
-    available = n_threads(n_jobs)
-    side_by_side = min(available, n_runs)
-    stop = threading.Event()
-    latest: list[Run | None] = [None] * n_runs
-    with (
-        threadpool_limits(1, "blas"),
-        FitProgress(n_runs, max_iter) as progress,
-        ThreadPoolExecutor(side_by_side) as pool,
-    ):
+    def one(number: int, progress: FitProgress, stop: threading.Event, threads: int) -> Run:
+        def report(run: Run) -> None:
+            latest[number] = run
+            told = f"iteration {run.n_iter}, log-likelihood {run.worth:.4f}"
+            progress.show(number, run.n_iter, run.converged, told)
 
-        def begin(number: int) -> Run | None:
-            def report(run: Run) -> None:
-                latest[number] = run
-                told = f"iteration {run.n_iter}, log-likelihood {run.worth:.4f}"
-                progress.show(number, run.n_iter, run.converged, told)
+        return runs.run(number, report, stop, threads)
 
-            if stop.is_set():
-                return None
-            return runs.run(number, report, stop, max(1, available // side_by_side))
-
-        futures = [pool.submit(begin, number) for number in range(n_runs)]
-        try:
-            wait(futures)
-        except KeyboardInterrupt:
-            stop.set()
-            wait(futures)
-            if all(run is None for run in latest):
-                raise
-            warnings.warn(
-                "the fit was interrupted: the model is the best found so far",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-        ended = [future.result() for future in futures]
-    return [run for run in ended if run is not None]
+    return side_by_side(one, latest, max_iter, n_jobs)
 
 
 def average(runs: Sequence[Run]) -> tuple[DensityModel, FloatArray]:

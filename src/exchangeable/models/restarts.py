@@ -4,11 +4,11 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -17,6 +17,8 @@ from threadpoolctl import threadpool_limits
 from exchangeable.engines.threads import n_threads
 from exchangeable.models.checkpoint import load_states, save_states
 from exchangeable.models.em import EMState
+
+State = TypeVar("State")
 
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
@@ -74,6 +76,50 @@ class FitProgress:
             self._bar.update(tasks[run], completed=done, told=told)
 
 
+def side_by_side(
+    run_one: Callable[[int, FitProgress, threading.Event, int], State],
+    latest: Sequence[State | None],
+    max_iter: int,
+    n_jobs: int | None,
+) -> list[State]:
+    """Return ``run_one(number, progress, stop, threads)`` of every run.
+
+    Runs go side by side on as many threads as `n_jobs` allows; what is left of those is for the
+    kernels. An interrupt from the keyboard ends all runs after their iteration, with a warning,
+    unless none of them has left anything in `latest`; a run that has not begun returns what is
+    there of it.
+    """
+    available = n_threads(n_jobs)
+    together = min(available, len(latest))
+    stop = threading.Event()
+    with (
+        threadpool_limits(1, "blas"),  # idle threads of a matrix product keep ours from running
+        FitProgress(len(latest), max_iter) as progress,
+        ThreadPoolExecutor(together) as pool,
+    ):
+
+        def begin(number: int) -> State | None:
+            if stop.is_set():
+                return latest[number]
+            return run_one(number, progress, stop, available // together)
+
+        futures = [pool.submit(begin, number) for number in range(len(latest))]
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            stop.set()
+            wait(futures)
+            if all(state is None for state in latest):
+                raise
+            warnings.warn(
+                "the fit was interrupted: the model is the best found so far",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        ended = [future.result() for future in futures]
+    return [state for state in ended if state is not None]
+
+
 def run_all(
     run_one: Callable[
         [int, EMState | None, Callable[[EMState], None], threading.Event, int], EMState
@@ -88,46 +134,21 @@ def run_all(
     """Run EM from every start and return the states they end in.
 
     ``run_one(number, state, report, stop, threads)`` runs one of them, from `state` if it was begun
-    before. Runs go side by side on as many threads as `n_jobs` allows; what is left of those is for
-    the kernels. An interrupt from the keyboard ends all runs after their iteration, and the states
-    so far are returned with a warning.
+    before.
     """
     states: list[EMState | None] = [None] * n_runs
     if checkpoint is not None and checkpoint.exists():
         states = load_states(checkpoint, n_runs, purpose, alpha)
-    available = n_threads(n_jobs)
-    side_by_side = min(available, n_runs)
-    stop, lock = threading.Event(), threading.Lock()
-    with (
-        threadpool_limits(1, "blas"),  # idle threads of a matrix product keep ours from running
-        FitProgress(n_runs, max_iter) as progress,
-        ThreadPoolExecutor(side_by_side) as pool,
-    ):
+    lock = threading.Lock()
 
-        def begin(number: int) -> EMState | None:
-            def report(state: EMState) -> None:
-                with lock:
-                    states[number] = state
-                    if checkpoint is not None:
-                        save_states(checkpoint, states, purpose)
-                progress.update(number, state)
+    def one(number: int, progress: FitProgress, stop: threading.Event, threads: int) -> EMState:
+        def report(state: EMState) -> None:
+            with lock:
+                states[number] = state
+                if checkpoint is not None:
+                    save_states(checkpoint, states, purpose)
+            progress.update(number, state)
 
-            if stop.is_set():
-                return states[number]
-            return run_one(number, states[number], report, stop, available // side_by_side)
+        return run_one(number, states[number], report, stop, threads)
 
-        futures = [pool.submit(begin, number) for number in range(n_runs)]
-        try:
-            wait(futures)
-        except KeyboardInterrupt:
-            stop.set()
-            wait(futures)
-            if all(state is None for state in states):
-                raise
-            warnings.warn(
-                "the fit was interrupted: the model is the best found so far",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-        ended = [future.result() for future in futures]
-    return [state for state in ended if state is not None]
+    return side_by_side(one, states, max_iter, n_jobs)
