@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from exchangeable.engines import urn_kernels
+from exchangeable.engines import count_smoothing_kernels, urn_kernels
 
 
 def exact_polynomials(weights):
@@ -86,13 +86,16 @@ def test_polynomials_known_too_far_below_are_not_relied_on():
 
 
 def test_smoothing_spreads_by_a_gaussian_kernel():
-    histogram, out, own = np.zeros(60), np.empty(60), np.empty(60)
-    histogram[20] = 3.0
-    urn_kernels.smooth_counts(histogram, 0.2, out, own)
+    histograms, out, own = np.zeros((2, 60)), np.empty((2, 60)), np.empty((2, 60))
+    histograms[0, 20] = 3.0
+    histograms[1, [0, 20]] = 1.0, 1e-7  # too little to be spread
+    count_smoothing_kernels.smooth_counts(histograms, 0.2, out, own)
     kernel = np.exp(-0.5 * ((np.arange(60) - 20) / 4.2) ** 2)
     kernel[np.abs(np.arange(60) - 20) > 13] = 0.0
-    np.testing.assert_allclose(out, 3 * kernel / kernel.sum(), rtol=1e-12)
-    assert own[20] == pytest.approx(1 / kernel.sum())
+    np.testing.assert_allclose(out[0], 3 * kernel / kernel.sum(), rtol=1e-12)
+    np.testing.assert_array_equal(out[1], histograms[1])
+    assert own[0, 20] == pytest.approx(1 / kernel.sum())
+    assert own[1, 20] == 1.0
 
 
 def test_thousands_of_equal_weights_are_added_at_once():

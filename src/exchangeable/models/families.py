@@ -7,11 +7,12 @@ says whether that step is the whole M-step, or one of several that lead to it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.engines import forests
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Sums
@@ -100,8 +101,8 @@ class UrnFamily:
         The same, smoothed.
     weighted : bool
         Whether weights are learned; if not they are all equal.
-    reach : int, optional
-        The largest number of ones of a row that will be scored while fitting.
+    counts : array, optional
+        The numbers of ones of the rows that will be scored while fitting, if that is known.
     """
 
     pool: Pool
@@ -109,7 +110,7 @@ class UrnFamily:
     shares: Sequence[FloatArray]
     smooth_shares: Sequence[FloatArray]
     weighted: bool = True
-    reach: int | None = None
+    counts: IntArray | None = None
 
     @classmethod
     def of(
@@ -117,7 +118,7 @@ class UrnFamily:
         pool: Pool,
         partitions: Sequence[Partition],
         weighted: bool = True,
-        reach: int | None = None,
+        counts: IntArray | None = None,
     ) -> "UrnFamily":
         """Return the family of given blocks."""
         shares = pool.histograms(partitions)
@@ -125,9 +126,19 @@ class UrnFamily:
         for partition, share in zip(partitions, shares, strict=True):
             if id(share) not in smooth:
                 smooth[id(share)] = pool.smooth(partition, share)
-        if any(partition.n_blocks > 1 for partition in partitions):
-            reach = None
-        return cls(pool, partitions, shares, [smooth[id(s)] for s in shares], weighted, reach)
+        return cls(pool, partitions, shares, [smooth[id(s)] for s in shares], weighted, counts)
+
+    @property
+    def reach(self) -> int | None:
+        """The largest number of ones of a row that will be scored while fitting, if known."""
+        return None if self.counts is None else int(self.counts.max())
+
+    @cached_property
+    def stretches(self) -> IntArray | None:
+        """Numbers of ones whose polynomials fitting asks for, where one block has all variables."""
+        if self.counts is None or any(partition.n_blocks > 1 for partition in self.partitions):
+            return None
+        return forests.stretches_around(self.counts, self.partitions[0].labels.size)
 
     def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> UrnModel:
         """Return urns with the odds of naive Bayes as weights."""
@@ -135,7 +146,7 @@ class UrnFamily:
         means = ones / totals
         odds = np.log(means) - np.log1p(-means) if self.weighted else np.zeros(means.shape)
         flat = [np.log(share) for share in self._floored()]
-        model = UrnModel.make(self.partitions, odds, flat, n_jobs, self.reach)
+        model = UrnModel.make(self.partitions, odds, flat, n_jobs, self.stretches)
         # The sums of naive Bayes lack the counts in blocks, which a pass under any parameters
         # adds up; posteriors are what matters, so they are held.
         held = expect(model, examples, sums.totals, n_jobs, given=sums.posterior)
@@ -160,31 +171,40 @@ class UrnFamily:
                 h + self.pool.strength * share
                 for h, share in zip(counted, self.shares, strict=True)
             ]
-            found = forests.expected_ones(
-                self.partitions, np.exp(log_weights), mass, model.polynomials, n_jobs
-            )
+            found = forests.expected_ones(self.partitions, model.polynomials, mass, n_jobs)
             log_weights = centred(log_weights + np.log(ones / np.maximum(found, 1e-300)))
-        log_q = [self.log_q(y, histogram) for y, histogram in enumerate(counted)]
-        return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.reach)
+        log_q = self.log_q(counted)
+        return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.stretches)
 
     def _floored(self) -> list[FloatArray]:
         return [np.maximum(share, 1e-300) for share in self.smooth_shares]
 
     def log_counts(self, sums: Sums) -> FloatArray:
         """Return log q of the number of ones, one column a class."""
-        return np.stack([self.log_q(y, h) for y, h in enumerate(sums.counts.T)], axis=1)
+        return np.stack(self.log_q(list(sums.counts.T)), axis=1)
 
-    def log_q(self, y: int, histogram: FloatArray) -> FloatArray:
-        """Return log q of the counts in the blocks of class y, given the mass of each."""
-        starts = self.partitions[y].starts[1:]
-        prior = self.pool.strength * self.smooth_shares[y]
-        parts = []
-        for seen, known in zip(np.split(histogram, starts), np.split(prior, starts), strict=True):
-            mass = forests.smoothed(seen, known, WIDTHS) if seen.size > 3 else seen + known
-            mass[known == 0] = 0.0
-            parts.append(mass / mass.sum())
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.concatenate(parts)))
+    def log_q(self, histograms: Sequence[FloatArray]) -> list[FloatArray]:
+        """Return log q of the counts in the blocks of every class, given the mass of each."""
+        priors = [self.pool.strength * share for share in self.smooth_shares]
+        if all(partition.n_blocks == 1 for partition in self.partitions):
+            return list(_log_q(np.stack(histograms), np.stack(priors)))
+        found = []
+        for histogram, prior, partition in zip(histograms, priors, self.partitions, strict=True):
+            parts = (np.split(lines, partition.starts[1:]) for lines in (histogram, prior))
+            found.append(
+                np.concatenate(
+                    [_log_q(seen[None], known[None])[0] for seen, known in zip(*parts, strict=True)]
+                )
+            )
+        return found
+
+
+def _log_q(seen: FloatArray, known: FloatArray) -> FloatArray:
+    """Return log q of the counts of some blocks, one a line, given their masses and their prior."""
+    mass = forests.smoothed(seen, known, WIDTHS) if seen.shape[1] > 3 else seen + known
+    mass[known == 0] = 0.0
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(mass / mass.sum(axis=1, keepdims=True)))
 
 
 def centred(log_weights: FloatArray) -> FloatArray:
