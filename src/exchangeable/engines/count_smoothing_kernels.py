@@ -40,25 +40,30 @@ def smooth_counts(histograms, width, out, own):  # type: ignore[no-untyped-def]
     ``own[y, count]`` gets the share of a count's mass that stays there.
     """
     n_histograms, size = histograms.shape
+    first = min(int(np.ceil(NARROW / width)) - 1, size) if width > 0.0 else size
     own[:] = 1.0
-    out[:] = 0.0
-    least, kernel = TRACE * histograms.sum(axis=1), np.empty(size)
-    for count in range(size):
-        bandwidth = width * (count + 1)
-        reach, made = int(np.ceil(3 * bandwidth)), False
+    out[:] = histograms
+    spread = np.zeros((size, n_histograms))
+    for y in range(n_histograms):
+        least = TRACE * histograms[y].sum()
+        for count in range(first, size):
+            if histograms[y, count] >= least:
+                spread[count, y] = histograms[y, count]
+                out[y, count] = 0.0
+    kernel = np.empty(size)
+    for count in range(first, size):
+        if spread[count].max() <= 0.0:
+            continue
+        reach = int(np.ceil(3 * width * (count + 1)))
         below, above = min(reach, count), min(reach, size - 1 - count)
+        _kernel(width * (count + 1), below, above, kernel)
         for y in range(n_histograms):
-            mass = histograms[y, count]
-            if bandwidth < NARROW or mass < least[y] or mass <= 0.0:
-                out[y, count] += mass
-                continue
-            if not made:
-                _kernel(bandwidth, below, above, kernel)
-                made = True
-            own[y, count] = kernel[below]
-            into = out[y, count - below : count + above + 1]
-            for i in range(into.size):
-                into[i] += mass * kernel[i]
+            mass = spread[count, y]
+            if mass > 0.0:
+                own[y, count] = kernel[below]
+                into = out[y, count - below : count + above + 1]
+                for i in range(into.size):
+                    into[i] += mass * kernel[i]
 
 
 @_compile
@@ -66,23 +71,19 @@ def best_smoothing(histograms, priors, widths, out):  # type: ignore[no-untyped-
     """Write smoothed histograms plus priors, each by the width that predicts left-out rows best.
 
     A row is left out by taking one unit of mass, or all there is if that is less, from its count.
+    What is left is divided by a mass that is the same for all widths, and so does not matter.
     """
     tried, own = np.empty(histograms.shape), np.empty(histograms.shape)
     best = np.full(histograms.shape[0], -np.inf)
-    out[:] = histograms + priors
+    lines, counts = np.nonzero(histograms)
     for width in widths:
         smooth_counts(histograms, width, tried, own)
+        worth = np.zeros(best.size)
+        for i in range(lines.size):
+            at = lines[i], counts[i]
+            left = tried[at] - min(histograms[at], 1.0) * own[at]
+            worth[lines[i]] += histograms[at] * np.log(max(max(left, 0.0) + priors[at], 1e-300))
         for y in range(best.size):
-            histogram, prior = histograms[y], priors[y]
-            weight, known, worth = histogram.sum(), prior.sum(), 0.0
-            if weight <= 0.0:
-                continue
-            for count in range(histogram.size):
-                h = histogram[count]
-                if h > 0.0:
-                    unit = min(h, 1.0)
-                    left = max(tried[y, count] - unit * own[y, count], 0.0) + prior[count]
-                    worth += h * np.log(max(left, 1e-300) / (weight - unit + known))
-            if worth > best[y]:
-                best[y] = worth
-                out[y] = tried[y] + prior
+            if worth[y] > best[y]:
+                best[y] = worth[y]
+                out[y] = tried[y] + priors[y]

@@ -8,12 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import (
-    count_smoothing_kernels,
-    forest_em_kernels,
-    urn_kernels,
-    urn_series_kernels,
-)
+from exchangeable.engines import count_smoothing_kernels, forest_em_kernels, urn_kernels
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.rows import Rows
@@ -191,12 +186,12 @@ class UrnPolynomials:
 def urn_polynomials(
     partitions: Sequence[Partition],
     log_weights: FloatArray,
-    stretches: Sequence[IntArray],
+    reach: Sequence[IntArray],
     n_jobs: int | None = None,
 ) -> list[UrnPolynomials]:
-    """Return the polynomials of each class; `log_weights` has a column a class.
+    """Return the polynomials of each class, for counts up to the reach of each block.
 
-    Stretches of counts for which they are made are rows (block, first, last).
+    `log_weights` has a column a class.
     """
     columns = np.ascontiguousarray(log_weights.T)
 
@@ -206,7 +201,7 @@ def urn_polynomials(
             order = order[np.argsort(partition.labels[order], kind="stable")]
         weights, table = np.exp(columns[y][order]), np.empty(partition.table_size)
         sizes, starts = partition.sizes, partition.starts
-        urn_kernels.fill_polynomials(sizes, starts, weights, stretches[y], table)
+        urn_kernels.fill_polynomials(sizes, starts, weights, reach[y], table)
         return UrnPolynomials(order, weights, table)
 
     return run(one, range(columns.shape[0]), n_jobs)
@@ -238,22 +233,6 @@ def expected_ones(
 
     run(one, range(len(polynomials)), n_jobs)
     return np.ascontiguousarray(out.T)
-
-
-def stretches_around(counts: IntArray, n_variables: int) -> IntArray:
-    """Return the first and last of every stretch of counts that expectations at some need.
-
-    Polynomials of one block between these are all that fitting asks for, if rows have such counts.
-    """
-    found: list[list[int]] = []
-    for count in np.unique(counts).tolist():
-        first = urn_series_kernels.margin_below(count, n_variables)
-        last = urn_series_kernels.margin_above(count, n_variables)
-        if found and first <= found[-1][1] + 1:
-            found[-1][1] = max(last, found[-1][1])
-        else:
-            found.append([first, last])
-    return np.array(found, dtype=np.int64)
 
 
 def smoothed(histograms: FloatArray, priors: FloatArray, widths: FloatArray) -> FloatArray:

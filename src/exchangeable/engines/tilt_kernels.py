@@ -11,14 +11,15 @@ from numba import njit
 
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
-WINDOW = 1e-180
+WINDOW = 1e-270
 """A coefficient is trusted where it is at least this share of the largest, or more."""
-SMALLEST = 1e-24
+SMALLEST = 1e-20
 """A coefficient below this share of what is trusted is taken for zero."""
 TOGETHER = 8
 """So many variables are added at once."""
 PAD = 2 * TOGETHER
 """Numbers at both ends of a line, so that they can be."""
+MIDDLE = 0.45
 OFTEN = 8
 """Weights that occur more often than this may be added all at once."""
 LARGEST_TILT = 300.0
@@ -120,15 +121,12 @@ def _add_few(kernel, low, high, before, after):  # type: ignore[no-untyped-def]
     before[PAD + high + 1 : PAD + high + 1 + TOGETHER] = 0.0
     k0, k1, k2, k3, k4 = kernel[0], kernel[1], kernel[2], kernel[3], kernel[4]
     k5, k6, k7, k8 = kernel[5], kernel[6], kernel[7], kernel[8]
-    b = PAD + low
-    b0, b1, b2, b3, b4 = before[b:], before[b - 1 :], before[b - 2 :], before[b - 3 :], before[b - 4 :]
-    b5, b6, b7, b8 = before[b - 5 :], before[b - 6 :], before[b - 7 :], before[b - 8 :]
-    into = after[b:]
+    b, into = before[PAD + low - TOGETHER :], after[PAD + low :]
     for i in range(high + TOGETHER + 1 - low):
         into[i] = (
-            (k0 * b0[i] + k1 * b1[i] + k2 * b2[i])
-            + (k3 * b3[i] + k4 * b4[i] + k5 * b5[i])
-            + (k6 * b6[i] + k7 * b7[i] + k8 * b8[i])
+            (k0 * b[i + 8] + k1 * b[i + 7] + k2 * b[i + 6])
+            + (k3 * b[i + 5] + k4 * b[i + 4] + k5 * b[i + 3])
+            + (k6 * b[i + 2] + k7 * b[i + 1] + k8 * b[i])
         )
 
 
@@ -176,8 +174,9 @@ def _forward(on, off, times, top, smallest, before, after):  # type: ignore[no-u
                 low, high = _trim(after, low + first, high, smallest)
                 before, after = after, before
                 continue
-        one_on[n_ones : n_ones + times[j]], one_off[n_ones : n_ones + times[j]] = on[j], off[j]
-        n_ones += times[j]
+        for _ in range(times[j]):
+            one_on[n_ones], one_off[n_ones] = on[j], off[j]
+            n_ones += 1
     kernels = _kernels(one_on[:n_ones], one_off[:n_ones])
     for j in range(kernels.shape[0]):
         _add_few(kernels[j], low, high, before, after)
@@ -200,6 +199,21 @@ def _probabilities(weights, times, tilt, on, off):  # type: ignore[no-untyped-de
 
 
 @_compile
+def _log_product(values, times):  # type: ignore[no-untyped-def]
+    """Return Σ_j times_j·log(values_j) for values between 0 and 1, with few logarithms."""
+    total, product = 0.0, 1.0
+    for j in range(values.size):
+        if times[j] == 1 and values[j] > 1e-100:
+            product *= values[j]
+            if product < 1e-200:
+                total += np.log(product)
+                product = 1.0
+        else:
+            total += times[j] * np.log(values[j])
+    return total + np.log(product)
+
+
+@_compile
 def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore[no-untyped-def]
     """Write what one tilt tells of log e_l for l = first..last; return from where to where it does.
 
@@ -218,7 +232,7 @@ def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore
         low += 1
     while coefficients[high] < trusted:
         high -= 1
-    log_scale = -(times * np.log(off)).sum()
+    log_scale = -_log_product(off, times)
     for count in range(max(low, first), high + 1):
         if coefficients[count] > best[count]:
             best[count] = coefficients[count]
@@ -227,17 +241,18 @@ def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore
 
 
 @_compile
-def cover(weights, first, last, out):  # type: ignore[no-untyped-def]
-    """Write log e_l for l = first..last; say whether tilts have covered all of them.
+def cover(weights, out):  # type: ignore[no-untyped-def]
+    """Write log e_l for l = 0..out.size − 1; say whether tilts have covered all of them.
 
-    The first tilt has its mean in the middle, the others where those before could not be trusted
-    any more.
+    The first tilt has its mean in the middle, or a bit below, since distributions have the shorter
+    tail there; others follow where those before could not be trusted any more.
     """
     starts = runs_of_equals(weights)
     distinct, times = weights[starts[:-1]], starts[1:] - starts[:-1]
-    best, most = np.zeros(last + 1), weights.size - 0.5
-    begun = _solve(distinct, times, min(max(0.5 * (first + last), 0.5), most), 0.0)
-    low, high = _cover_around(distinct, times, begun, first, last, best, out)
+    last, most = out.size - 1, weights.size - 0.5
+    best = np.zeros(last + 1)
+    begun = _solve(distinct, times, min(max(MIDDLE * last, 0.5), most), 0.0)
+    low, high = _cover_around(distinct, times, begun, 0, last, best, out)
     tilt = begun
     while high < last:
         tilt, edge = _solve(distinct, times, min(max(float(high), 0.5), most), tilt), high
@@ -245,9 +260,9 @@ def cover(weights, first, last, out):  # type: ignore[no-untyped-def]
         if high <= edge:
             return False
     tilt = begun
-    while low > first:
+    while low > 0:
         tilt, edge = _solve(distinct, times, min(max(float(low), 0.5), most), tilt), low
-        low = _cover_around(distinct, times, tilt, first, edge, best, out)[0]
+        low = _cover_around(distinct, times, tilt, 0, edge, best, out)[0]
         if low >= edge:
             return False
     return True

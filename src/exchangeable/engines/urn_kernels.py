@@ -33,26 +33,18 @@ def _add_weight(weight, before, after, top):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def polynomials_between(weights, first, last, out):  # type: ignore[no-untyped-def]
-    """Write log e_l(weights) for l = first..last, which is at most the number of weights.
-
-    Some of those below may be written as well.
-    """
-    if FEW < last < MANY and cover(weights, first, last, out):
-        return
-    before, after = np.zeros(last + 1), np.zeros(last + 1)
-    for j in range(weights.size):
-        _add_weight(weights[j], before, after, min(j + 1, last))
-        before, after = after, before
-    out[0] = 0.0
-    for count in range(1, last + 1):
-        out[count] = out[count - 1] + np.log(before[count])
-
-
-@_compile
 def log_polynomials(weights, out):  # type: ignore[no-untyped-def]
     """Write log e_l(weights) for l = 0..out.size − 1, which is at most the number of weights."""
-    polynomials_between(weights, 0, out.size - 1, out)
+    if FEW < out.size <= MANY and cover(weights, out):
+        return
+    reach = out.size - 1
+    before, after = np.zeros(reach + 1), np.zeros(reach + 1)
+    for j in range(weights.size):
+        _add_weight(weights[j], before, after, min(j + 1, reach))
+        before, after = after, before
+    out[0] = 0.0
+    for count in range(1, reach + 1):
+        out[count] = out[count - 1] + np.log(before[count])
 
 
 @_compile
@@ -144,9 +136,9 @@ def _walk_down(weights, histogram, high, out):  # type: ignore[no-untyped-def]
 
 @_compile
 def expected_in_blocks(order, sizes, starts, weights, histogram, known, out):  # type: ignore[no-untyped-def]
-    """Write E_j for every variable of several urns, given what `fill_polynomials` was given.
+    """Write E_j for every variable of several urns, listed in this order.
 
-    `known` is what it has written.
+    `known` is what `fill_polynomials` has written.
     """
     first = 0
     for b in range(sizes.size):
@@ -158,14 +150,14 @@ def expected_in_blocks(order, sizes, starts, weights, histogram, known, out):  #
 
 
 @_compile
-def fill_polynomials(sizes, starts, weights, stretches, table):  # type: ignore[no-untyped-def]
-    """Write log e_l for stretches of counts, each a block, first and last; else +inf.
+def fill_polynomials(sizes, starts, weights, reach, table):  # type: ignore[no-untyped-def]
+    """Write log e_l for every block and the counts up to its reach; +inf for those beyond.
 
-    `weights` are listed block by block, those of a block sorted.
+    `weights` are listed block by block.
     """
     table[:] = np.inf
-    ends = np.cumsum(sizes)
-    for at in range(stretches.shape[0]):
-        block, first, last = stretches[at]
-        members = weights[ends[block] - sizes[block] : ends[block]]
-        polynomials_between(members, first, last, table[starts[block] :])
+    first = 0
+    for b in range(sizes.size):
+        out = table[starts[b] : starts[b] + reach[b] + 1]
+        log_polynomials(weights[first : first + sizes[b]], out)
+        first += sizes[b]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray
 from exchangeable.engines import forests
 from exchangeable.engines.em import Expectation, sum_moments
 from exchangeable.engines.examples import Examples
@@ -219,11 +219,11 @@ class DensityRuns:
 
     def urns(self, partitions: Sequence[Partition]) -> UrnFamily:
         """Return the family of urns of given blocks."""
-        counts = None
+        reach = None
         if self.examples.holes is None and (self.valid is None or self.valid.holes is None):
             sets = [self.examples] if self.valid is None else [self.examples, self.valid]
-            counts = np.unique(np.concatenate([numbers_of_ones(rows.rows) for rows in sets]))
-        return UrnFamily.of(self.pool, partitions, self.options.weighted, counts)
+            reach = max(largest_count(rows.rows) for rows in sets)
+        return UrnFamily.of(self.pool, partitions, self.options.weighted, reach)
 
     def weighted_trees(self, urns: UrnFamily, fitted: UrnModel) -> WeightedTreeFamily:
         """Return the family of weighted trees over fitted urns."""
@@ -265,9 +265,11 @@ class DensityRuns:
         return structure.propose(self.filled, found, 1)[-1]
 
 
-def numbers_of_ones(rows: Rows) -> IntArray:
-    """Return the number of ones of every row."""
-    return np.diff(rows.indptr) if rows.indptr.size else flags(rows).sum(axis=1, dtype=np.int64)
+def largest_count(rows: Rows) -> int:
+    """Return the largest number of ones of a row."""
+    if rows.indptr.size:
+        return int(np.diff(rows.indptr).max(initial=0))
+    return int(flags(rows).sum(axis=1).max(initial=0))
 
 
 def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:

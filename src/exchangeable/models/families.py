@@ -7,12 +7,11 @@ says whether that step is the whole M-step, or one of several that lead to it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray
 from exchangeable.engines import forests
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.forests import Sums
@@ -101,8 +100,8 @@ class UrnFamily:
         The same, smoothed.
     weighted : bool
         Whether weights are learned; if not they are all equal.
-    counts : array, optional
-        The numbers of ones of the rows that will be scored while fitting, if that is known.
+    reach : int, optional
+        The largest number of ones of a row that will be scored while fitting.
     """
 
     pool: Pool
@@ -110,7 +109,7 @@ class UrnFamily:
     shares: Sequence[FloatArray]
     smooth_shares: Sequence[FloatArray]
     weighted: bool = True
-    counts: IntArray | None = None
+    reach: int | None = None
 
     @classmethod
     def of(
@@ -118,7 +117,7 @@ class UrnFamily:
         pool: Pool,
         partitions: Sequence[Partition],
         weighted: bool = True,
-        counts: IntArray | None = None,
+        reach: int | None = None,
     ) -> "UrnFamily":
         """Return the family of given blocks."""
         shares = pool.histograms(partitions)
@@ -126,19 +125,9 @@ class UrnFamily:
         for partition, share in zip(partitions, shares, strict=True):
             if id(share) not in smooth:
                 smooth[id(share)] = pool.smooth(partition, share)
-        return cls(pool, partitions, shares, [smooth[id(s)] for s in shares], weighted, counts)
-
-    @property
-    def reach(self) -> int | None:
-        """The largest number of ones of a row that will be scored while fitting, if known."""
-        return None if self.counts is None else int(self.counts.max())
-
-    @cached_property
-    def stretches(self) -> IntArray | None:
-        """Numbers of ones whose polynomials fitting asks for, where one block has all variables."""
-        if self.counts is None or any(partition.n_blocks > 1 for partition in self.partitions):
-            return None
-        return forests.stretches_around(self.counts, self.partitions[0].labels.size)
+        if any(partition.n_blocks > 1 for partition in partitions):
+            reach = None
+        return cls(pool, partitions, shares, [smooth[id(s)] for s in shares], weighted, reach)
 
     def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> UrnModel:
         """Return urns with the odds of naive Bayes as weights."""
@@ -146,7 +135,7 @@ class UrnFamily:
         means = ones / totals
         odds = np.log(means) - np.log1p(-means) if self.weighted else np.zeros(means.shape)
         flat = [np.log(share) for share in self._floored()]
-        model = UrnModel.make(self.partitions, odds, flat, n_jobs, self.stretches)
+        model = UrnModel.make(self.partitions, odds, flat, n_jobs, self.reach)
         # The sums of naive Bayes lack the counts in blocks, which a pass under any parameters
         # adds up; posteriors are what matters, so they are held.
         held = expect(model, examples, sums.totals, n_jobs, given=sums.posterior)
@@ -174,7 +163,7 @@ class UrnFamily:
             found = forests.expected_ones(self.partitions, model.polynomials, mass, n_jobs)
             log_weights = centred(log_weights + np.log(ones / np.maximum(found, 1e-300)))
         log_q = self.log_q(counted)
-        return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.stretches)
+        return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.reach)
 
     def _floored(self) -> list[FloatArray]:
         return [np.maximum(share, 1e-300) for share in self.smooth_shares]

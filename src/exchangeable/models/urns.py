@@ -18,6 +18,7 @@ from exchangeable.engines.cpu import Tables
 from exchangeable.engines.forests import Scores, UrnPolynomials
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.threads import run
+from exchangeable.engines.urn_series_kernels import margin_above
 from exchangeable.partitions import Partition
 
 
@@ -33,9 +34,9 @@ class UrnModel:
         log θ; in each block only its differences matter.
     log_q : list of arrays
         For each class log q(l) of each block and count, in the layout of its partition.
-    stretches : array of shape (n_stretches, 2), optional
-        First and last of the numbers of ones that can be scored, while a model of one block is
-        being fitted; all by default.
+    reach : int, optional
+        The largest number of ones that can be scored, while a model of one block is being fitted;
+        all by default.
     n_jobs : int, optional
         Number of threads that make `scores`.
     """
@@ -43,7 +44,7 @@ class UrnModel:
     partitions: list[Partition]
     log_weights: FloatArray
     log_q: list[FloatArray]
-    stretches: IntArray | None = None
+    reach: int | None = None
     n_jobs: int | None = None
 
     @classmethod
@@ -53,27 +54,26 @@ class UrnModel:
         log_weights: FloatArray,
         log_q: Sequence[FloatArray],
         n_jobs: int | None = None,
-        stretches: IntArray | None = None,
+        reach: int | None = None,
     ) -> Self:
         """Return the model of given parameters."""
-        return cls(list(partitions), log_weights, list(log_q), stretches, n_jobs)
+        return cls(list(partitions), log_weights, list(log_q), reach, n_jobs)
 
     def whole(self) -> "UrnModel":
         """Return the model that can score any row."""
-        return self if self.stretches is None else replace(self, stretches=None)
+        return self if self.reach is None else replace(self, reach=None)
 
     @cached_property
     def polynomials(self) -> list[UrnPolynomials]:
         """For each class log e_l of each block and those counts that are needed, else +inf."""
-        if self.stretches is not None:
-            whole = np.pad(self.stretches, ((0, 0), (1, 0)))  # of block 0
-            stretches = [whole] * self.n_classes
-        else:
-            stretches = [
-                _possible(np.split(log_q, partition.starts[1:]))
+        if self.reach is None:
+            reach = [
+                np.array([_last_possible(part) for part in np.split(log_q, partition.starts[1:])])
                 for partition, log_q in zip(self.partitions, self.log_q, strict=True)
             ]
-        return forests.urn_polynomials(self.partitions, self.log_weights, stretches, self.n_jobs)
+        else:  # one block, and expectations will be asked for
+            reach = [np.array([margin_above(self.reach, self.n_variables)])] * self.n_classes
+        return forests.urn_polynomials(self.partitions, self.log_weights, reach, self.n_jobs)
 
     @cached_property
     def scores(self) -> Scores:
@@ -231,6 +231,6 @@ class UrnModel:
             kernel(states, members, weights, table, out)
 
 
-def _possible(log_q: Sequence[FloatArray]) -> IntArray:
-    """Return each block with its first count and the last that has a probability."""
-    return np.array([(b, 0, np.flatnonzero(q > -np.inf)[-1]) for b, q in enumerate(log_q)])
+def _last_possible(log_q: FloatArray) -> int:
+    """Return the largest count that has a probability."""
+    return int(np.flatnonzero(log_q > -np.inf)[-1])
