@@ -23,8 +23,8 @@ _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"
 LOG_FORGOTTEN = -38.0
 """A term that has shrunk by this factor is not seen any more."""
 LOG_GROWTH = 4.6
-LOG_RANGE = 600.0
-"""Scaled polynomials stay within this factor of the largest."""
+LOG_RANGE = 640.0
+"""Scaled polynomials stay within this factor of the largest; 1e-308 is e^−709."""
 NEGLIGIBLE = 1e-25
 """Mass of a count below this share of the whole is not followed."""
 TERM = 1e-17
@@ -105,17 +105,29 @@ def _terms(weights, log_e, bounds, log_ratios):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _scaled_alike(log_e, bounds, needed, log_ratios, begun):  # type: ignore[no-untyped-def]
-    """Return the last group from `begun` on for which one scale will do, and that scale's group."""
-    last = log_ratios.size - 1
+def _scale(log_e, low, high):  # type: ignore[no-untyped-def]
+    """Return slope and level of a line that touches log e_l, the same distance above both ends.
+
+    The distance is returned as well. log e_l is concave; what is not known is passed over.
+    """
+    slope = (log_e[high] - log_e[low]) / max(high - low, 1)
+    level = log_e[low] - slope * low
+    below = level
+    for count in range(low, high + 1):
+        if log_e[count] < np.inf:
+            level = max(level, log_e[count] - slope * count)
+    return slope, level, level - below
+
+
+@_compile
+def _scaled_alike(log_e, needed, begun):  # type: ignore[no-untyped-def]
+    """Return the last group from `begun` on for which one scale will do, and that scale."""
+    last = needed.shape[0] - 1
     while True:
-        middle = (begun + last) // 2
-        at = bounds[middle, 1]
-        below, above = needed[begun : last + 1, 0].min(), needed[begun : last + 1, 1].max()
-        low = log_e[below] - log_e[at] - (below - at) * log_ratios[middle]
-        high = log_e[above] - log_e[at] - (above - at) * log_ratios[middle]
-        if last == begun or min(low, high) >= -LOG_RANGE:
-            return last, middle
+        some = needed[begun : last + 1]
+        slope, level, distance = _scale(log_e, some[:, 0].min(), some[:, 1].max())
+        if last == begun or distance <= LOG_RANGE:
+            return last, slope, level
         last -= 1 + (last - begun) // 8
 
 
@@ -162,15 +174,15 @@ def _add_terms(shares, line, begin, n_terms, direction, into):  # type: ignore[n
 
 @_compile
 def _add_scaled_alike(  # type: ignore[no-untyped-def]
-    weights, log_e, histogram, bounds, needed, log_ratios, middle, found
+    weights, log_e, histogram, bounds, needed, log_ratios, slope, level, found
 ):
-    """Add what some groups expect of every variable; `middle` is the group that gives the scale."""
-    low, high, at = needed[:, 0].min(), needed[:, 1].max(), bounds[middle, 1]
+    """Add what some groups expect of every variable, by polynomials e_l / e^{level + slope·l}."""
+    low, high = needed[:, 0].min(), needed[:, 1].max()
     size, n_groups = high - low + 1, log_ratios.size
     up, down = np.zeros(size + 2 * PAD), np.zeros(size + 2 * PAD)
     for i in range(size):
         if log_e[low + i] < np.inf:
-            value = np.exp(log_e[low + i] - log_e[at] - (low + i - at) * log_ratios[middle])
+            value = np.exp(log_e[low + i] - level - slope * (low + i))
             up[PAD + i], down[PAD + size - 1 - i] = value, value
     shares = np.zeros((n_groups, (bounds[:, 1] - bounds[:, 0]).max() // 4 * 4 + 4))
     for g in range(n_groups):
@@ -178,7 +190,7 @@ def _add_scaled_alike(  # type: ignore[no-untyped-def]
             if histogram[count] > 0.0:
                 shares[g, count - bounds[g, 0]] = histogram[count] / up[PAD + count - low]
     limits = np.searchsorted(weights, np.exp(log_ratios), side="right")
-    x = weights * np.exp(-log_ratios[middle])
+    x = weights * np.exp(-slope)
     inverse = 1.0 / x
 
     light, heavy, mass = np.zeros(up.size), np.zeros(up.size), 0.0
@@ -215,7 +227,7 @@ def sum_series(weights, log_e, histogram, out):  # type: ignore[no-untyped-def]
         return histogram[1:].max() <= 0.0
     begun = 0
     while begun < log_ratios.size:
-        last, middle = _scaled_alike(log_e, bounds, needed, log_ratios, begun)
+        last, slope, level = _scaled_alike(log_e, needed, begun)
         some = slice(begun, last + 1)
         _add_scaled_alike(
             weights,
@@ -224,7 +236,8 @@ def sum_series(weights, log_e, histogram, out):  # type: ignore[no-untyped-def]
             bounds[some],
             needed[some],
             log_ratios[some],
-            middle - begun,
+            slope,
+            level,
             out,
         )
         begun = last + 1
