@@ -20,6 +20,7 @@ TOGETHER = 8
 PAD = 2 * TOGETHER
 """Numbers at both ends of a line, so that they can be."""
 MIDDLE = 0.45
+"""Where, from the first count to the last, the mean of the first tilt is."""
 OFTEN = 8
 """Weights that occur more often than this may be added all at once."""
 LARGEST_TILT = 300.0
@@ -221,7 +222,7 @@ def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore
     """
     on, off = np.empty(weights.size), np.empty(weights.size)
     mean, variance = _probabilities(weights, times, tilt, on, off)
-    # Where a normal distribution would fall to its square root: tails are longer or shorter.
+    # The square of what a normal distribution has at the farther end: tails may fall faster.
     distance = max(mean - first, last - mean)
     trusted = max(1e-9 * np.exp(-(distance**2) / max(variance, 1e-300)), WINDOW)
     lines = np.empty((2, last + 1 + 2 * PAD))
@@ -265,4 +266,4 @@ def cover(weights, out):  # type: ignore[no-untyped-def]
         low = _cover_around(distinct, times, tilt, 0, edge, best, out)[0]
         if low >= edge:
             return False
-    return True
+    return bool((best > 0.0).all())

@@ -24,7 +24,7 @@ LOG_FORGOTTEN = -38.0
 """A term that has shrunk by this factor is not seen any more."""
 LOG_GROWTH = 4.6
 LOG_RANGE = 640.0
-"""Scaled polynomials stay within this factor of the largest; 1e-308 is e^−709."""
+"""Scaled polynomials stay within this factor of the largest."""
 NEGLIGIBLE = 1e-25
 """Mass of a count below this share of the whole is not followed."""
 TERM = 1e-17

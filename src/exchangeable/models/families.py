@@ -189,9 +189,11 @@ class UrnFamily:
         if all(partition.n_blocks == 1 for partition in self.partitions):
             return list(_log_q(np.asarray(histograms), np.asarray(self._smooth_priors)))
         found = []
-        for lines in zip(histograms, self._smooth_priors, self.partitions, strict=True):
-            blocks = (np.split(line, lines[2].starts[1:]) for line in lines[:2])
-            parts = [_log_q(seen[None], prior[None])[0] for seen, prior in zip(*blocks, strict=True)]
+        for seen, prior, partition in zip(
+            histograms, self._smooth_priors, self.partitions, strict=True
+        ):
+            blocks = (np.split(line[None], partition.starts[1:], axis=1) for line in (seen, prior))
+            parts = [_log_q(*block)[0] for block in zip(*blocks, strict=True)]
             found.append(np.concatenate(parts))
         return found
 
