@@ -25,9 +25,9 @@ from exchangeable.models.posteriors import expect
 from exchangeable.models.search import WHOLE
 
 RESULTS = Path(__file__).parent / "results" / "urns.csv"
-SETS = ("plants", "jester", "msweb", "book", "cwebkb")
+SETS = ("kdd", "plants", "jester", "bnetflix", "msweb", "book", "cwebkb", "cr52", "c20ng")
 KINDS = ("independent", "urns", "tree", "weighted tree")
-REPEATS = 5
+REPEATS = 20
 
 
 def iteration(examples, kind: str) -> float:

@@ -204,7 +204,7 @@ def test_a_weighted_urn_expects_what_is_observed():
     held = expect(model, examples, np.zeros(1), given=given)
     for step in range(200):
         model = urns.following(examples, model, held, step)
-    expected = forests.expected_ones([partition], np.exp(model.log_weights), list(held.counts.T))
+    expected = forests.expected_ones([partition], model.polynomials, list(held.counts.T))
     np.testing.assert_allclose(expected[:, 0], X.sum(axis=0), rtol=1e-6)
 
 

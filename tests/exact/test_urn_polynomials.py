@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from exchangeable.engines import urn_kernels
+from exchangeable.engines import count_smoothing_kernels, urn_kernels, urn_series_kernels
+from exchangeable.models.pooled import WIDTHS
 
 
 def exact_polynomials(weights):
@@ -85,14 +86,120 @@ def test_polynomials_known_too_far_below_are_not_relied_on():
         np.testing.assert_allclose(expected(weights, histogram, log_e[:known]), full, rtol=1e-10)
 
 
+def log_sums(weights):
+    """Return log e_l, one variable after the other in logarithms."""
+    e = np.full(weights.size + 1, -np.inf)
+    e[0] = 0.0
+    for weight in weights:
+        e[1:] = np.logaddexp(e[1:], e[:-1] + np.log(weight))
+    return e
+
+
+@pytest.mark.parametrize("kind", ["equal", "near", "wide", "two kinds"])
+@pytest.mark.parametrize("n", [17, 203, 900])
+def test_polynomials_of_hundreds_of_weights_are_log_sums(kind, n):
+    weights = weights_of(kind, n, np.random.default_rng(n))
+    for last in {n, n // 2}:
+        log_e = np.empty(last + 1)
+        urn_kernels.log_polynomials(weights, log_e)
+        np.testing.assert_allclose(log_e, log_sums(weights)[: last + 1], rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["equal", "near", "wide", "two kinds"])
+def test_expectations_with_a_count_far_from_the_others(kind):
+    """Most rows are short and one is long; variables are left out one by one in logarithms."""
+    rng, n = np.random.default_rng(3), 400
+    weights, histogram = np.sort(weights_of(kind, n, rng)), np.zeros(n + 1)
+    histogram[[0, 1, 2, 5, 6, 7, 8, 20, 31, 64]] = rng.random(10)
+    histogram[[110, 333, n]] = 1e-3
+    log_e = log_sums(weights)
+    found = np.empty(n)
+    assert urn_series_kernels.sum_series(weights, log_e, histogram, found)
+    seen = np.flatnonzero(histogram[1:]) + 1
+    for j in range(0, n, 37):
+        others = np.append(log_sums(np.delete(weights, j)), -np.inf)
+        chance = np.exp(np.log(weights[j]) + others[seen - 1] - log_e[seen])
+        np.testing.assert_allclose(found[j], histogram[seen] @ chance, rtol=1e-10)
+    np.testing.assert_allclose(found.sum(), histogram @ np.arange(n + 1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["equal", "near", "wide", "two kinds"])
+@pytest.mark.parametrize("count", [1, 40, 150, 290])
+def test_polynomials_within_the_margins_of_a_count_are_enough(kind, count):
+    n = 300
+    weights = np.sort(weights_of(kind, n, np.random.default_rng(count)))
+    log_e, histogram = log_sums(weights), np.zeros(n + 1)
+    histogram[count] = 2.0
+    full, found = np.empty(n), np.empty(n)
+    assert urn_series_kernels.sum_series(weights, log_e, histogram, full)
+    low = urn_series_kernels.margin_below(count, n)
+    high = urn_series_kernels.margin_above(count, n)
+    known = np.full(n + 1, np.inf)
+    known[low : high + 1] = log_e[low : high + 1]
+    assert urn_series_kernels.sum_series(weights, known, histogram, found)
+    np.testing.assert_allclose(found, full, rtol=1e-11)
+
+
+def test_too_few_polynomials_are_noticed():
+    n, count = 300, 100
+    weights, histogram = np.geomspace(0.05, 20.0, n), np.zeros(n + 1)
+    histogram[count] = 1.0
+    log_e, out = log_sums(weights), np.empty(n)
+    for first, last in ((0, 130), (70, n), (0, count - 1), (count, n)):
+        known = np.full(n + 1, np.inf)
+        known[first : last + 1] = log_e[first : last + 1]
+        assert not urn_series_kernels.sum_series(weights, known, histogram, out)
+    assert not urn_series_kernels.sum_series(weights, log_e[:130], histogram, out)
+
+
+def best_by_hand(histogram, prior):
+    """Return the smoothing under which each row, left out, is most probable."""
+    size, best = histogram.size, (-np.inf, None)
+    counts = np.arange(size)
+    for width in WIDTHS:
+        kernels = np.eye(size)
+        for count in counts[histogram >= 1e-5 * histogram.sum()]:
+            bandwidth = width * (count + 1)
+            if bandwidth >= 0.3:
+                kernel = np.exp(-0.5 * ((counts - count) / bandwidth) ** 2)
+                kernel[np.abs(counts - count) > np.ceil(3 * bandwidth)] = 0.0
+                kernels[count] = kernel / kernel.sum()
+        smooth = histogram @ kernels
+        unit = np.minimum(histogram, 1.0)
+        left = np.maximum(smooth - unit * np.diag(kernels), 0.0) + prior
+        chance = np.maximum(left, 1e-300) / (histogram.sum() - unit + prior.sum())
+        worth = histogram @ np.log(chance)
+        if worth > best[0]:
+            best = worth, smooth + prior
+    return best[1]
+
+
+def test_every_histogram_is_smoothed_by_its_own_best_width():
+    rng = np.random.default_rng(0)
+    histograms = np.zeros((5, 80))
+    np.add.at(histograms[0], rng.poisson(30, 25), 1.0)
+    np.add.at(histograms[1], rng.geometric(0.05, 400) % 80, 0.7)
+    histograms[2, [3, 50]] = 40.0, 1e-6
+    np.add.at(histograms[3], rng.integers(0, 80, 12), 1.0)
+    prior = np.tile(np.full(80, 0.01), (5, 1))
+    out = np.empty(histograms.shape)
+    count_smoothing_kernels.best_smoothing(histograms, prior, WIDTHS, out)
+    for line, histogram in enumerate(histograms):
+        expected_line = best_by_hand(histogram, prior[line]) if line < 4 else prior[4]
+        np.testing.assert_allclose(out[line], expected_line, rtol=1e-10, err_msg=str(line))
+
+
 def test_smoothing_spreads_by_a_gaussian_kernel():
-    histogram, out, own = np.zeros(60), np.empty(60), np.empty(60)
-    histogram[20] = 3.0
-    urn_kernels.smooth_counts(histogram, 0.2, out, own)
+    histograms, out, own = np.zeros((2, 60)), np.empty((2, 60)), np.empty((2, 60))
+    histograms[0, 20] = 3.0
+    histograms[1, [0, 20]] = 1.0, 1e-7  # too little to be spread
+    count_smoothing_kernels.smooth_counts(histograms, 0.2, out, own)
     kernel = np.exp(-0.5 * ((np.arange(60) - 20) / 4.2) ** 2)
     kernel[np.abs(np.arange(60) - 20) > 13] = 0.0
-    np.testing.assert_allclose(out, 3 * kernel / kernel.sum(), rtol=1e-12)
-    assert own[20] == pytest.approx(1 / kernel.sum())
+    np.testing.assert_allclose(out[0], 3 * kernel / kernel.sum(), rtol=1e-12)
+    np.testing.assert_array_equal(out[1], histograms[1])
+    assert own[0, 20] == pytest.approx(1 / kernel.sum())
+    assert own[1, 20] == 1.0
 
 
 def test_thousands_of_equal_weights_are_added_at_once():

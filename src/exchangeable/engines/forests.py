@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines import forest_em_kernels, urn_kernels
+from exchangeable.engines import count_smoothing_kernels, forest_em_kernels, urn_kernels
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.rows import Rows
@@ -164,66 +164,84 @@ def pair_sums(rows: Rows, members: IntArray, mass: FloatArray) -> FloatArray:
     return total + upper.T
 
 
-def expected_ones(
-    partitions: Sequence[Partition],
-    weights: FloatArray,
-    histograms: Sequence[FloatArray],
-    known: Sequence[FloatArray] | None = None,
-    n_jobs: int | None = None,
-) -> FloatArray:
-    """Return E[x_j], shape (n_variables, n_classes), given the mass of each count in each block.
+@dataclass(frozen=True)
+class UrnPolynomials:
+    """What the weights of one class's urns tell, whatever the rows.
 
-    Each class is made of weighted urns, one a block; `weights` has a column a class. `known` are
-    the polynomials of the same weights, if they have been computed.
+    Attributes
+    ----------
+    order : array of shape (n_variables,)
+        The variables by block, those of a block by weight.
+    weights : array of shape (n_variables,)
+        Their weights, in this order.
+    log_e : array
+        log e_l of each block and count, in the layout of the partition; +inf where not known.
     """
-    out = np.empty(weights.shape[::-1])
-    columns = np.ascontiguousarray(weights.T)
 
-    def one(y: int) -> None:
-        urn_kernels.expected_in_blocks(
-            *_urns(partitions[y], columns[y]),
-            columns[y],
-            np.ascontiguousarray(histograms[y]),
-            np.empty(0) if known is None else known[y],
-            out[y],
-        )
-
-    run(one, range(columns.shape[0]), n_jobs)
-    return np.ascontiguousarray(out.T)
+    order: IntArray
+    weights: FloatArray
+    log_e: FloatArray
 
 
 def urn_polynomials(
     partitions: Sequence[Partition],
-    weights: FloatArray,
+    log_weights: FloatArray,
     reach: Sequence[IntArray],
     n_jobs: int | None = None,
-) -> list[FloatArray]:
-    """Return log e_l for each class, block and count up to the block's reach, else +inf."""
-    columns = np.ascontiguousarray(weights.T)
+) -> list[UrnPolynomials]:
+    """Return the polynomials of each class, for counts up to the reach of each block.
 
-    def one(y: int) -> FloatArray:
-        table = np.empty(partitions[y].table_size)
-        urn_kernels.fill_polynomials(*_urns(partitions[y], columns[y]), columns[y], reach[y], table)
-        return table
+    `log_weights` has a column a class.
+    """
+    columns = np.ascontiguousarray(log_weights.T)
+
+    def one(y: int) -> UrnPolynomials:
+        partition, order = partitions[y], np.argsort(columns[y])
+        if partition.n_blocks > 1:
+            order = order[np.argsort(partition.labels[order], kind="stable")]
+        weights, table = np.exp(columns[y][order]), np.empty(partition.table_size)
+        sizes, starts = partition.sizes, partition.starts
+        urn_kernels.fill_polynomials(sizes, starts, weights, reach[y], table)
+        return UrnPolynomials(order, weights, table)
 
     return run(one, range(columns.shape[0]), n_jobs)
 
 
-def _urns(partition: Partition, weights: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the variables by block, those of a block by weight, and the blocks' tables."""
-    order = np.argsort(weights)
-    if partition.n_blocks > 1:
-        order = order[np.argsort(partition.labels[order], kind="stable")]
-    return order, partition.sizes, partition.starts
+def expected_ones(
+    partitions: Sequence[Partition],
+    polynomials: Sequence[UrnPolynomials],
+    histograms: Sequence[FloatArray],
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return E[x_j], shape (n_variables, n_classes), given the mass of each count in each block.
+
+    Each class is made of weighted urns, one a block, with polynomials made by `urn_polynomials`.
+    """
+    out = np.empty((len(polynomials), polynomials[0].order.size))
+
+    def one(y: int) -> None:
+        partition, known = partitions[y], polynomials[y]
+        urn_kernels.expected_in_blocks(
+            known.order,
+            partition.sizes,
+            partition.starts,
+            known.weights,
+            np.ascontiguousarray(histograms[y]),
+            known.log_e,
+            out[y],
+        )
+
+    run(one, range(len(polynomials)), n_jobs)
+    return np.ascontiguousarray(out.T)
 
 
-def smoothed(histogram: FloatArray, prior: FloatArray, widths: FloatArray) -> FloatArray:
-    """Return a histogram of counts plus a prior, smoothed by the best of some widths.
+def smoothed(histograms: FloatArray, priors: FloatArray, widths: FloatArray) -> FloatArray:
+    """Return histograms of counts plus priors, each smoothed by the best of some widths.
 
     Kernels have bandwidth width·(count + 1), so that widths are those on a logarithmic scale, on
     which the counts of texts, baskets and ratings alike are spread evenly. The best width is that
-    which predicts rows left out best.
+    which predicts rows left out best. All arrays have a line a histogram.
     """
-    out = np.empty(histogram.size)
-    urn_kernels.best_smoothing(np.ascontiguousarray(histogram), prior, widths, out)
+    out = np.empty(histograms.shape)
+    count_smoothing_kernels.best_smoothing(np.ascontiguousarray(histograms), priors, widths, out)
     return out

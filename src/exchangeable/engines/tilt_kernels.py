@@ -11,11 +11,16 @@ from numba import njit
 
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
-WINDOW = 1e-180
-"""A coefficient is trusted where it is at least this share of the largest."""
-SMALLEST = 1e-220
-"""A coefficient below this is taken for zero."""
-MOST_TILTS = 400
+WINDOW = 1e-270
+"""A coefficient is trusted where it is at least this share of the largest, or more."""
+SMALLEST = 1e-20
+"""A coefficient below this share of what is trusted is taken for zero."""
+TOGETHER = 8
+"""So many variables are added at once."""
+PAD = 2 * TOGETHER
+"""Numbers at both ends of a line, so that they can be."""
+MIDDLE = 0.45
+"""Where, from the first count to the last, the mean of the first tilt is."""
 OFTEN = 8
 """Weights that occur more often than this may be added all at once."""
 LARGEST_TILT = 300.0
@@ -62,19 +67,19 @@ def _solve(weights, times, target, tilt):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _binomial(n, on, off, out):  # type: ignore[no-untyped-def]
+def _binomial(n, on, off, smallest, out):  # type: ignore[no-untyped-def]
     """Write the distribution of n equal variables, from `out[0]` on; return first and last count.
 
-    It is followed from its mode to either side, as far as it is not negligible.
+    It is followed from its mode to either side, as far as it is not below the smallest.
     """
     mode = min(int((n + 1) * on), n)
     odds = on / off
     first, value = mode, 1.0
-    while first > 0 and value >= SMALLEST:
+    while first > 0 and value >= smallest:
         value *= first / ((n - first + 1) * odds)
         first -= 1
     last, up = mode, 1.0
-    while last < n and up >= SMALLEST:
+    while last < n and up >= smallest:
         up *= (n - last) * odds / (last + 1)
         last += 1
     if last - first >= out.size:
@@ -89,107 +94,176 @@ def _binomial(n, on, off, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _add_one(p, q, low, high, top, before, after):  # type: ignore[no-untyped-def]
-    """Write the distribution with one more variable; return its last count."""
-    last = min(high + 1, top)
-    after[low] = q * before[low]
-    ahead, behind, made = before[low + 1 : high + 1], before[low:high], after[low + 1 : high + 1]
-    for i in range(made.size):
-        made[i] = q * ahead[i] + p * behind[i]
-    if last > high:
-        after[last] = p * before[high]
-    return last
+def _kernels(on, off):  # type: ignore[no-untyped-def]
+    """Return the distribution of the number of ones of every few variables, a line each.
+
+    There may be variables that are always off among the last.
+    """
+    n_lines = (on.size + TOGETHER - 1) // TOGETHER
+    made = np.zeros((TOGETHER + 1, n_lines))
+    made[0] = 1.0
+    for i in range(TOGETHER):
+        first = i * n_lines  # lines take every n_lines-th variable
+        size = min(max(on.size - first, 0), n_lines)
+        p, q = on[first : first + size], off[first : first + size]
+        for count in range(i + 1, 0, -1):
+            line, before = made[count], made[count - 1]
+            for j in range(size):
+                line[j] = q[j] * line[j] + p[j] * before[j]
+        for j in range(size):
+            made[0, j] *= q[j]
+    return made.T.copy()
+
+
+@_compile
+def _add_few(kernel, low, high, before, after):  # type: ignore[no-untyped-def]
+    """Write the distribution with a few more variables, from `low` on and beyond `high`."""
+    before[PAD + low - TOGETHER : PAD + low] = 0.0
+    before[PAD + high + 1 : PAD + high + 1 + TOGETHER] = 0.0
+    k0, k1, k2, k3, k4 = kernel[0], kernel[1], kernel[2], kernel[3], kernel[4]
+    k5, k6, k7, k8 = kernel[5], kernel[6], kernel[7], kernel[8]
+    b, into = before[PAD + low - TOGETHER :], after[PAD + low :]
+    for i in range(high + TOGETHER + 1 - low):
+        into[i] = (
+            (k0 * b[i + 8] + k1 * b[i + 7] + k2 * b[i + 6])
+            + (k3 * b[i + 5] + k4 * b[i + 4] + k5 * b[i + 3])
+            + (k6 * b[i + 2] + k7 * b[i + 1] + k8 * b[i])
+        )
 
 
 @_compile
 def _add_many(kernel, first, low, high, top, before, after):  # type: ignore[no-untyped-def]
     """Write the distribution with as many more as `kernel`, from `first` on, is of."""
     last = min(high + first + kernel.size - 1, top)
-    after[low + first : last + 1] = 0.0
+    after[PAD + low + first : PAD + last + 1] = 0.0
+    source = before[PAD + low : PAD + high + 1]
     for k in range(kernel.size):
         begin = low + first + k
-        source = before[low : high + 1]
-        into = after[begin : min(begin + source.size, top + 1)]
+        into = after[PAD + begin : PAD + min(begin + source.size, top + 1)]
         for i in range(into.size):
             into[i] += kernel[k] * source[i]
     return last
 
 
 @_compile
-def _trim(line, low, high):  # type: ignore[no-untyped-def]
-    """Return the first and last count that are not negligible."""
-    while high > low and line[high] < SMALLEST:
+def _trim(line, low, high, smallest):  # type: ignore[no-untyped-def]
+    """Return the first and last count that are not below the smallest."""
+    while high > low and line[PAD + high] < smallest:
         high -= 1
-    while low < high and line[low] < SMALLEST:
+    while low < high and line[PAD + low] < smallest:
         low += 1
     return low, high
 
 
 @_compile
-def _forward(on, off, times, top, before, after):  # type: ignore[no-untyped-def]
+def _forward(on, off, times, top, smallest, before, after):  # type: ignore[no-untyped-def]
     """Find the distribution of the number of ones, up to `top`.
 
-    Returns it, one of two lines that take turns, and the first and last count that are not
-    negligible.
+    Returns it, one of two lines that take turns, with what is known of it from place `PAD` on, and
+    the first and last count that are not below the smallest.
     """
-    before[0] = 1.0
+    before[PAD] = 1.0
     low, high = 0, 0
     kernel = np.empty(top + 2)
+    one_on, one_off, n_ones = np.empty(times.sum()), np.empty(times.sum()), 0
     for j in range(on.size):
         if times[j] > OFTEN:
-            first, last = _binomial(times[j], on[j], off[j], kernel)
+            first, last = _binomial(times[j], on[j], off[j], smallest, kernel)
             size = last - first + 1
             if size < times[j] and size <= kernel.size and low + first <= top:
                 high = _add_many(kernel[:size], first, low, high, top, before, after)
-                low, high = _trim(after, low + first, high)
+                low, high = _trim(after, low + first, high, smallest)
                 before, after = after, before
                 continue
         for _ in range(times[j]):
-            high = _add_one(on[j], off[j], low, high, top, before, after)
-            low, high = _trim(after, low, high)
-            before, after = after, before
+            one_on[n_ones], one_off[n_ones] = on[j], off[j]
+            n_ones += 1
+    kernels = _kernels(one_on[:n_ones], one_off[:n_ones])
+    for j in range(kernels.shape[0]):
+        _add_few(kernels[j], low, high, before, after)
+        low, high = _trim(after, low, min(high + TOGETHER, top), smallest)
+        before, after = after, before
     return before, low, high
 
 
 @_compile
-def _probabilities(weights, tilt, on, off):  # type: ignore[no-untyped-def]
-    """Write the probabilities that the tilted weights are the odds of."""
-    factor = np.exp(tilt)
+def _probabilities(weights, times, tilt, on, off):  # type: ignore[no-untyped-def]
+    """Write the probabilities that the tilted weights are the odds of; return mean and variance."""
+    factor, mean, variance = np.exp(tilt), 0.0, 0.0
     for j in range(weights.size):
         odds = weights[j] * factor
         off[j] = 1.0 / (1.0 + odds)
         on[j] = odds * off[j]
+        mean += times[j] * on[j]
+        variance += times[j] * on[j] * off[j]
+    return mean, variance
+
+
+@_compile
+def _log_product(values, times):  # type: ignore[no-untyped-def]
+    """Return Σ_j times_j·log(values_j) for values between 0 and 1, with few logarithms."""
+    total, product = 0.0, 1.0
+    for j in range(values.size):
+        if times[j] == 1 and values[j] > 1e-100:
+            product *= values[j]
+            if product < 1e-200:
+                total += np.log(product)
+                product = 1.0
+        else:
+            total += times[j] * np.log(values[j])
+    return total + np.log(product)
+
+
+@_compile
+def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore[no-untyped-def]
+    """Write what one tilt tells of log e_l for l = first..last; return from where to where it does.
+
+    ``best[l]`` is the largest coefficient any tilt has had for a count.
+    """
+    on, off = np.empty(weights.size), np.empty(weights.size)
+    mean, variance = _probabilities(weights, times, tilt, on, off)
+    # The square of what a normal distribution has at the farther end: tails may fall faster.
+    distance = max(mean - first, last - mean)
+    trusted = max(1e-9 * np.exp(-(distance**2) / max(variance, 1e-300)), WINDOW)
+    lines = np.empty((2, last + 1 + 2 * PAD))
+    line, low, high = _forward(on, off, times, last, SMALLEST * trusted, lines[0], lines[1])
+    coefficients = line[PAD:]
+    trusted *= coefficients[low : high + 1].max()
+    while coefficients[low] < trusted:
+        low += 1
+    while coefficients[high] < trusted:
+        high -= 1
+    log_scale = -_log_product(off, times)
+    for count in range(max(low, first), high + 1):
+        if coefficients[count] > best[count]:
+            best[count] = coefficients[count]
+            out[count] = np.log(coefficients[count]) + log_scale - tilt * count
+    return max(low, first), high
 
 
 @_compile
 def cover(weights, out):  # type: ignore[no-untyped-def]
-    """Write log e_l for l = 0..out.size − 1; say whether tilts have covered all of them."""
-    n, top = weights.size, out.size - 1
+    """Write log e_l for l = 0..out.size − 1; say whether tilts have covered all of them.
+
+    The first tilt has its mean in the middle, or a bit below, since distributions have the shorter
+    tail there; others follow where those before could not be trusted any more.
+    """
     starts = runs_of_equals(weights)
     distinct, times = weights[starts[:-1]], starts[1:] - starts[:-1]
-    on, off = np.empty(distinct.size), np.empty(distinct.size)
-    best = np.zeros(top + 1)
-    lines = np.empty((2, top + 1))
-    begun = _solve(distinct, times, min(max(0.5 * top, 0.5), n - 0.5), 0.0)
-    for direction in (1, -1):
-        tilt, edge = begun, -1
-        for _ in range(MOST_TILTS):
-            _probabilities(distinct, tilt, on, off)
-            log_scale = -(times * np.log(off)).sum()
-            coefficients, low, high = _forward(on, off, times, top, lines[0], lines[1])
-            largest = coefficients[low : high + 1].max()
-            for count in range(low, high + 1):
-                share = coefficients[count] / largest
-                if share >= WINDOW and share > best[count]:
-                    best[count] = share
-                    out[count] = np.log(coefficients[count]) + log_scale - tilt * count
-            goal, at = (top, high) if direction == 1 else (0, low)
-            while coefficients[at] < WINDOW * largest:
-                at -= direction
-            if (goal - at) * direction <= 0:
-                break
-            if at == edge:
-                return False
-            edge = at
-            tilt = _solve(distinct, times, min(max(float(at), 0.5), n - 0.5), tilt)
+    last, most = out.size - 1, weights.size - 0.5
+    best = np.zeros(last + 1)
+    begun = _solve(distinct, times, min(max(MIDDLE * last, 0.5), most), 0.0)
+    low, high = _cover_around(distinct, times, begun, 0, last, best, out)
+    tilt = begun
+    while high < last:
+        tilt, edge = _solve(distinct, times, min(max(float(high), 0.5), most), tilt), high
+        high = _cover_around(distinct, times, tilt, edge, last, best, out)[1]
+        if high <= edge:
+            return False
+    tilt = begun
+    while low > 0:
+        tilt, edge = _solve(distinct, times, min(max(float(low), 0.5), most), tilt), low
+        low = _cover_around(distinct, times, tilt, 0, edge, best, out)[0]
+        if low >= edge:
+            return False
     return bool((best > 0.0).all())

@@ -117,7 +117,7 @@ class CountTreeFamily:
         edges: Sequence[FloatArray],
     ) -> CountTreeModel:
         """Return the parameters, given the mass of each count and of each cell of the edges."""
-        log_q = [self.urns.log_q(y, counted) for y, counted in enumerate(blocks)]
+        log_q = self.urns.log_q(blocks)
         log_ratio = []
         for forest, known, seen in zip(forests, log_q, edges, strict=True):
             mass = seen + self._pooled[forest] if seen.size else seen

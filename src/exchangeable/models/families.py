@@ -7,6 +7,7 @@ says whether that step is the whole M-step, or one of several that lead to it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -23,6 +24,8 @@ from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
 
+LOG_LEAST = -700.0
+"""Weights that are less than this count as this where the mean is taken."""
 DensityModel: TypeAlias = UrnModel | TreeModel | CountTreeModel | HiddenModel
 
 
@@ -152,42 +155,59 @@ class UrnFamily:
         """Return new q, and weights scaled once by observed over expected ones."""
         if not isinstance(model, UrnModel):
             raise TypeError(f"expected weighted urns, got {type(model).__name__}")
-        counted = list(np.ascontiguousarray(sums.counts.T)) if sums.counts.size else sums.blocks
+        counted: Sequence[FloatArray] | FloatArray = sums.blocks
+        if sums.counts.size:
+            counted = np.ascontiguousarray(sums.counts.T)
         log_weights = model.log_weights
         if self.weighted:
             ones, _ = pooled_means(self.pool, sums)
-            mass = [
-                h + self.pool.strength * share
-                for h, share in zip(counted, self.shares, strict=True)
-            ]
-            found = forests.expected_ones(
-                self.partitions, np.exp(log_weights), mass, model.polynomials, n_jobs
-            )
+            mass = [h + prior for h, prior in zip(counted, self._priors, strict=True)]
+            found = forests.expected_ones(self.partitions, model.polynomials, mass, n_jobs)
             log_weights = centred(log_weights + np.log(ones / np.maximum(found, 1e-300)))
-        log_q = [self.log_q(y, histogram) for y, histogram in enumerate(counted)]
+        log_q = self.log_q(counted)
         return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.reach)
 
     def _floored(self) -> list[FloatArray]:
         return [np.maximum(share, 1e-300) for share in self.smooth_shares]
 
+    @cached_property
+    def _priors(self) -> list[FloatArray]:
+        """The mass of each count in each block of each class that is known before."""
+        return [self.pool.strength * share for share in self.shares]
+
+    @cached_property
+    def _smooth_priors(self) -> list[FloatArray]:
+        """The same, smoothed."""
+        return [self.pool.strength * share for share in self.smooth_shares]
+
     def log_counts(self, sums: Sums) -> FloatArray:
         """Return log q of the number of ones, one column a class."""
-        return np.stack([self.log_q(y, h) for y, h in enumerate(sums.counts.T)], axis=1)
+        return np.stack(self.log_q(sums.counts.T), axis=1)
 
-    def log_q(self, y: int, histogram: FloatArray) -> FloatArray:
-        """Return log q of the counts in the blocks of class y, given the mass of each."""
-        starts = self.partitions[y].starts[1:]
-        prior = self.pool.strength * self.smooth_shares[y]
-        parts = []
-        for seen, known in zip(np.split(histogram, starts), np.split(prior, starts), strict=True):
-            mass = forests.smoothed(seen, known, WIDTHS) if seen.size > 3 else seen + known
-            mass[known == 0] = 0.0
-            parts.append(mass / mass.sum())
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.concatenate(parts)))
+    def log_q(self, histograms: Sequence[FloatArray] | FloatArray) -> list[FloatArray]:
+        """Return log q of the counts in the blocks of every class, given the mass of each."""
+        if all(partition.n_blocks == 1 for partition in self.partitions):
+            return list(_log_q(np.asarray(histograms), np.asarray(self._smooth_priors)))
+        found = []
+        for seen, prior, partition in zip(
+            histograms, self._smooth_priors, self.partitions, strict=True
+        ):
+            blocks = (np.split(line[None], partition.starts[1:], axis=1) for line in (seen, prior))
+            parts = [_log_q(*block)[0] for block in zip(*blocks, strict=True)]
+            found.append(np.concatenate(parts))
+        return found
+
+
+def _log_q(seen: FloatArray, prior: FloatArray) -> FloatArray:
+    """Return log q of the counts of some blocks, one a line, given the mass of each and a prior."""
+    mass = forests.smoothed(seen, prior, WIDTHS) if seen.shape[1] > 3 else seen + prior
+    mass[prior == 0] = 0.0
+    mass /= mass.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(mass, out=mass))
 
 
 def centred(log_weights: FloatArray) -> FloatArray:
-    """Return weights divided by a typical one: their scale does not matter."""
-    middle = np.median(log_weights, axis=0)
+    """Return weights divided by their geometric mean: their scale does not matter."""
+    middle = np.maximum(log_weights, LOG_LEAST).mean(axis=0)
     return np.asarray(log_weights - middle)

@@ -76,7 +76,8 @@ class Pool:
                 reach = min(reach, 2 * int(np.flatnonzero(share)[-1]) + 1024)
             rest = np.zeros(share.size)
             rest[:reach] = self.alpha / reach
-            known = forests.smoothed(share * self.examples.total, rest, WIDTHS)
+            seen = share * self.examples.total
+            known = forests.smoothed(seen[None], rest[None], WIDTHS)[0]
             known[reach:] = 0.0
             parts.append(known / known.sum())
         return np.concatenate(parts)

@@ -224,7 +224,8 @@ class WeightedTreeFamily:
             h + pool.strength * share
             for h, share in zip(sums.counts.T, self.urns.shares, strict=True)
         ]
-        found = forests.expected_ones(self.urns.partitions, weights, mass, n_jobs=n_jobs)
+        polynomials = self.urn_model.polynomials
+        found = forests.expected_ones(self.urns.partitions, polynomials, mass, n_jobs)
 
         def one(y: int) -> ParentArray:
             both = class_pairs(examples, sums.posterior, y, self.urn_model)

@@ -15,10 +15,10 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.engines import forests, urn_query_kernels
 from exchangeable.engines.cpu import Tables
-from exchangeable.engines.forests import Scores
+from exchangeable.engines.forests import Scores, UrnPolynomials
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.threads import run
-from exchangeable.engines.urn_kernels import above
+from exchangeable.engines.urn_series_kernels import margin_above
 from exchangeable.partitions import Partition
 
 
@@ -64,24 +64,22 @@ class UrnModel:
         return self if self.reach is None else replace(self, reach=None)
 
     @cached_property
-    def polynomials(self) -> list[FloatArray]:
+    def polynomials(self) -> list[UrnPolynomials]:
         """For each class log e_l of each block and those counts that are needed, else +inf."""
-        reach = [
-            np.array([_last_possible(part) for part in np.split(log_q, partition.starts[1:])])
-            for partition, log_q in zip(self.partitions, self.log_q, strict=True)
-        ]
-        if self.reach is not None:  # one block, and expectations will be asked for
-            top = above(self.reach, self.n_variables)
-            reach = [np.minimum(last, top) for last in reach]
-        return forests.urn_polynomials(
-            self.partitions, np.exp(self.log_weights), reach, self.n_jobs
-        )
+        if self.reach is None:
+            reach = [
+                np.array([_last_possible(part) for part in np.split(log_q, partition.starts[1:])])
+                for partition, log_q in zip(self.partitions, self.log_q, strict=True)
+            ]
+        else:  # one block, and expectations will be asked for
+            reach = [np.array([margin_above(self.reach, self.n_variables)])] * self.n_classes
+        return forests.urn_polynomials(self.partitions, self.log_weights, reach, self.n_jobs)
 
     @cached_property
     def scores(self) -> Scores:
         """What scoring reads, made when it is first asked for."""
         pairs = zip(self.log_q, self.polynomials, strict=True)
-        made, base = [log_q - log_e for log_q, log_e in pairs], np.zeros(self.n_classes)
+        made, base = [log_q - known.log_e for log_q, known in pairs], np.zeros(self.n_classes)
         if all(partition.n_blocks == 1 for partition in self.partitions):
             by_count = np.ascontiguousarray(np.stack(made, axis=1))
             return Scores(base, self.log_weights, by_count=by_count)
