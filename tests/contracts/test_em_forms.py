@@ -116,9 +116,12 @@ def test_partitions_of_lines_are_those_of_each():
         np.testing.assert_array_equal(one.starts, expected.starts)
 
 
+@pytest.mark.parametrize("steps", [None, 1000])
 @pytest.mark.parametrize("walk", [False, True])
 @pytest.mark.parametrize("density", [0.05, 0.6])
-def test_passes_agree_with_the_definition(walk, density):
+def test_passes_agree_with_the_definition(walk, density, steps, monkeypatch):
+    if steps is not None:  # rows are cut as well as classes
+        monkeypatch.setattr("exchangeable.engines.examples.PART_STEPS", steps)
     rng, X, partitions = make(density=density)
     examples, _ = merge_equal_rows(Observed(rows_of(X)), rng.random(len(X)))
     if walk:
