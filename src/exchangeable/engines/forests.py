@@ -193,13 +193,13 @@ def urn_polynomials(
 
     `log_weights` has a column a class.
     """
-    columns = np.ascontiguousarray(log_weights.T)
+    columns = np.exp(np.ascontiguousarray(log_weights.T))
 
     def one(y: int) -> UrnPolynomials:
         partition, order = partitions[y], np.argsort(columns[y])
         if partition.n_blocks > 1:
             order = order[np.argsort(partition.labels[order], kind="stable")]
-        weights, table = np.exp(columns[y][order]), np.empty(partition.table_size)
+        weights, table = columns[y][order], np.empty(partition.table_size)
         sizes, starts = partition.sizes, partition.starts
         urn_kernels.fill_polynomials(sizes, starts, weights, reach[y], table)
         return UrnPolynomials(order, weights, table)
