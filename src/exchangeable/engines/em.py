@@ -129,12 +129,14 @@ def _counting(
     groups, by_class = counted.counter.groups, _by_class(posterior)
     if counted.kept is None:
         # Reading a group's sums once is much less than a step a number.
-        spans = examples.parts(counted.steps, int(groups.starts[-1]))
-        shares = [(span, slice(None)) for span in spans]
+        parts = examples.parts(counted.steps, int(groups.starts[-1]))
+        shares = [(span, slice(None)) for span in parts]
     else:
         new = 0.0 if uncounted is None else counted.counter.steps
         shares = examples.shares(classes.size, counted.steps + new)
-    sums = {span: np.zeros(groups.starts[-1]) for span, _ in shares}
+    spans = {span for span, _ in shares}
+    sums = {span: np.zeros(groups.starts[-1]) for span in spans}
+    gathered = {span: np.zeros(layout.values.size) for span in sorted(spans)}
 
     def one(share: tuple[tuple[int, int], slice]) -> None:
         span, own = share
@@ -150,9 +152,10 @@ def _counting(
                 groups.starts,
                 sums[span],
             )
+        groups.gather(sums[span], classes[own], layout, gathered[span])
 
     def finish(_: list[None]) -> list[FloatArray]:
-        return layout.split(groups.gather(_sum(list(sums.values())), layout))
+        return layout.split(_sum(list(gathered.values())))
 
     return Job(one, shares, finish)
 

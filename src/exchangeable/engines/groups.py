@@ -74,11 +74,15 @@ class Groups:
         _spread(tables.starts, tables.values, self.order, self.first_block, self.starts, spread)
         return spread
 
-    def gather(self, histogram: FloatArray, tables: Tables) -> FloatArray:
-        """Return the blocks' histograms, laid out as `tables`; overwrites the groups'."""
-        gathered = np.zeros(tables.values.size)
-        _gather(tables.starts, gathered, self.order, self.first_block, self.starts, histogram)
-        return gathered
+    def gather(
+        self, histogram: FloatArray, classes: IntArray, tables: Tables, gathered: FloatArray
+    ) -> None:
+        """Add to the blocks' histograms of some classes, laid out as `tables`, those of the groups.
+
+        The groups' are overwritten.
+        """
+        common = (self.order, self.first_block, self.starts, self.first_group)
+        _gather(tables.starts, gathered, *common, classes, histogram)
 
 
 @_compile
@@ -133,19 +137,22 @@ def _spread(block_starts, values, order, first_block, starts, spread):  # type: 
 
 
 @_compile
-def _gather(block_starts, gathered, order, first_block, starts, histogram):  # type: ignore[no-untyped-def]
+def _gather(  # type: ignore[no-untyped-def]
+    block_starts, gathered, order, first_block, starts, first_group, classes, histogram
+):
     """Add up the numbers of every group by each of their digits, the last digit first."""
-    for g in range(starts.size - 1):
-        table = histogram[starts[g] : starts[g + 1]]
-        left = table.size
-        for b in order[first_block[g] : first_block[g + 1]][::-1]:
-            end = block_starts[b + 1] if b + 1 < block_starts.size else gathered.size
-            own = gathered[block_starts[b] : end]
-            left //= own.size
-            for number in range(left):
-                total = 0.0
-                for count in range(own.size):
-                    mass = table[number * own.size + count]
-                    own[count] += mass
-                    total += mass
-                table[number] = total
+    for y in classes:
+        for g in range(first_group[y], first_group[y + 1]):
+            table = histogram[starts[g] : starts[g + 1]]
+            left = table.size
+            for b in order[first_block[g] : first_block[g + 1]][::-1]:
+                end = block_starts[b + 1] if b + 1 < block_starts.size else gathered.size
+                own = gathered[block_starts[b] : end]
+                left //= own.size
+                for number in range(left):
+                    total = 0.0
+                    for count in range(own.size):
+                        mass = table[number * own.size + count]
+                        own[count] += mass
+                        total += mass
+                    table[number] = total
