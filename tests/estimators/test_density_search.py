@@ -114,7 +114,7 @@ def test_a_search_finds_the_number_of_components():
         for rows in (X[:900], X[900:])
     ]
     search = Search(*parts)
-    best = search.climb("independent", near=Settings("independent", 1, 2.0))
+    best = search.climb("independent", near=[Settings("independent", 1, 2.0)])
     assert 3 <= best.settings.n_components <= 8
     assert search.try_one(best.settings) == best.valid
 

@@ -51,38 +51,19 @@ SETS = (
 HIDDEN = "hidden tree"
 FAMILIES = {
     "weighted urn": "urns",
-    "weighted tree": "weighted tree",
     "tree": "tree",
+    "weighted tree": "weighted tree",
     "naive Bayes": "independent",
     HIDDEN: "hidden tree",
 }
-STARTS = {
-    "nltcs": (300, 0.25),
-    "msnbc": (200, 2.0),
-    "kdd": (100, 8.0),
-    "plants": (300, 1.0),
-    "baudio": (200, 8.0),
-    "jester": (150, 8.0),
-    "bnetflix": (150, 8.0),
-    "msweb": (60, 8.0),
-    "book": (30, 16.0),
-    "cwebkb": (20, 32.0),
-    "cr52": (40, 16.0),
-    "c20ng": (50, 32.0),
-    "bbc": (15, 32.0),
-    "tretail": (30, 32.0),
-    "accidents": (60, 4.0),
-    "dna": (10, 8.0),
-}
-"""Components and pooling from which a search begins, found by earlier searches on the validation
-rows; other sets begin as `Search` does."""
 HIDDEN_STARTS = {
     "plants": (64, 0.3, 1.0),
     "accidents": (32, 0.3, 0.3),
     "tretail": (12, 2.0, 4.0),
     "dna": (12, 0.1, 0.3),
 }
-"""States, pooling and shrinkage from which a search for hidden trees begins, found likewise."""
+"""States, pooling and shrinkage from which a search for hidden trees begins, found
+by earlier searches on the validation rows."""
 PAPERS = "paper's MEVM"
 AVERAGE = "average"
 MODELS = (*FAMILIES, AVERAGE, PAPERS)
@@ -169,15 +150,13 @@ class Beyond:
         known = self.store.find(dataset=name, model=model)
         if known:
             return _stored(known[0]), {}
-        before = self.store.find(dataset=name, model="weighted urn")
-        start = _stored(before[0]) if before and model != "weighted urn" else None
-        if model == HIDDEN:
-            start = Settings(HIDDEN, *HIDDEN_STARTS[name]) if name in HIDDEN_STARTS else None
-        elif start is None and name in STARTS:
-            start = Settings(FAMILIES[model], *STARTS[name])
+        finished = [row for row in self.store.find(dataset=name) if row["model"] in FAMILIES]
+        near = list(dict.fromkeys(_stored(row) for row in finished))
+        if model == HIDDEN and name in HIDDEN_STARTS:
+            near.append(Settings(HIDDEN, *HIDDEN_STARTS[name]))
         began = time.monotonic()
         search.deadline = began + self.search_seconds
-        best = search.climb(FAMILIES[model], near=start)
+        best = search.climb(FAMILIES[model], near=near)
         if best is None:
             raise RuntimeError(f"the search for {model} on {name} tried nothing")
         told = {

@@ -29,7 +29,7 @@ from exchangeable.models.options import held_out
 from exchangeable.models.posteriors import log_likelihood
 from exchangeable.models.search import FAMILIES, Search, Settings, Trial
 
-SEARCHED = ("urns", "weighted tree", "tree", "hidden tree")
+SEARCHED = ("urns", "tree", "weighted tree", "hidden tree")
 SEARCH_SHARE = 0.7
 """Part of the time budget that the search may take; the rest is for the fits to be averaged."""
 
