@@ -7,7 +7,7 @@ family is fitted with them from several seeds, and each fit is scored on the tes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
 from exchangeable.engines.threads import n_threads, run
 from exchangeable.experiments.store import Row, Store
+from exchangeable.inference.contract import ClassModel
 from exchangeable.models.density_em import Run, StopRule
 from exchangeable.models.density_fit import average
 from exchangeable.models.families import DensityModel
+from exchangeable.models.joined import JoinedModel, join
 from exchangeable.models.mixture import ExchangeableMixture
 from exchangeable.models.posteriors import log_likelihood
 from exchangeable.models.search import Search, Settings
@@ -62,14 +64,16 @@ HIDDEN_STARTS = {
     "tretail": (12, 2.0, 4.0),
     "dna": (12, 0.1, 0.3),
 }
-"""States, pooling and shrinkage from which a search for hidden trees begins, found
-by earlier searches on the validation rows."""
+"""States, pooling and shrinkage from which a search for hidden trees begins, found by earlier
+searches on the validation rows."""
 PAPERS = "paper's MEVM"
-AVERAGE = "average"
-MODELS = (*FAMILIES, AVERAGE, PAPERS)
+AVERAGE, JOINED = "average", "joined families"
+MODELS = (*FAMILIES, AVERAGE, JOINED, PAPERS)
 KEY = ("dataset", "model", "seed")
 FINE = StopRule(tol=5e-4, patience=4)
 COARSE = StopRule(tol=1e-3, patience=3)
+Fitted: TypeAlias = tuple[DensityModel | JoinedModel, FloatArray, Row]
+"""Model, log-probability of its components, and what to tell about it."""
 
 
 @dataclass
@@ -83,9 +87,9 @@ class Beyond:
     search_seconds : float
         Time for the search of one family's settings.
     n_averaged : int
-        Number of fits in an average.
+        Number of fits in the average of a family.
     average_seconds : float
-        Time after which no more fits are added to an average.
+        Time after which no more fits are added to it.
     tell : callable
         Told what is being done.
     n_jobs : int, optional
@@ -116,7 +120,7 @@ class Beyond:
                     model
                     for model in models
                     if not self.store.find(dataset=name, model=model, seed=seed)
-                    and not (model == AVERAGE and seed > 0)
+                    and not (model in (AVERAGE, JOINED) and seed > 0)
                 ]
                 if not wanted:
                     continue
@@ -136,14 +140,20 @@ class Beyond:
             row = self._papers(seed, data)
         else:
             search = Search(train, valid, rule=COARSE, n_jobs=self.n_jobs)
-            fit = self._average if model == AVERAGE else self._family
-            fitted, log_prior, row = fit(name, model, seed, search)
+            fitted, log_prior, row = self._fitted(name, model, seed, search)
             row["valid"] = _mean(valid, fitted, log_prior, self.n_jobs)
             row["test"] = _mean(test, fitted, log_prior, self.n_jobs)
             row["n_parameters"] = fitted.n_parameters + log_prior.size - 1
         row["seconds"] = round(time.monotonic() - began - row.get("search_seconds", 0.0), 2)
         self.store.add({"dataset": name, "model": model, "seed": seed, **row})
         self.tell(f"{name}, {model}, seed {seed}: valid {row['valid']:.4f}, test {row['test']:.4f}")
+
+    def _fitted(self, name: str, model: str, seed: int, search: Search) -> Fitted:
+        if model == AVERAGE:
+            return self._average(name, search)
+        if model == JOINED:
+            return self._joined(name, search)
+        return self._family(name, model, seed, search)
 
     def _settings(self, name: str, model: str, search: Search) -> tuple[Settings, Row]:
         """Return a family's settings, from an earlier cell or searched for."""
@@ -165,22 +175,43 @@ class Beyond:
         }
         return best.settings, told
 
-    def _family(
-        self, name: str, model: str, seed: int, search: Search
-    ) -> tuple[DensityModel, FloatArray, Row]:
+    def _family(self, name: str, model: str, seed: int, search: Search) -> Fitted:
         settings, told = self._settings(name, model, search)
         found = search.fit(settings, 100 + seed, FINE)
         return found.model, found.log_prior, {**_told(settings), "n_iter": found.best_iter, **told}
 
-    def _average(
-        self, name: str, model: str, seed: int, search: Search
-    ) -> tuple[DensityModel, FloatArray, Row]:
+    def _average(self, name: str, search: Search) -> Fitted:
         """Average fits of the family that does best on the validation rows."""
+        best = self._finished(name)[0]
+        settings = _stored(best)
+        runs = self._fits(settings, search)
+        told = {**_told(settings), "family": best["model"], "n_averaged": len(runs)}
+        return (*average(runs), told)
+
+    def _joined(self, name: str, search: Search) -> Fitted:
+        """Join averages of all families, with shares that suit the validation rows."""
+        families = self._finished(name)
+        fits = [self._fits(_stored(row), search) for row in families]
+        model, log_prior, shares = join([average(runs) for runs in fits], search.valid, self.n_jobs)
+        told = [
+            f"{len(runs)} of {row['model']} ({share:.2f})"
+            for runs, row, share in zip(fits, families, shares, strict=True)
+            if share > 0
+        ]
+        return model, log_prior, {"family": ", ".join(told)}
+
+    def _finished(self, name: str) -> list[Row]:
+        """Return the finished cell of each family that does best on the validation rows."""
         known = [row for row in self.store.find(dataset=name) if row["model"] in FAMILIES]
         if not known:
             raise ValueError(f"the average on {name} needs a finished family to choose from")
-        best = max(known, key=lambda row: float(row["valid"]))
-        settings = _stored(best)
+        ranked = sorted(known, key=lambda row: float(row["valid"]))
+        return sorted(
+            {row["model"]: row for row in ranked}.values(), key=lambda row: -float(row["valid"])
+        )
+
+    def _fits(self, settings: Settings, search: Search) -> list[Run]:
+        """Fit some settings from several starts, as many as there is time for."""
         search.n_jobs = 1  # fits side by side make better use of the cores than threads in a fit
         side_by_side, runs = n_threads(self.n_jobs), list[Run]()
         end = time.monotonic() + self.average_seconds
@@ -191,8 +222,7 @@ class Beyond:
                 numbers,
                 self.n_jobs,
             )
-        told = {**_told(settings), "family": best["model"], "n_averaged": len(runs)}
-        return (*average(runs), told)
+        return runs
 
     def _papers(self, seed: int, data: Any) -> Row:
         model = ExchangeableMixture(
@@ -212,7 +242,7 @@ def _examples(rows: Any) -> Examples:
 
 
 def _mean(
-    examples: Examples, model: DensityModel, log_prior: FloatArray, n_jobs: int | None
+    examples: Examples, model: ClassModel, log_prior: FloatArray, n_jobs: int | None
 ) -> float:
     return log_likelihood(model, examples, log_prior, n_jobs) / examples.total
 
