@@ -149,6 +149,8 @@ class Beyond:
         self.tell(f"{name}, {model}, seed {seed}: valid {row['valid']:.4f}, test {row['test']:.4f}")
 
     def _fitted(self, name: str, model: str, seed: int, search: Search) -> Fitted:
+        if model in (AVERAGE, JOINED) and not self._finished(name):
+            raise ValueError(f"the average on {name} needs a finished family to choose from")
         if model == AVERAGE:
             return self._average(name, search)
         if model == JOINED:
@@ -160,8 +162,7 @@ class Beyond:
         known = self.store.find(dataset=name, model=model)
         if known:
             return _stored(known[0]), {}
-        finished = [row for row in self.store.find(dataset=name) if row["model"] in FAMILIES]
-        near = list(dict.fromkeys(_stored(row) for row in finished))
+        near = [_stored(row) for row in self._finished(name)]
         if model == HIDDEN and name in HIDDEN_STARTS:
             near.append(Settings(HIDDEN, *HIDDEN_STARTS[name]))
         began = time.monotonic()
@@ -201,14 +202,15 @@ class Beyond:
         return model, log_prior, {"family": ", ".join(told)}
 
     def _finished(self, name: str) -> list[Row]:
-        """Return the finished cell of each family that does best on the validation rows."""
+        """Return the finished cell of each family that does best on the validation rows.
+
+        The best family comes first.
+        """
         known = [row for row in self.store.find(dataset=name) if row["model"] in FAMILIES]
-        if not known:
-            raise ValueError(f"the average on {name} needs a finished family to choose from")
-        ranked = sorted(known, key=lambda row: float(row["valid"]))
-        return sorted(
-            {row["model"]: row for row in ranked}.values(), key=lambda row: -float(row["valid"])
-        )
+        best: dict[str, Row] = {}
+        for row in sorted(known, key=lambda row: -float(row["valid"])):
+            best.setdefault(row["model"], row)
+        return list(best.values())
 
     def _fits(self, settings: Settings, search: Search) -> list[Run]:
         """Fit some settings from several starts, as many as there is time for."""

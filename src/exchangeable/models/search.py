@@ -185,7 +185,10 @@ class Search:
         return runs.run(0, threads=self.n_jobs, fitted=fitted)
 
     def starts_of(self, family: str, near: Sequence[Settings] = ()) -> list[Settings]:
-        """Return where to begin with a family: as usual, near given settings and earlier trials."""
+        """Return where to begin with a family: as usual, near given settings and earlier trials.
+
+        What was better comes first, lest there be no time for it.
+        """
         shrinkage = SHRINKAGE.get(family, 0.0)
         if family == "hidden tree":  # components of other families are no states of hidden trees
             usual = Settings(family, min(FIRST_STATES, self._largest), HIDDEN_POOLING, shrinkage)
@@ -193,8 +196,9 @@ class Search:
         wide = self.examples.rows.n_variables >= MANY_VARIABLES
         first = min(FIRST_COMPONENTS, self._largest)
         usual = Settings(family, first, FIRST_POOLING[int(wide)], shrinkage)
-        tried = [self.best_of(other) for other in FAMILIES]
-        before = [*near, *(trial.settings for trial in tried if trial is not None)]
+        tried = list(filter(None, (self.best_of(other) for other in FAMILIES)))
+        tried.sort(key=lambda trial: -trial.valid)
+        before = [*near, *(trial.settings for trial in tried)]
         uses = family_uses_shrinkage(family)
         return [usual] + [
             replace(start, family=family, shrinkage=(start.shrinkage or shrinkage) if uses else 0.0)
