@@ -10,6 +10,7 @@ from exchangeable import ExchangeableDensity, ExchangeableMixture
 from exchangeable.engines.examples import merge_equal_rows
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
+from exchangeable.models.density_fit import SHRINKAGE
 from exchangeable.models.search import Search, Settings
 
 STATES = all_states(6)
@@ -65,8 +66,27 @@ def test_what_was_tried_is_kept(density):
     best = max(table, key=lambda row: row["valid"])
     assert density.best_score_ == best["valid"]
     assert all(best[name] == value for name, value in density.best_params_.items())
-    assert density.n_fits_ == 3
+    assert density.n_fits_ == 3 * len(density.members_)
     assert len({(row["n_components"], row["pooling"]) for row in table}) > 3
+
+
+def test_families_are_joined_by_their_shares(density):
+    shares = np.array([member["share"] for member in density.members_])
+    assert shares.size > 1
+    np.testing.assert_allclose(shares.sum(), 1)
+    assert shares.min() >= 0.02
+    assert len(density.edges_) == len(density.partitions_) == density.weights_.size
+    assert density.urn_weights_.shape == (density.weights_.size, 6)
+
+
+def test_a_later_family_begins_where_earlier_ones_were_best():
+    X = counted_rows(200, 0)
+    examples = merge_equal_rows(Observed(as_rows(X, None)), np.ones(len(X)))[0]
+    search = Search(examples, examples, max_components=4)
+    tree = search.climb("tree").settings
+    starts = search.starts_of("weighted tree", near=[Settings("urns", 3, 5.0)])
+    assert Settings("weighted tree", tree.n_components, tree.pooling, tree.shrinkage) in starts
+    assert Settings("weighted tree", 3, 5.0, SHRINKAGE["weighted tree"]) in starts
 
 
 def test_validation_rows_decide_and_are_not_fitted():
@@ -114,7 +134,7 @@ def test_a_search_finds_the_number_of_components():
         for rows in (X[:900], X[900:])
     ]
     search = Search(*parts)
-    best = search.climb("independent", near=Settings("independent", 1, 2.0))
+    best = search.climb("independent", near=[Settings("independent", 1, 2.0)])
     assert 3 <= best.settings.n_components <= 8
     assert search.try_one(best.settings) == best.valid
 

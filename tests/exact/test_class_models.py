@@ -12,6 +12,7 @@ from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
 from exchangeable.models.count_tree_family import rake
 from exchangeable.models.count_trees import CountTreeModel
+from exchangeable.models.joined import JoinedModel
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
@@ -108,6 +109,9 @@ MODELS = {
     "naive Bayes": lambda: trees(2, counting=False, edges=False),
     "tree": lambda: trees(3, counting=False),
     "weighted tree": lambda: trees(4, counting=True),
+    "joined urns, trees and weighted trees": lambda: JoinedModel(
+        [urns(8), trees(9, counting=False), trees(10, counting=True)]
+    ),
     "weighted tree without edges": lambda: trees(5, counting=True, edges=False),
 }
 
@@ -119,6 +123,8 @@ def model(request):
 
 def plain_log_prob(model, y):
     """log P of every state by the definitions, polynomials summed state by state."""
+    if isinstance(model, JoinedModel):
+        return plain_log_prob(model.parts[y // 2], y % 2)
     if isinstance(model, CountTreeModel):
         return plain_count_tree(model, y)
     if isinstance(model, UrnModel):
@@ -239,7 +245,10 @@ def test_draws_have_the_conditional_distribution(model, known):
 
 def test_stacked_and_chosen_classes_keep_their_scores(model):
     rows = Observed(as_rows(STATES, None))
-    twice = type(model).stack([model, model])
+    if isinstance(model, JoinedModel):
+        twice = JoinedModel(model.parts * 2)
+    else:
+        twice = type(model).stack([model, model])
     np.testing.assert_allclose(twice.score(rows), np.tile(model.score(rows), 2), atol=1e-12)
     last = model.only(np.array([1]))
     np.testing.assert_allclose(last.score(rows)[:, 0], model.score(rows)[:, 1], atol=1e-12)

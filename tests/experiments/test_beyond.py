@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 
 from exchangeable.cli import main
 from exchangeable.experiments import beyond
-from exchangeable.experiments.beyond import AVERAGE, KEY, PAPERS, Beyond
+from exchangeable.experiments.beyond import AVERAGE, JOINED, KEY, PAPERS, Beyond
 from exchangeable.experiments.beyond_report import published, write_report
 from exchangeable.experiments.store import Store
 
@@ -29,21 +29,25 @@ def small_set(monkeypatch):
 
 def test_cells_are_kept_and_a_run_goes_on(tmp_path, small_set):
     told = []
-    models = ["weighted urn", "naive Bayes", AVERAGE]
+    models = ["weighted urn", "naive Bayes", AVERAGE, JOINED]
     store = Store(tmp_path / "folder" / "cells.csv", KEY)
     Beyond(store, search_seconds=0.5, n_averaged=2, tell=told.append).run(
         ["plants", "nltcs"], models, range(2)
     )
     assert any("plants is not in the data folder" in text for text in told)
     again = Store(store.path, KEY)
-    assert len(again.rows) == 5  # two seeds of two families, one average
+    assert len(again.rows) == 6  # two seeds of two families, one average, one of joined families
     seeds = again.find(dataset="nltcs", model="weighted urn")
     assert seeds[0]["n_components"] == seeds[1]["n_components"]
     assert not seeds[1]["search_seconds"]
     told.clear()
     Beyond(again, tell=told.append).run(["nltcs"], models, range(2))
     assert told == []
-    assert float(again.find(model=AVERAGE)[0]["test"]) < 0
+    average, joined = again.find(model=AVERAGE)[0], again.find(model=JOINED)[0]
+    assert float(joined["valid"]) > float(average["valid"]) - 1e-6
+    assert "2 of" in joined["family"]
+    write_report(again, tmp_path / "page.md")
+    assert joined["family"] in (tmp_path / "page.md").read_text()
 
 
 def test_a_store_refuses_what_it_did_not_write(tmp_path):

@@ -94,6 +94,9 @@ MODELS = {
     "density trees": lambda: ExchangeableDensity(
         families=["tree"], n_init=1, max_components=2, max_iter=5, random_state=0
     ).fit(X),
+    "density joined": lambda: ExchangeableDensity(
+        n_init=1, max_components=4, max_iter=5, random_state=0
+    ).fit(X),
     "imputer": lambda: ExchangeableImputer(
         ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0)
     ).fit(HOLES),

@@ -23,6 +23,7 @@ KINDS = (
     "mixture trees over counts",
     "mixture weighted trees",
     "mixture hidden in blocks",
+    "density joined",
     "imputer",
     "count",
 )
@@ -197,6 +198,7 @@ def test_shape_that_does_not_fit_the_bytes(intact, tmp_path):
         ("mixture hidden in blocks", "model.1.states", lambda a: a + 9, "states of the root"),
         ("mixture hidden in blocks", "model.1.states", lambda a: a[::-1], "states of the root"),
         ("mixture hidden in blocks", "model.1.states", lambda a: a[1:], "."),
+        ("density joined", "model.1.slope", lambda a: a[:-1], "."),
         ("count", "weights_", lambda a: a[:-1], "."),
         ("count", "weights_", lambda a: a.astype(np.float32), "float32"),
     ],
@@ -233,6 +235,14 @@ def _set(*path):
         ("count", _set("estimator", "attributes", "fit", 1), "not one of a fitted"),
         ("count", _set("estimator", "attributes", "n_features_in_", 10**9), "variables"),
         ("count", _set("preprocessing", [1]), "not an object"),
+        ("density joined", _set("estimator", "model", "parts", []), "has no parts"),
+        (
+            "density joined",
+            lambda header: header["estimator"].update(
+                model={"kind": "joined", "parts": [header["estimator"]["model"]]}
+            ),
+            "cannot be joined",
+        ),
         (
             "count",
             _set("estimator", "parameters", "statistic", "statistic", "n_variables", 10**9),

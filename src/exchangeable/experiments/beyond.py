@@ -7,7 +7,7 @@ family is fitted with them from several seeds, and each fit is scored on the tes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
 from exchangeable.engines.threads import n_threads, run
 from exchangeable.experiments.store import Row, Store
+from exchangeable.inference.contract import ClassModel
 from exchangeable.models.density_em import Run, StopRule
 from exchangeable.models.density_fit import average
 from exchangeable.models.families import DensityModel
+from exchangeable.models.joined import JoinedModel, join
 from exchangeable.models.mixture import ExchangeableMixture
 from exchangeable.models.posteriors import log_likelihood
 from exchangeable.models.search import Search, Settings
@@ -51,44 +53,27 @@ SETS = (
 HIDDEN = "hidden tree"
 FAMILIES = {
     "weighted urn": "urns",
-    "weighted tree": "weighted tree",
     "tree": "tree",
+    "weighted tree": "weighted tree",
     "naive Bayes": "independent",
     HIDDEN: "hidden tree",
 }
-STARTS = {
-    "nltcs": (300, 0.25),
-    "msnbc": (200, 2.0),
-    "kdd": (100, 8.0),
-    "plants": (300, 1.0),
-    "baudio": (200, 8.0),
-    "jester": (150, 8.0),
-    "bnetflix": (150, 8.0),
-    "msweb": (60, 8.0),
-    "book": (30, 16.0),
-    "cwebkb": (20, 32.0),
-    "cr52": (40, 16.0),
-    "c20ng": (50, 32.0),
-    "bbc": (15, 32.0),
-    "tretail": (30, 32.0),
-    "accidents": (60, 4.0),
-    "dna": (10, 8.0),
-}
-"""Components and pooling from which a search begins, found by earlier searches on the validation
-rows; other sets begin as `Search` does."""
 HIDDEN_STARTS = {
     "plants": (64, 0.3, 1.0),
     "accidents": (32, 0.3, 0.3),
     "tretail": (12, 2.0, 4.0),
     "dna": (12, 0.1, 0.3),
 }
-"""States, pooling and shrinkage from which a search for hidden trees begins, found likewise."""
+"""States, pooling and shrinkage from which a search for hidden trees begins, found by earlier
+searches on the validation rows."""
 PAPERS = "paper's MEVM"
-AVERAGE = "average"
-MODELS = (*FAMILIES, AVERAGE, PAPERS)
+AVERAGE, JOINED = "average", "joined families"
+MODELS = (*FAMILIES, AVERAGE, JOINED, PAPERS)
 KEY = ("dataset", "model", "seed")
 FINE = StopRule(tol=5e-4, patience=4)
 COARSE = StopRule(tol=1e-3, patience=3)
+Fitted: TypeAlias = tuple[DensityModel | JoinedModel, FloatArray, Row]
+"""Model, log-probability of its components, and what to tell about it."""
 
 
 @dataclass
@@ -102,9 +87,9 @@ class Beyond:
     search_seconds : float
         Time for the search of one family's settings.
     n_averaged : int
-        Number of fits in an average.
+        Number of fits in the average of a family.
     average_seconds : float
-        Time after which no more fits are added to an average.
+        Time after which no more fits are added to it.
     tell : callable
         Told what is being done.
     n_jobs : int, optional
@@ -135,7 +120,7 @@ class Beyond:
                     model
                     for model in models
                     if not self.store.find(dataset=name, model=model, seed=seed)
-                    and not (model == AVERAGE and seed > 0)
+                    and not (model in (AVERAGE, JOINED) and seed > 0)
                 ]
                 if not wanted:
                     continue
@@ -155,8 +140,7 @@ class Beyond:
             row = self._papers(seed, data)
         else:
             search = Search(train, valid, rule=COARSE, n_jobs=self.n_jobs)
-            fit = self._average if model == AVERAGE else self._family
-            fitted, log_prior, row = fit(name, model, seed, search)
+            fitted, log_prior, row = self._fitted(name, model, seed, search)
             row["valid"] = _mean(valid, fitted, log_prior, self.n_jobs)
             row["test"] = _mean(test, fitted, log_prior, self.n_jobs)
             row["n_parameters"] = fitted.n_parameters + log_prior.size - 1
@@ -164,20 +148,26 @@ class Beyond:
         self.store.add({"dataset": name, "model": model, "seed": seed, **row})
         self.tell(f"{name}, {model}, seed {seed}: valid {row['valid']:.4f}, test {row['test']:.4f}")
 
+    def _fitted(self, name: str, model: str, seed: int, search: Search) -> Fitted:
+        if model in (AVERAGE, JOINED) and not self._finished(name):
+            raise ValueError(f"the average on {name} needs a finished family to choose from")
+        if model == AVERAGE:
+            return self._average(name, search)
+        if model == JOINED:
+            return self._joined(name, search)
+        return self._family(name, model, seed, search)
+
     def _settings(self, name: str, model: str, search: Search) -> tuple[Settings, Row]:
         """Return a family's settings, from an earlier cell or searched for."""
         known = self.store.find(dataset=name, model=model)
         if known:
             return _stored(known[0]), {}
-        before = self.store.find(dataset=name, model="weighted urn")
-        start = _stored(before[0]) if before and model != "weighted urn" else None
-        if model == HIDDEN:
-            start = Settings(HIDDEN, *HIDDEN_STARTS[name]) if name in HIDDEN_STARTS else None
-        elif start is None and name in STARTS:
-            start = Settings(FAMILIES[model], *STARTS[name])
+        near = [_stored(row) for row in self._finished(name)]
+        if model == HIDDEN and name in HIDDEN_STARTS:
+            near.append(Settings(HIDDEN, *HIDDEN_STARTS[name]))
         began = time.monotonic()
         search.deadline = began + self.search_seconds
-        best = search.climb(FAMILIES[model], near=start)
+        best = search.climb(FAMILIES[model], near=near)
         if best is None:
             raise RuntimeError(f"the search for {model} on {name} tried nothing")
         told = {
@@ -186,22 +176,44 @@ class Beyond:
         }
         return best.settings, told
 
-    def _family(
-        self, name: str, model: str, seed: int, search: Search
-    ) -> tuple[DensityModel, FloatArray, Row]:
+    def _family(self, name: str, model: str, seed: int, search: Search) -> Fitted:
         settings, told = self._settings(name, model, search)
         found = search.fit(settings, 100 + seed, FINE)
         return found.model, found.log_prior, {**_told(settings), "n_iter": found.best_iter, **told}
 
-    def _average(
-        self, name: str, model: str, seed: int, search: Search
-    ) -> tuple[DensityModel, FloatArray, Row]:
+    def _average(self, name: str, search: Search) -> Fitted:
         """Average fits of the family that does best on the validation rows."""
-        known = [row for row in self.store.find(dataset=name) if row["model"] in FAMILIES]
-        if not known:
-            raise ValueError(f"the average on {name} needs a finished family to choose from")
-        best = max(known, key=lambda row: float(row["valid"]))
+        best = self._finished(name)[0]
         settings = _stored(best)
+        runs = self._fits(settings, search)
+        told = {**_told(settings), "family": best["model"], "n_averaged": len(runs)}
+        return (*average(runs), told)
+
+    def _joined(self, name: str, search: Search) -> Fitted:
+        """Join averages of all families, with shares that suit the validation rows."""
+        families = self._finished(name)
+        fits = [self._fits(_stored(row), search) for row in families]
+        model, log_prior, shares = join([average(runs) for runs in fits], search.valid, self.n_jobs)
+        told = [
+            f"{len(runs)} of {row['model']} ({share:.2f})"
+            for runs, row, share in zip(fits, families, shares, strict=True)
+            if share > 0
+        ]
+        return model, log_prior, {"family": ", ".join(told)}
+
+    def _finished(self, name: str) -> list[Row]:
+        """Return the finished cell of each family that does best on the validation rows.
+
+        The best family comes first.
+        """
+        known = [row for row in self.store.find(dataset=name) if row["model"] in FAMILIES]
+        best: dict[str, Row] = {}
+        for row in sorted(known, key=lambda row: -float(row["valid"])):
+            best.setdefault(row["model"], row)
+        return list(best.values())
+
+    def _fits(self, settings: Settings, search: Search) -> list[Run]:
+        """Fit some settings from several starts, as many as there is time for."""
         search.n_jobs = 1  # fits side by side make better use of the cores than threads in a fit
         side_by_side, runs = n_threads(self.n_jobs), list[Run]()
         end = time.monotonic() + self.average_seconds
@@ -212,8 +224,7 @@ class Beyond:
                 numbers,
                 self.n_jobs,
             )
-        told = {**_told(settings), "family": best["model"], "n_averaged": len(runs)}
-        return (*average(runs), told)
+        return runs
 
     def _papers(self, seed: int, data: Any) -> Row:
         model = ExchangeableMixture(
@@ -233,7 +244,7 @@ def _examples(rows: Any) -> Examples:
 
 
 def _mean(
-    examples: Examples, model: DensityModel, log_prior: FloatArray, n_jobs: int | None
+    examples: Examples, model: ClassModel, log_prior: FloatArray, n_jobs: int | None
 ) -> float:
     return log_likelihood(model, examples, log_prior, n_jobs) / examples.total
 

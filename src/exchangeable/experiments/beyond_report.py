@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 
 from exchangeable.datasets._density import DENSITY_SETS
-from exchangeable.experiments.beyond import AVERAGE, FAMILIES, HIDDEN, PAPERS
+from exchangeable.experiments.beyond import AVERAGE, FAMILIES, HIDDEN, JOINED, PAPERS
 from exchangeable.experiments.store import Row, Store
 
-COLUMNS = ("naive Bayes", PAPERS, "tree", "weighted urn", "weighted tree", HIDDEN, AVERAGE)
+ONE = ("naive Bayes", PAPERS, "tree", "weighted urn", "weighted tree", HIDDEN)
+SEVERAL = (AVERAGE, JOINED)
+COLUMNS = (*ONE, *SEVERAL)
 PUBLISHED = ("learnspn", "idspn", "mt", "ratspn", "einet", "hyperspn", "xcnet40", "hclt")
 MINUS = "\N{MINUS SIGN}"
 HEAD = """# Density: weighted urns, trees and hidden trees on the benchmark
 
 This page is written by `exchangeable reproduce --table beyond`; the cells are in
 `results/beyond.csv`. Every setting (number of components, strength of the pooled prior, shrinkage
-of edges, iteration to stop at, family of the average) was chosen on the validation rows; the test
-rows were scored once by each fit. An empty cell has not been run; the same command goes on with it.
+of edges, iteration to stop at, family of the average, shares of joined families) was chosen on the
+validation rows; the test rows were scored once by each fit. An empty cell has not been run; the
+same command goes on with it.
 The number of fits in each average stands among the settings.
 A hidden tree is one tree over the variables, each of which has a hidden state of its own; its
 number of components is the number of these states.
@@ -73,7 +76,9 @@ def _results(store: Store, sets: list[str]) -> str:
     told = (
         "## Test log-likelihood\n\nMean over seeds ± their standard deviation, with the number of "
         "seeds in brackets; a single number is one seed. The average is one mixture made of "
-        "several fits of the family that does best on the validation rows.\n\n"
+        "several fits of the family that does best on the validation rows. Joined families are one "
+        "mixture too, of such averages of all families, each with the share that suits the "
+        "validation rows.\n\n"
     )
     return told + _table(["data", *COLUMNS, "best published"], rows)
 
@@ -84,14 +89,18 @@ def _verdict(store: Store, sets: list[str]) -> str:
     level: list[str] = []
     behind: list[str] = []
     for name in sets:
-        tests = _tests(store, name, AVERAGE)
-        if not tests or name not in known:
+        found = [row for model in SEVERAL for row in store.find(dataset=name, model=model)]
+        if not found or name not in known:
             continue
-        gap = tests[0] - float(known[name]["best"])
+        chosen = max(found, key=lambda row: float(row["valid"]))
+        gap = float(chosen["test"]) - float(known[name]["best"])
         told = f"{name} ({gap:+.3f})".replace("-", MINUS)
         # Published figures have two decimals: closer than half of the last one is level.
         (ahead if gap > 0.005 else behind if gap < -0.005 else level).append(told)
-    lines = ["## The average beside the best published figure\n"]
+    lines = [
+        "## Beside the best published figure\n",
+        "The average or the joined families, whichever is better on the validation rows.\n",
+    ]
     for label, names in (("Ahead", ahead), ("Level to two decimals", level), ("Behind", behind)):
         lines.append(f"{label}: {', '.join(names) if names else 'none'}.\n")
     return "\n".join(lines)
@@ -101,19 +110,21 @@ def _settings(store: Store, sets: list[str]) -> str:
     rows = []
     for name in sets:
         line = [name]
-        for model in (*FAMILIES, AVERAGE):
+        for model in (*FAMILIES, *SEVERAL):
             found = store.find(dataset=name, model=model)
             line.append(_describe(found[0]) if found else "")
         rows.append(line)
     told = (
         "## Settings chosen on the validation rows\n\nComponents (states of each variable of "
         "hidden trees), pseudo-rows of the pooled prior and, for trees, pseudo-rows that pull "
-        "edges towards independence.\n\n"
+        "edges towards independence. For joined families the fits of each, and its share.\n\n"
     )
-    return told + _table(["data", *FAMILIES, AVERAGE], rows)
+    return told + _table(["data", *FAMILIES, *SEVERAL], rows)
 
 
 def _describe(row: Row) -> str:
+    if row["model"] == JOINED:
+        return str(row["family"])
     told = f"{row['n_components']}, {float(row['pooling']):g}"
     if float(row["shrinkage"]) > 0:
         told += f", {float(row['shrinkage']):g}"
@@ -131,8 +142,8 @@ def _costs(store: Store, sets: list[str]) -> str:
             line.append(_cost(found) if found else "")
         rows.append(line)
     told = (
-        "## Seconds and size\n\nSeconds of one fit (of all fits for the average), seconds of the "
-        "search in brackets, and number of parameters.\n\n"
+        "## Seconds and size\n\nSeconds of one fit (of all fits for averages and joined families), "
+        "seconds of the search in brackets, and number of parameters.\n\n"
     )
     return told + _table(["data", *COLUMNS], rows)
 

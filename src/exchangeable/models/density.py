@@ -1,14 +1,10 @@
 """The best density model there is for some binary rows, found by itself."""
 
-import sys
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from sklearn.base import BaseEstimator, DensityMixin
 from threadpoolctl import threadpool_limits
 
@@ -25,29 +21,33 @@ from exchangeable.engines.threads import n_threads, run
 from exchangeable.models.density_em import Run, StopRule
 from exchangeable.models.density_fit import MOST_TREE_VARIABLES, average
 from exchangeable.models.fitted import FittedBlocks
+from exchangeable.models.joined import join
 from exchangeable.models.options import held_out
 from exchangeable.models.posteriors import log_likelihood
 from exchangeable.models.search import FAMILIES, Search, Settings, Trial
+from exchangeable.models.search_progress import SearchProgress
 
-SEARCHED = ("urns", "weighted tree", "tree", "hidden tree")
+SEARCHED = ("urns", "tree", "weighted tree", "hidden tree")
 SEARCH_SHARE = 0.7
 """Part of the time budget that the search may take; the rest is for the fits to be averaged."""
+SETTINGS = ("urn", "dependence", "n_components", "pooling", "shrinkage")
 
 
 class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
-    """Density of binary rows: finds family, size and prior by itself, and averages restarts.
+    """Density of binary rows: finds families, sizes and priors by itself, and averages fits.
 
-    Families (weighted urns, weighted trees, trees, hidden trees), number of components and
-    strengths of the priors are searched in stages, each trial compared by the likelihood of
-    held-out rows. The best settings are fitted again from several starts, and the average of
-    these, which is itself one mixture, is the model. All queries are exact.
+    For each family (weighted urns, trees, weighted trees, hidden trees) the number of components
+    and the strengths of the priors are searched in stages, each trial compared by the likelihood
+    of held-out rows. The best settings of each are fitted again from several starts and averaged.
+    The averages of all families, each with the share that suits the held-out rows, are the model,
+    which is itself one mixture. All queries are exact.
 
     Parameters
     ----------
     families : sequence of {"urns", "weighted tree", "tree", "hidden tree", "independent"}, optional
         Families to try; all but the last by default.
     n_init : int, default=10
-        Number of fits that are averaged.
+        Number of fits of each family that are averaged.
     max_components : int, default=500
         Largest number of components of one fit.
     time_budget : float, optional
@@ -76,14 +76,17 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         What was tried, in order: settings, held-out and training log-likelihood, and seconds.
     best_params_ : dict
         The settings that were best: urn, dependence, n_components, pooling and shrinkage.
+    members_ : list of dict
+        The families in the mixture: settings as above, ``n_fits`` and ``share``, which add up to
+        1. A family whose share would be less than 0.02 is left out.
     best_score_ : float
         Held-out log-likelihood of the trial with these.
     valid_score_ : float
-        That of the average.
+        That of the mixture of all fits.
     n_fits_ : int
-        Number of fits in the average.
+        Number of fits in it.
     n_parameters_ : int
-        Number of free parameters of the average.
+        Number of its free parameters.
 
     Examples
     --------
@@ -135,7 +138,7 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any = None, X_valid: Any = None) -> Self:
-        """Search, fit the best settings from several starts, and average.
+        """Search, fit the best settings of each family from several starts, and average.
 
         Parameters
         ----------
@@ -159,11 +162,10 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         search = self._search(examples, held, rng, began)
         with threadpool_limits(1, "blas"), SearchProgress() as progress:
             search.report = progress.show
-            for family in self._families(observed.n_variables):
-                search.climb(family)
-            chosen = search.best
-            runs = self._refit(search, chosen.settings, began, progress)
-        self._take_over(search, chosen, runs)
+            found = [search.climb(family) for family in self._families(observed.n_variables)]
+            trials = sorted(filter(None, found), key=lambda trial: -trial.valid)
+            members = self._refit(search, trials, began, progress)
+            self._take_over(search, members)
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -219,12 +221,25 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         )
 
     def _refit(
-        self, search: Search, settings: Settings, began: float, progress: "SearchProgress"
+        self, search: Search, trials: Sequence[Trial], began: float, progress: SearchProgress
+    ) -> list[tuple[Trial, list[Run]]]:
+        """Fit the best settings of each family, the best first, as long as there is time."""
+        end = np.inf if self.time_budget is None else began + float(self.time_budget)
+        members = list[tuple[Trial, list[Run]]]()
+        for place, trial in enumerate(trials):
+            now = time.monotonic()
+            if members and now >= end:
+                break
+            share = now + (end - now) / (len(trials) - place)
+            members.append((trial, self._fits(search, trial.settings, share, progress)))
+        return members
+
+    def _fits(
+        self, search: Search, settings: Settings, end: float, progress: SearchProgress
     ) -> list[Run]:
-        """Fit the best settings from several starts, as many as there is time for."""
+        """Fit some settings from several starts, as many as there is time for."""
         rule = StopRule(self.tol / 5, search.rule.max_iter, patience=5)
         search.n_jobs = 1
-        end = np.inf if self.time_budget is None else began + float(self.time_budget)
         n_init, runs = check_count(self.n_init, "n_init"), list[Run]()
         workers = n_threads(self.n_jobs)
         while len(runs) < n_init and (not runs or time.monotonic() < end):
@@ -236,63 +251,33 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
                 numbers,
                 self.n_jobs,
             )
-            progress.tell(f"fit {len(runs)} of {n_init} to be averaged")
+            progress.tell(f"fit {len(runs)} of {n_init} of {settings.family} to be averaged")
         return runs
 
-    def _take_over(self, search: Search, chosen: Trial, runs: list[Run]) -> None:
-        model, log_prior = average(runs)
-        alive = np.flatnonzero(log_prior > np.log(1e-10 / len(runs)))
+    def _take_over(self, search: Search, members: list[tuple[Trial, list[Run]]]) -> None:
+        averages = [average(runs) for _, runs in members]
+        model, log_prior, shares = join(averages, search.valid, self.n_jobs)
+        kept = [
+            (trial, len(runs), float(share))
+            for (trial, runs), share in zip(members, shares, strict=True)
+            if share > 0
+        ]
+        self.n_fits_ = sum(n_fits for _, n_fits, _ in kept)
+        alive = np.flatnonzero(log_prior > np.log(1e-10 / self.n_fits_))
         self._model = model.only(alive) if alive.size < log_prior.size else model
         weights = np.exp(log_prior[alive])
         self.weights_ = weights / weights.sum()
         self.table_ = [trial.row() for trial in search.trials.values()]
-        row = chosen.row()
-        names = ("urn", "dependence", "n_components", "pooling", "shrinkage")
-        self.best_params_ = {name: row[name] for name in names}
-        self.best_score_, self.n_fits_ = chosen.valid, len(runs)
+        self.members_ = [
+            {**_settings(trial), "n_fits": n_fits, "share": share} for trial, n_fits, share in kept
+        ]
+        self.best_params_, self.best_score_ = _settings(search.best), search.best.valid
         self.n_parameters_ = self._model.n_parameters + self.weights_.size - 1
         found = log_likelihood(self._model, search.valid, self._log_prior, self.n_jobs)
         self.valid_score_ = found / search.valid.total
 
 
-class SearchProgress:
-    """A line on an interactive terminal that says how far a search is; nothing elsewhere."""
-
-    def __init__(self) -> None:
-        self._bar: Progress | None = None
-        if sys.stderr is not None and sys.stderr.isatty():
-            self._bar = Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}"),
-                TimeElapsedColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-            self._bar.add_task("searching")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def show(self, search: Search) -> None:
-        """Tell the number of trials and the best one."""
-        best = search.best
-        self.tell(
-            f"{len(search.trials)} trials, best {best.valid:.4f}: {best.settings.family}, "
-            f"{best.settings.n_components} components, pooling {best.settings.pooling:g}"
-        )
-
-    def tell(self, text: str) -> None:
-        """Tell something."""
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], description=text)
+def _settings(trial: Trial) -> dict[str, Any]:
+    """Return a trial's settings as the estimator tells them."""
+    row = trial.row()
+    return {name: row[name] for name in SETTINGS}

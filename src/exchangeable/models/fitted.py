@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -13,12 +13,17 @@ from exchangeable.inference.mixin import Queries
 from exchangeable.models.blocks import BlockModel
 from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.hidden import HiddenModel
+from exchangeable.models.joined import JoinedModel
 from exchangeable.models.open_rows import as_checked, by_chunks
 from exchangeable.models.options import resolved_structure
 from exchangeable.models.summary import summary_html
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.structure.learner import BlockSettings, Structure, check_structure
+
+FittedModel: TypeAlias = (
+    BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel | JoinedModel
+)
 
 
 class FittedBlocks(Queries):
@@ -30,7 +35,7 @@ class FittedBlocks(Queries):
     prior: float
     conditions: Sequence[int]
     binarize: float | None
-    _model: BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel
+    _model: FittedModel
 
     @property
     def n_blocks_(self) -> IntArray:
@@ -63,11 +68,11 @@ class FittedBlocks(Queries):
         in `partitions_`.
         """
         model = self._fitted()
-        if isinstance(model, TreeModel | CountTreeModel | HiddenModel):
+        if isinstance(model, TreeModel | CountTreeModel | HiddenModel | JoinedModel):
             return model.edges()
         return [np.empty((0, 2), dtype=np.int64)] * model.n_classes
 
-    def _fitted(self) -> BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel:
+    def _fitted(self) -> FittedModel:
         """Return the model, or say that there is none yet."""
         check_is_fitted(self, "_model")
         return self._model

@@ -13,7 +13,7 @@ from exchangeable.engines.forests import Scores, Sums
 from exchangeable.engines.hidden import Symbols, TreeSums
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
-from exchangeable.engines.threads import run
+from exchangeable.engines.threads import row_ranges, run
 from exchangeable.inference.contract import ClassModel
 from exchangeable.models.count_trees import CountTreeModel
 from exchangeable.models.hidden import HiddenModel
@@ -21,6 +21,8 @@ from exchangeable.models.hidden import HiddenModel
 ACTIVE = 1e-6
 """Rows of less posterior than this do not count when pairs are summed to choose a tree."""
 NOTHING = 1e-14
+MOST_CELLS = 1 << 24
+"""Scores of rows by classes that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,19 @@ def log_likelihood(
     model: ClassModel, examples: Examples, log_prior: FloatArray, n_jobs: int | None = None
 ) -> float:
     """Return the log-likelihood of all examples, each by its weight."""
-    joint = model.score(examples.observed, n_jobs) + log_prior
-    return float(examples.weights @ normalize_log(joint, log_prior)[1])
+    return float(examples.weights @ row_log_likelihoods(model, log_prior, examples, n_jobs))
+
+
+def row_log_likelihoods(
+    model: ClassModel, log_prior: FloatArray, examples: Examples, n_jobs: int | None = None
+) -> FloatArray:
+    """Return the log-probability of each row, some rows at a time where there are many classes."""
+    found = np.empty(examples.rows.n_rows)
+    for begin, end in row_ranges(found.size, max(1, MOST_CELLS // log_prior.size)):
+        rows = examples.observed
+        part = rows if end - begin == found.size else rows.take(np.arange(begin, end))
+        found[begin:end] = normalize_log(model.score(part, n_jobs) + log_prior, log_prior)[1]
+    return found
 
 
 def class_pairs(

@@ -2,7 +2,8 @@
 
 Every trial is one run of EM, compared by the likelihood of held-out rows. A family's settings are
 climbed one at a time by factors, coarse steps first; each step starts where the best trial so far
-is. No rows but those to fit and those held out are ever looked at.
+is. A family begins at the best of a usual start and of what was best for each family before it.
+No rows but those to fit and those held out are ever looked at.
 """
 
 import time
@@ -183,40 +184,45 @@ class Search:
         runs = DensityRuns.of(self.examples, self.valid, options, [generator])
         return runs.run(0, threads=self.n_jobs, fitted=fitted)
 
-    def start_of(self, family: str, near: Settings | None = None) -> Settings:
-        """Return where to begin with a family: near given settings or the best trial before."""
+    def starts_of(self, family: str, near: Sequence[Settings] = ()) -> list[Settings]:
+        """Return where to begin with a family: as usual, near given settings and earlier trials.
+
+        What was better comes first, lest there be no time for it.
+        """
         shrinkage = SHRINKAGE.get(family, 0.0)
-        if family == "hidden tree":
-            if near is not None and near.family == family:
-                return near
-            states = min(FIRST_STATES, self._largest)
-            return Settings(family, states, HIDDEN_POOLING, shrinkage)
-        if near is None and not self.trials:
-            wide = self.examples.rows.n_variables >= MANY_VARIABLES
-            pooling = FIRST_POOLING[int(wide)]
-            return Settings(family, min(FIRST_COMPONENTS, self._largest), pooling, shrinkage)
-        before = near or (self.best_of("urns") or self.best).settings
-        fewer = 2 if family == "tree" else 1
-        return Settings(family, max(1, before.n_components // fewer), before.pooling, shrinkage)
+        if family == "hidden tree":  # components of other families are no states of hidden trees
+            usual = Settings(family, min(FIRST_STATES, self._largest), HIDDEN_POOLING, shrinkage)
+            return [start for start in near if start.family == family] or [usual]
+        wide = self.examples.rows.n_variables >= MANY_VARIABLES
+        first = min(FIRST_COMPONENTS, self._largest)
+        usual = Settings(family, first, FIRST_POOLING[int(wide)], shrinkage)
+        tried = list(filter(None, (self.best_of(other) for other in FAMILIES)))
+        tried.sort(key=lambda trial: -trial.valid)
+        before = [*near, *(trial.settings for trial in tried)]
+        uses = family_uses_shrinkage(family)
+        return [usual] + [
+            replace(start, family=family, shrinkage=(start.shrinkage or shrinkage) if uses else 0.0)
+            for start in before
+            if start.family != "hidden tree"
+        ]
 
     def climb(
         self,
         family: str,
         steps: Sequence[Mapping[str, float]] = STEPS,
-        near: Settings | None = None,
+        near: Sequence[Settings] = (),
     ) -> Trial | None:
         """Climb a family's settings one at a time, and return its best trial."""
-        self.try_one(self.start_of(family, near))
+        for start in self.starts_of(family, near):
+            self.try_one(start)
         for factors in steps:
             moved = True
             while moved and self.best_of(family) is not None:
                 moved = False
                 for name, factor in factors.items():
-                    if name == "shrinkage" and family not in SHRINKAGE:
+                    if name == "shrinkage" and not family_uses_shrinkage(family):
                         continue
                     moved |= self._climb_one(family, name, factor)
-                if factors is not steps[-1]:
-                    break
         return self.best_of(family)
 
     @property

@@ -8,7 +8,9 @@ import numpy.typing as npt
 from exchangeable.engines.cpu import Tables
 from exchangeable.models.blocks import BlockModel
 from exchangeable.models.count_trees import CountTreeModel
+from exchangeable.models.families import DensityModel
 from exchangeable.models.hidden import HiddenModel
+from exchangeable.models.joined import JoinedModel
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition, log_factorials
@@ -26,8 +28,8 @@ from exchangeable.persistence.count_trees import count_tree_arrays, decode_count
 from exchangeable.persistence.hidden import decode_hidden, encode_hidden
 from exchangeable.persistence.values import Reader, Writer
 
-Model = BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel
-KINDS = ("blocks", "urns", "trees", "count trees", "hidden trees")
+Model = BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel | JoinedModel
+KINDS = ("blocks", "urns", "trees", "count trees", "hidden trees", "joined")
 TREE_ARRAYS = ("base", "slope", "parent", "pair", "log_q")
 
 
@@ -35,6 +37,12 @@ def encode_model(model: Any, writer: Writer, name: str) -> dict[str, Any]:
     """Return the parameters of a model as JSON with references to arrays."""
     if isinstance(model, HiddenModel):
         return encode_hidden(model, writer, name)
+    if isinstance(model, JoinedModel):
+        parts = [
+            encode_model(part, writer, f"{name}.{number}")
+            for number, part in enumerate(model.parts)
+        ]
+        return {"kind": "joined", "parts": parts}
     if isinstance(model, TreeModel):
         arrays = {key: getattr(model, key) for key in TREE_ARRAYS}
         kind = "trees"
@@ -68,6 +76,8 @@ def decode_model(value: Any, reader: Reader, name: str) -> Model:
         raise ModelFileError(f"{name} is not a model that is known here")
     if value["kind"] == "hidden trees":
         return decode_hidden(value, reader, name)
+    if value["kind"] == "joined":
+        return _joined(value.get("parts"), reader, name)
     if value["kind"] == "trees":
         return _trees({key: reader.array(value.get(key), key) for key in TREE_ARRAYS})
     if value["kind"] == "count trees":
@@ -81,6 +91,20 @@ def decode_model(value: Any, reader: Reader, name: str) -> Model:
         )
     keys = ("histograms", "totals", "tables")
     return _blocks(partitions, *(reader.array(value.get(key), key) for key in keys))
+
+
+def _joined(parts: Any, reader: Reader, name: str) -> JoinedModel:
+    if not isinstance(parts, list) or not parts:
+        raise ModelFileError(f"{name} has no parts")
+    models: list[DensityModel] = []
+    for part in parts:
+        model = decode_model(part, reader, name)
+        if isinstance(model, BlockModel | JoinedModel):
+            raise ModelFileError(f"{name} has a part that cannot be joined")
+        models.append(model)
+    if len({model.n_variables for model in models}) > 1:
+        raise ModelFileError(f"{name} has parts of different variables")
+    return JoinedModel(models)
 
 
 def _blocks(

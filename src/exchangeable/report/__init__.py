@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from exchangeable.files import replacing
 from exchangeable.models.blocks import BlockModel
 from exchangeable.models.count_trees import CountTreeModel
-from exchangeable.models.fitted import FittedBlocks
+from exchangeable.models.fitted import FittedBlocks, FittedModel
 from exchangeable.models.hidden import HiddenModel
+from exchangeable.models.joined import JoinedModel
 from exchangeable.models.trees import TreeModel
 from exchangeable.models.urns import UrnModel
 
@@ -121,7 +122,7 @@ def _names(model: Any, names: Sequence[str] | None, n: int) -> list[str]:
 
 
 def _tables(
-    inner: BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel,
+    inner: FittedModel,
 ) -> dict[str, Any]:
     """Return the look-ups of a block model; of any other the probabilities of counts alone."""
     if isinstance(inner, BlockModel):
@@ -136,6 +137,8 @@ def _tables(
     counts = {"logq": _packed(np.concatenate(log_q))}
     if isinstance(inner, HiddenModel):
         return {**counts, "model": "a hidden tree"}
+    if isinstance(inner, JoinedModel):
+        return {**counts, "model": "several families"}
     if isinstance(inner, TreeModel | CountTreeModel):
         return {**counts, "model": "trees"}
     if sum(int((p.sizes**2).sum()) for p in inner.partitions) > MOST_WORK:
