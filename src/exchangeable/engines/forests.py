@@ -187,16 +187,21 @@ def urn_polynomials(
     partitions: Sequence[Partition],
     log_weights: FloatArray,
     reach: Sequence[IntArray],
+    near: Sequence[IntArray] = (),
     n_jobs: int | None = None,
 ) -> list[UrnPolynomials]:
     """Return the polynomials of each class, for counts up to the reach of each block.
 
-    `log_weights` has a column a class.
+    `log_weights` has a column a class; `near` are orders in which they are nearly sorted, if known.
     """
     columns = np.exp(np.ascontiguousarray(log_weights.T))
 
     def one(y: int) -> UrnPolynomials:
-        partition, order = partitions[y], np.argsort(columns[y])
+        partition = partitions[y]
+        if near:  # a stable sort takes a third of the time of one from nothing
+            order = near[y][np.argsort(columns[y][near[y]], kind="stable")]
+        else:
+            order = np.argsort(columns[y])
         if partition.n_blocks > 1:
             order = order[np.argsort(partition.labels[order], kind="stable")]
         weights, table = columns[y][order], np.empty(partition.table_size)

@@ -165,7 +165,8 @@ class UrnFamily:
             found = forests.expected_ones(self.partitions, model.polynomials, mass, n_jobs)
             log_weights = centred(log_weights + np.log(ones / np.maximum(found, 1e-300)))
         log_q = self.log_q(counted)
-        return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.reach)
+        near = [known.order for known in model.polynomials]
+        return UrnModel.make(self.partitions, log_weights, log_q, n_jobs, self.reach, near)
 
     def _floored(self) -> list[FloatArray]:
         return [np.maximum(share, 1e-300) for share in self.smooth_shares]

@@ -39,6 +39,9 @@ class UrnModel:
         all by default.
     n_jobs : int, optional
         Number of threads that make `scores`.
+    near : sequence of arrays
+        For each class an order of the variables in which the weights are nearly sorted, where one
+        is known: that of the weights they were made of.
     """
 
     partitions: list[Partition]
@@ -46,6 +49,7 @@ class UrnModel:
     log_q: list[FloatArray]
     reach: int | None = None
     n_jobs: int | None = None
+    near: Sequence[IntArray] = ()
 
     @classmethod
     def make(
@@ -55,9 +59,10 @@ class UrnModel:
         log_q: Sequence[FloatArray],
         n_jobs: int | None = None,
         reach: int | None = None,
+        near: Sequence[IntArray] = (),
     ) -> Self:
         """Return the model of given parameters."""
-        return cls(list(partitions), log_weights, list(log_q), reach, n_jobs)
+        return cls(list(partitions), log_weights, list(log_q), reach, n_jobs, near)
 
     def whole(self) -> "UrnModel":
         """Return the model that can score any row."""
@@ -73,7 +78,9 @@ class UrnModel:
             ]
         else:  # one block, and expectations will be asked for
             reach = [np.array([margin_above(self.reach, self.n_variables)])] * self.n_classes
-        return forests.urn_polynomials(self.partitions, self.log_weights, reach, self.n_jobs)
+        return forests.urn_polynomials(
+            self.partitions, self.log_weights, reach, self.near, self.n_jobs
+        )
 
     @cached_property
     def scores(self) -> Scores:
