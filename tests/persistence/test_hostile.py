@@ -210,6 +210,13 @@ def test_arrays_that_do_not_make_sense(name, member, change, match, intact, tmp_
     refused(changed(intact[name], key, npy(array)), tmp_path, match)
 
 
+def _nested(depth):
+    model = {"kind": "joined", "parts": []}
+    for _ in range(depth):
+        model = {"kind": "joined", "parts": [model]}
+    return model
+
+
 def _set(*path):
     *way, last, value = path
 
@@ -241,6 +248,11 @@ def _set(*path):
             lambda header: header["estimator"].update(
                 model={"kind": "joined", "parts": [header["estimator"]["model"]]}
             ),
+            "cannot be joined",
+        ),
+        (
+            "density joined",
+            lambda header: header["estimator"].update(model=_nested(300)),
             "cannot be joined",
         ),
         (

@@ -40,7 +40,8 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
     and the strengths of the priors are searched in stages, each trial compared by the likelihood
     of held-out rows. The best settings of each are fitted again from several starts and averaged.
     The averages of all families, each with the share that suits the held-out rows, are the model,
-    which is itself one mixture. All queries are exact.
+    which is itself one mixture. All queries are exact, but that the most probable completion may
+    be a local maximum where hidden trees are among the families.
 
     Parameters
     ----------

@@ -93,13 +93,18 @@ def decode_model(value: Any, reader: Reader, name: str) -> Model:
     return _blocks(partitions, *(reader.array(value.get(key), key) for key in keys))
 
 
+def _kind(value: Any) -> Any:
+    return value.get("kind") if isinstance(value, dict) else None
+
+
 def _joined(parts: Any, reader: Reader, name: str) -> JoinedModel:
     if not isinstance(parts, list) or not parts:
         raise ModelFileError(f"{name} has no parts")
     models: list[DensityModel] = []
     for part in parts:
-        model = decode_model(part, reader, name)
-        if isinstance(model, BlockModel | JoinedModel):
+        # Asked before it is decoded, so that nothing can be nested without end.
+        model = None if _kind(part) == "joined" else decode_model(part, reader, name)
+        if model is None or isinstance(model, BlockModel | JoinedModel):
             raise ModelFileError(f"{name} has a part that cannot be joined")
         models.append(model)
     if len({model.n_variables for model in models}) > 1:
