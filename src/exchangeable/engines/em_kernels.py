@@ -78,10 +78,9 @@ def count_walked(  # type: ignore[no-untyped-def]
     numbers,
 ):
     """Do the same by walking over the ones."""
-    count = np.empty(order.size, dtype=np.uint64)
+    count = np.zeros(order.size, dtype=np.uint64)
     buffer = np.empty(labels.shape[0], dtype=np.int32)
     for row in range(first, last):
-        count[:] = 0
         ones = ones_of(bits, indptr, indices, row, buffer)
         for at in range(ones.size):
             block = labels[ones[at]]
@@ -92,6 +91,7 @@ def count_walked(  # type: ignore[no-untyped-def]
                 number = np.uint64(0)
                 for i in range(first_block[g], first_block[g + 1]):
                     number = number * radix[i] + count[order[i]]
+                    count[order[i]] = 0
                 numbers[g, row - offset] = number
 
 
