@@ -10,6 +10,7 @@ from exchangeable import ExchangeableDensity, ExchangeableMixture
 from exchangeable.engines.examples import merge_equal_rows
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
+from exchangeable.models.density_em import StopRule
 from exchangeable.models.density_fit import SHRINKAGE
 from exchangeable.models.search import Search, Settings
 
@@ -115,6 +116,18 @@ def test_a_time_budget_is_kept():
     density = ExchangeableDensity(n_init=1000, time_budget=2.0, random_state=0).fit(X)
     assert time.monotonic() - began < 30
     assert 1 <= density.n_fits_ < 1000
+
+
+@pytest.mark.parametrize("family", ["urns", "tree", "weighted tree", "hidden tree"])
+def test_a_trial_is_cut_short_at_the_deadline(family):
+    X = counted_rows(300, 0)
+    examples = merge_equal_rows(Observed(as_rows(X, None)), np.ones(len(X)))[0]
+    settings = Settings(family, 3, 1.0, SHRINKAGE.get(family, 0.0))
+    rule = StopRule(tol=0.0, max_iter=30, patience=30)
+    whole = Search(examples, examples).fit(settings, 0, rule)
+    cut = Search(examples, examples).fit(settings, 0, rule, deadline=time.monotonic())
+    assert cut.n_iter < whole.n_iter
+    assert np.isfinite(cut.worth)
 
 
 def test_rows_with_holes_can_be_fitted():

@@ -224,13 +224,16 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
     def _refit(
         self, search: Search, trials: Sequence[Trial], began: float, progress: SearchProgress
     ) -> list[tuple[Trial, list[Run]]]:
-        """Fit the best settings of each family, the best first, as long as there is time."""
+        """Fit the best settings of each family, the best first, as long as there is time.
+
+        A family whose trial took longer than what is left is passed over.
+        """
         end = np.inf if self.time_budget is None else began + float(self.time_budget)
         members = list[tuple[Trial, list[Run]]]()
         for place, trial in enumerate(trials):
             now = time.monotonic()
-            if members and now >= end:
-                break
+            if members and now + trial.seconds > end:
+                continue
             share = now + (end - now) / (len(trials) - place)
             members.append((trial, self._fits(search, trial.settings, share, progress)))
         return members

@@ -6,6 +6,7 @@ is. A family begins at the best of a usual start and of what was best for each f
 No rows but those to fit and those held out are ever looked at.
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -123,7 +124,7 @@ class Search:
     max_components : int
         Largest number of components to try.
     deadline : float
-        When to stop trying, by `time.monotonic`.
+        When to stop trying, by `time.monotonic`; a trial that goes on is cut short.
     n_jobs : int, optional
         Number of threads.
     report : callable
@@ -158,7 +159,7 @@ class Search:
             if self.trials and time.monotonic() >= self.deadline:
                 return -np.inf
             began = time.monotonic()
-            run = self.fit(settings, self.seed, self.rule)
+            run = self.fit(settings, self.seed, self.rule, deadline=self.deadline)
             self.trials[settings] = Trial(
                 settings,
                 run.worth,
@@ -170,19 +171,34 @@ class Search:
             self.report(self)
         return self.trials[settings].valid
 
-    def fit(self, settings: Settings, seed: int, rule: StopRule, varied: bool = False) -> Run:
-        """Fit some settings from one start; fits to be averaged should be `varied`."""
-        fitted = None
+    def fit(
+        self,
+        settings: Settings,
+        seed: int,
+        rule: StopRule,
+        varied: bool = False,
+        deadline: float = np.inf,
+    ) -> Run:
+        """Fit some settings from one start; fits to be averaged should be `varied`.
+
+        EM ends with the iteration in which the deadline passes.
+        """
+        fitted, stop = None, threading.Event()
+
+        def watch(run: Run) -> None:
+            if time.monotonic() >= deadline:
+                stop.set()
+
         if settings.family == "weighted tree":  # trials that differ in shrinkage share their urns
             urns = replace(settings, family="urns", shrinkage=0.0)
             key = (urns, seed, rule)
             if key not in self._urns:
-                self._urns[key] = self.fit(urns, seed, rule)
+                self._urns[key] = self.fit(urns, seed, rule, deadline=deadline)
             fitted = self._urns[key]
         generator = np.random.default_rng([seed, settings.n_components])
         options = settings.options(self.alpha, rule, varied)
         runs = DensityRuns.of(self.examples, self.valid, options, [generator])
-        return runs.run(0, threads=self.n_jobs, fitted=fitted)
+        return runs.run(0, watch, stop, self.n_jobs, fitted)
 
     def starts_of(self, family: str, near: Sequence[Settings] = ()) -> list[Settings]:
         """Return where to begin with a family: as usual, near given settings and earlier trials.
