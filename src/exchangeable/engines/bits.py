@@ -27,6 +27,16 @@ def float_from_bits(typing_context: Any, word: Any) -> Any:
     return types.float64(types.int64), generate
 
 
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def bits_of_float(typing_context: Any, number: Any) -> Any:
+    """Return the bits of a double as a 64-bit integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(types.int64))
+
+    return types.int64(types.float64), generate
+
+
 @njit(cache=True, nogil=True)
 def load_bits(words, ones):  # type: ignore[no-untyped-def]
     """Write the positions of the ones of a bit-packed row to `ones` and return their number."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray, IntArray, aligned_zeros
 from exchangeable.engines import em_kernels, linear_kernels
 from exchangeable.engines.counted import Counted
 from exchangeable.engines.cpu import Tables
@@ -178,7 +178,7 @@ def _summing(examples: Examples, posterior: FloatArray, powers: int) -> Job[Any,
         parts = row_ranges(n_tiles, -(-n_tiles // len(parts)))
 
     def one(span: tuple[int, int]) -> FloatArray:
-        sums = np.zeros(shape)
+        sums = aligned_zeros(shape)
         rest = (*span, examples.weights, by_class, sums)
         if codes is not None:
             linear_kernels.add_moments_coded(codes.codes, *rest)

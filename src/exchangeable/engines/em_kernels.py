@@ -16,18 +16,36 @@ from exchangeable.engines.posteriors import TILE, settle
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
+COUNT_TILE = 1024
+"""Rows that are counted at a time."""
+ADD_TILE = 2048
+"""Rows that are added to a class's histograms at a time."""
+MOSTLY = 0.6
+"""Where a larger share of a tile's rows has some mass, those that have none are not left out."""
+
 
 @_compile
 def _count(words, begin, end, masks, mask, radix, place):  # type: ignore[no-untyped-def]
-    """Write a block's count behind the others' of its group, for the rows begin..end."""
-    for i in range(masks.size):
-        column, bits = words[masks[i], begin:end], mask[i]
-        if i == 0:
-            for r in range(column.size):
-                place[r] = place[r] * radix + popcount(column[r] & bits)  # type: ignore[call-arg]
-        else:
-            for r in range(column.size):
-                place[r] += popcount(column[r] & bits)  # type: ignore[call-arg]
+    """Write a block's count behind the others' of its group, for the rows begin..end.
+
+    Two masks at a time halve the loads and stores of what is written.
+    """
+    one, bits = words[masks[0], begin:end], mask[0]
+    if masks.size % 2:
+        done = 1
+        for r in range(one.size):
+            place[r] = place[r] * radix + popcount(one[r] & bits)  # type: ignore[call-arg]
+    else:
+        done = 2
+        two, more = words[masks[1], begin:end], mask[1]
+        for r in range(one.size):
+            count = popcount(one[r] & bits) + popcount(two[r] & more)  # type: ignore[call-arg]
+            place[r] = place[r] * radix + count
+    for i in range(done, masks.size, 2):
+        one, bits = words[masks[i], begin:end], mask[i]
+        two, more = words[masks[i + 1], begin:end], mask[i + 1]
+        for r in range(one.size):
+            place[r] += popcount(one[r] & bits) + popcount(two[r] & more)  # type: ignore[call-arg]
 
 
 @_compile
@@ -47,9 +65,9 @@ def count_masked(  # type: ignore[no-untyped-def]
     numbers,
 ):
     """Write the numbers of the rows first..last in the groups of some classes, by masks."""
-    place = np.zeros(TILE, dtype=np.uint64)
-    for begin in range(first, last, TILE):
-        end = min(begin + TILE, last)
+    place = np.zeros(COUNT_TILE, dtype=np.uint64)
+    for begin in range(first, last, COUNT_TILE):
+        end = min(begin + COUNT_TILE, last)
         at = place[: end - begin]
         for y in classes:
             for g in range(first_group[y], first_group[y + 1]):
@@ -96,6 +114,31 @@ def count_walked(  # type: ignore[no-untyped-def]
 
 
 @_compile
+def _look_up(table, starts, numbers, begin, end, score):  # type: ignore[no-untyped-def]
+    """Add what the groups' tables hold for the rows' numbers, up to four groups at a time."""
+    g = 0
+    while g + 4 <= starts.size:
+        one, two = table[starts[g] :], table[starts[g + 1] :]
+        three, four = table[starts[g + 2] :], table[starts[g + 3] :]
+        at_one, at_two = numbers[g, begin:end], numbers[g + 1, begin:end]
+        at_three, at_four = numbers[g + 2, begin:end], numbers[g + 3, begin:end]
+        for r in range(at_one.size):
+            pair = one[at_one[r]] + two[at_two[r]]
+            score[r] += pair + (three[at_three[r]] + four[at_four[r]])
+        g += 4
+    while g + 2 <= starts.size:
+        one, two = table[starts[g] :], table[starts[g + 1] :]
+        at_one, at_two = numbers[g, begin:end], numbers[g + 1, begin:end]
+        for r in range(at_one.size):
+            score[r] += one[at_one[r]] + two[at_two[r]]
+        g += 2
+    if g < starts.size:
+        one, at_one = table[starts[g] :], numbers[g, begin:end]
+        for r in range(at_one.size):
+            score[r] += one[at_one[r]]
+
+
+@_compile
 def score_counted(  # type: ignore[no-untyped-def]
     first,
     last,
@@ -119,13 +162,9 @@ def score_counted(  # type: ignore[no-untyped-def]
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
         for y in range(n_classes):
-            row = joint[y]
-            row[:] = log_prior[y]
-            for g in range(first_group[y], first_group[y + 1]):
-                values = table[starts[g] :]
-                at = numbers[g, begin - offset : end - offset]
-                for r in range(at.size):
-                    row[r] += values[at[r]]
+            joint[y] = log_prior[y]
+            own = slice(first_group[y], first_group[y + 1])
+            _look_up(table, starts[own], numbers[own], begin - offset, end - offset, joint[y])
         log_likelihood += settle(
             joint,
             end - begin,
@@ -138,61 +177,73 @@ def score_counted(  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _add_to_four(histogram, starts, numbers, kept, mass):  # type: ignore[no-untyped-def]
-    """Add masses by the numbers of the rows kept in four groups: no addition waits for another."""
-    one, two = histogram[starts[0] :], histogram[starts[1] :]
-    three, four = histogram[starts[2] :], histogram[starts[3] :]
-    at_one, at_two, at_three, at_four = numbers[0], numbers[1], numbers[2], numbers[3]
-    for at in range(kept.size):
-        r, add = kept[at], mass[at]
-        one[at_one[r]] += add
-        two[at_two[r]] += add
-        three[at_three[r]] += add
-        four[at_four[r]] += add
+def _add_masses(histogram, starts, numbers, rows, mass):  # type: ignore[no-untyped-def]
+    """Add masses by the numbers of some rows, an array or a range, to the groups' histograms.
 
-
-@_compile
-def _add_to_two(histogram, starts, numbers, kept, mass):  # type: ignore[no-untyped-def]
-    """Do the same in two groups."""
-    one, two = histogram[starts[0] :], histogram[starts[1] :]
-    at_one, at_two = numbers[0], numbers[1]
-    for at in range(kept.size):
-        r, add = kept[at], mass[at]
-        one[at_one[r]] += add
-        two[at_two[r]] += add
-
-
-@_compile
-def _add_to_one(histogram, starts, numbers, kept, mass):  # type: ignore[no-untyped-def]
-    """Do the same in one group."""
-    one, at_one = histogram[starts[0] :], numbers[0]
-    for at in range(kept.size):
-        one[at_one[kept[at]]] += mass[at]
+    Many rows have the same number: where additions to several groups take turns, none waits for
+    the one before.
+    """
+    g = 0
+    while g + 4 <= starts.size:
+        one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
+        three, four = histogram[starts[g + 2] :], histogram[starts[g + 3] :]
+        at_one, at_two, at_three, at_four = (
+            numbers[g],
+            numbers[g + 1],
+            numbers[g + 2],
+            numbers[g + 3],
+        )
+        at = 0
+        for r in rows:
+            one[at_one[r]] += mass[at]
+            two[at_two[r]] += mass[at]
+            three[at_three[r]] += mass[at]
+            four[at_four[r]] += mass[at]
+            at += 1
+        g += 4
+    while g + 2 <= starts.size:
+        one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
+        at_one, at_two = numbers[g], numbers[g + 1]
+        at = 0
+        for r in rows:
+            one[at_one[r]] += mass[at]
+            two[at_two[r]] += mass[at]
+            at += 1
+        g += 2
+    if g < starts.size:
+        one, at_one = histogram[starts[g] :], numbers[g]
+        at = 0
+        for r in rows:
+            one[at_one[r]] += mass[at]
+            at += 1
 
 
 @_compile
 def add_counted(  # type: ignore[no-untyped-def]
     first, last, offset, numbers, weights, posterior, lines, classes, first_group, starts, histogram
 ):
-    """Add the posteriors, line ``lines[i]`` that of class ``classes[i]``, by number."""
-    column = np.empty(TILE, dtype=np.int64)
-    mass = np.empty(TILE)
-    for begin in range(first, last, TILE):
-        end = min(begin + TILE, last)
-        for i in range(classes.size):
-            share = posterior[lines[i], begin:end]
+    """Add the posteriors, line ``lines[i]`` that of class ``classes[i]``, by number.
+
+    Rows without a share in the class are passed over where they are many.
+    """
+    kept, mass = np.empty(ADD_TILE, dtype=np.int64), np.empty(ADD_TILE)
+    for i in range(classes.size):
+        own = slice(first_group[classes[i]], first_group[classes[i] + 1])
+        of_class, begins = numbers[own], starts[own]
+        for begin in range(first, last, ADD_TILE):
+            end = min(begin + ADD_TILE, last)
+            share, weight = posterior[lines[i], begin:end], weights[begin:end]
             n_kept = 0
             for r in range(share.size):
-                column[n_kept] = begin - offset + r
-                mass[n_kept] = weights[begin + r] * share[r]
                 n_kept += share[r] > 0.0
-            rows = (column[:n_kept], mass[:n_kept])
-            g, end_group = first_group[classes[i]], first_group[classes[i] + 1]
-            while g + 4 <= end_group:
-                _add_to_four(histogram, starts[g:], numbers[g:], *rows)
-                g += 4
-            if g + 2 <= end_group:
-                _add_to_two(histogram, starts[g:], numbers[g:], *rows)
-                g += 2
-            if g < end_group:
-                _add_to_one(histogram, starts[g:], numbers[g:], *rows)
+            if n_kept > MOSTLY * share.size:
+                for r in range(share.size):
+                    mass[r] = weight[r] * share[r]
+                rows = range(begin - offset, end - offset)
+                _add_masses(histogram, begins, of_class, rows, mass)
+                continue
+            n_kept = 0
+            for r in range(share.size):
+                kept[n_kept], mass[n_kept] = begin - offset + r, weight[r] * share[r]
+                n_kept += share[r] > 0.0
+            _add_masses(histogram, begins, of_class, kept[:n_kept], mass)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray, IntArray, aligned_zeros
 from exchangeable.engines import packed_kernels
 from exchangeable.engines.kernels import ones_of
 from exchangeable.engines.posteriors import TILE
@@ -117,7 +117,7 @@ class Codes:
         padded = np.zeros((n_groups * CODE_BITS, width))
         padded[: self.n_variables] = lines
         padded = padded.reshape(n_groups, CODE_BITS, width)
-        sums = np.zeros((n_groups, 1 << CODE_BITS, width))
+        sums = aligned_zeros((n_groups, 1 << CODE_BITS, width))
         for i in range(CODE_BITS):
             sums[:, 1 << i : 2 << i] = sums[:, : 1 << i] + padded[:, i, None]
         return sums

@@ -82,13 +82,16 @@ def score_coded(  # type: ignore[no-untyped-def]
 def _weigh(weights, posterior, mass):  # type: ignore[no-untyped-def]
     """Write each row's posteriors by its weight, then, if there is room, their squares by it."""
     n_classes, n_rows = posterior.shape
-    for y in range(n_classes):
-        share = posterior[y]
-        for r in range(n_rows):
-            mass[r, y] = weights[r] * share[r]
-        if mass.shape[1] > n_classes:
-            for r in range(n_rows):
-                mass[r, n_classes + y] = mass[r, y] * share[r]
+    for r in range(n_rows):
+        line, weight = mass[r], weights[r]
+        if line.size == n_classes:
+            for y in range(n_classes):
+                line[y] = weight * posterior[y, r]
+        else:
+            for y in range(n_classes):
+                share = posterior[y, r]
+                line[y] = weight * share
+                line[n_classes + y] = weight * share * share
 
 
 @_compile

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numba import njit
 
-from exchangeable.engines.bits import float_from_bits
+from exchangeable.engines.bits import bits_of_float, float_from_bits
 
 _vectorise = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
@@ -24,6 +24,11 @@ LOG2_E = 1 / math.log(2)
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(n) for n in range(3, 14))
 
+SQRT_HALF = 0x3FE6A09E667F3BCD
+"""The bits of √½."""
+ATANH = tuple(1 / n for n in range(3, 23, 2))
+"""The coefficients of s³, s⁵, … s²¹ of atanh s."""
+
 
 @_vectorise
 def exponential(x):  # type: ignore[no-untyped-def]
@@ -37,6 +42,22 @@ def exponential(x):  # type: ignore[no-untyped-def]
     tail = C4 + r * (C5 + r * (C6 + r * (C7 + r * (C8 + r * tail))))
     power = 1.0 + r * (1.0 + r * (0.5 + r * (C3 + r * tail)))
     return power * float_from_bits((np.int64(n) + 1023) << 52)  # type: ignore[call-arg]
+
+
+@_vectorise
+def logarithm(x):  # type: ignore[no-untyped-def]
+    """Return ln x of a positive normal number, to the last bit or two, without a call.
+
+    x = 2^n·m with √½ ≤ m < √2, and ln m = 2·atanh s for s = (m − 1) / (m + 1), |s| < 0.172.
+    """
+    above = bits_of_float(x) - SQRT_HALF  # type: ignore[call-arg]
+    n = np.float64(above >> 52)
+    m = float_from_bits((above & 0xFFFFFFFFFFFFF) + SQRT_HALF)  # type: ignore[call-arg]
+    s = (m - 1.0) / (m + 1.0)
+    square, series = s * s, 0.0
+    for coefficient in ATANH[::-1]:
+        series = coefficient + square * series
+    return n * LN2_HIGH + (2.0 * s + (2.0 * s * square * series + n * LN2_LOW))
 
 
 @_vectorise
@@ -75,20 +96,26 @@ def settle(joint, size, weights, clamp, log_prior, posterior):  # type: ignore[n
         if clamp[r] >= 0:
             log_likelihood += weights[r] * joint[clamp[r], r]
     _exponentiate(joint, size, highest, total)
+    least = 1.0  # the highest of a column is 1, unless all are impossible
     for r in range(size):
-        if clamp.size and clamp[r] >= 0:
-            joint[:, r] = 0.0
-            joint[clamp[r], r] = 1.0
-            total[r] = 1.0
-        elif total[r] > 0.0:
-            log_likelihood += weights[r] * (highest[r] + np.log(total[r]))
-        else:
-            # An impossible row tells nothing about its component.
-            log_likelihood = -np.inf
-            for y in range(n_classes):
-                joint[y, r] = np.exp(log_prior[y])
-            total[r] = 1.0
+        least = min(least, total[r])
+    if clamp.size or least < 1.0:
+        for r in range(size):
+            if clamp.size and clamp[r] >= 0:
+                joint[:, r] = 0.0
+                joint[clamp[r], r] = 1.0
+            elif total[r] == 0.0:
+                # An impossible row tells nothing about its component.
+                log_likelihood = -np.inf
+                joint[:, r] = np.exp(log_prior)
+            else:
+                continue
+            highest[r], total[r] = 0.0, 1.0
+    for r in range(size):
+        highest[r] = weights[r] * (highest[r] + logarithm(total[r]))
         total[r] = 1.0 / total[r]
+    for r in range(size):
+        log_likelihood += highest[r]
     for y in range(n_classes):
         line, out = joint[y], posterior[y]
         for r in range(size):
