@@ -39,8 +39,8 @@ def _count(words, begin, end, masks, mask, radix, place):  # type: ignore[no-unt
         done = 2
         two, more = words[masks[1], begin:end], mask[1]
         for r in range(one.size):
-            count = popcount(one[r] & bits) + popcount(two[r] & more)  # type: ignore[call-arg]
-            place[r] = place[r] * radix + count
+            place[r] *= radix
+            place[r] += popcount(one[r] & bits) + popcount(two[r] & more)  # type: ignore[call-arg]
     for i in range(done, masks.size, 2):
         one, bits = words[masks[i], begin:end], mask[i]
         two, more = words[masks[i + 1], begin:end], mask[i + 1]
@@ -193,29 +193,23 @@ def _add_masses(histogram, starts, numbers, rows, mass):  # type: ignore[no-unty
             numbers[g + 2],
             numbers[g + 3],
         )
-        at = 0
-        for r in rows:
+        for at, r in enumerate(rows):
             one[at_one[r]] += mass[at]
             two[at_two[r]] += mass[at]
             three[at_three[r]] += mass[at]
             four[at_four[r]] += mass[at]
-            at += 1
         g += 4
     while g + 2 <= starts.size:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
         at_one, at_two = numbers[g], numbers[g + 1]
-        at = 0
-        for r in rows:
+        for at, r in enumerate(rows):
             one[at_one[r]] += mass[at]
             two[at_two[r]] += mass[at]
-            at += 1
         g += 2
     if g < starts.size:
         one, at_one = histogram[starts[g] :], numbers[g]
-        at = 0
-        for r in rows:
+        for at, r in enumerate(rows):
             one[at_one[r]] += mass[at]
-            at += 1
 
 
 @_compile

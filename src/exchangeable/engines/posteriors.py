@@ -52,7 +52,7 @@ def logarithm(x):  # type: ignore[no-untyped-def]
     """
     above = bits_of_float(x) - SQRT_HALF  # type: ignore[call-arg]
     n = np.float64(above >> 52)
-    m = float_from_bits((above & 0xFFFFFFFFFFFFF) + SQRT_HALF)  # type: ignore[call-arg]
+    m = float_from_bits((above & 0xFFFFFFFFFFFFF) + SQRT_HALF)
     s = (m - 1.0) / (m + 1.0)
     square, series = s * s, 0.0
     for coefficient in ATANH[::-1]:

@@ -6,33 +6,19 @@ the result is the same, to the last bit, for any number of threads.
 """
 
 import itertools
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numba
 
 from exchangeable.arrays import check_count
+from exchangeable.engines.helpers import ask
 
 Task = TypeVar("Task")
 Part = TypeVar("Part")
 Result = TypeVar("Result")
-MAX_HELPERS = 256
-
-
-def _make_pool() -> None:
-    """Make the pool of threads that are kept for the next call; they start when needed."""
-    global _pool
-    _pool = ThreadPoolExecutor(MAX_HELPERS, thread_name_prefix="exchangeable")
-
-
-_pool: ThreadPoolExecutor
-_make_pool()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_make_pool)  # a forked process has none of the threads
 
 
 def n_threads(n_jobs: int | None = None) -> int:
@@ -59,20 +45,21 @@ def run(
     results: dict[int, Result] = {}
     numbers = itertools.count()
 
-    def work() -> None:
-        while (number := next(numbers)) < len(listed):
-            results[number] = function(listed[number])
+    errors: list[BaseException] = []
 
-    others = [_pool.submit(work) for _ in range(workers - 1)]
-    try:
-        work()
-    finally:
-        # Those that have not begun find nothing left to do: not waiting for them lets tasks run
-        # tasks of their own.
-        begun = [other for other in others if not other.cancel()]
-        wait(begun)
-    for other in begun:
-        other.result()
+    def work() -> None:
+        try:
+            while (number := next(numbers)) < len(listed):
+                results[number] = function(listed[number])
+        except BaseException as error:  # raised again below
+            errors.append(error)
+
+    errands = [ask(work, workers - 1) for _ in range(workers - 1)]
+    work()
+    for errand in errands:
+        errand.end()
+    if errors:
+        raise errors[0]
     return [results[number] for number in range(len(listed))]
 
 
