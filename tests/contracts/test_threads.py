@@ -23,7 +23,10 @@ def test_results_come_in_the_order_of_the_tasks(n_jobs):
 
 
 def test_several_threads_take_part():
-    time.sleep(0.05)  # helpers that were not needed in the test before are idle again
+    run(abs, range(2), 2)  # there is a helper now, idle as soon as its code is compiled
+    deadline = time.monotonic() + 60
+    while not helpers._idle and time.monotonic() < deadline:
+        time.sleep(0.05)
     both = threading.Barrier(2, timeout=30)
 
     def meet(task):
