@@ -82,6 +82,15 @@ class Partition:
             labels[block] = number
         return cls.from_labels(labels)
 
+    def same_as(self, other: "Partition") -> bool:
+        """Whether the blocks, and their numbers, are the same.
+
+        >>> Partition.from_labels([0, 1]).same_as(Partition.from_labels([0, 0]))
+        False
+        """
+        alike = self.sizes.size == other.sizes.size
+        return alike and self.labels.tobytes() == other.labels.tobytes()
+
     @property
     def n_blocks(self) -> int:
         """Number of blocks."""

@@ -61,7 +61,7 @@ def score(
     counted: Counted, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
 ) -> Scores:
     """Return the posteriors of all rows under some parameters, and their log-likelihood."""
-    return _scoring(counted, tables, log_prior).run(n_jobs)
+    return score_each([(counted, tables)], log_prior, n_jobs)[0]
 
 
 def score_each(
@@ -70,13 +70,16 @@ def score_each(
     n_jobs: int | None = None,
 ) -> list[Scores]:
     """Do the same for several candidates, all at once."""
-    return run_together([_scoring(*each, log_prior) for each in candidates], n_jobs)
+    spread = run(lambda each: each[0].counter.groups.spread(each[1]), candidates, n_jobs)
+    pairs = zip(candidates, spread, strict=True)
+    return run_together([_scoring(each[0], table, log_prior) for each, table in pairs], n_jobs)
 
 
-def _scoring(counted: Counted, tables: Tables, log_prior: FloatArray) -> Job[Any, Any, Scores]:
+def _scoring(counted: Counted, table: FloatArray, log_prior: FloatArray) -> Job[Any, Any, Scores]:
+    """Return the job of scores, given the tables of the groups."""
     examples, groups = counted.counter.examples, counted.counter.groups
     posterior = np.empty((log_prior.size, examples.rows.n_rows))
-    common = (groups.first_group, groups.starts, groups.spread(tables), log_prior, posterior)
+    common = (groups.first_group, groups.starts, table, log_prior, posterior)
 
     def one(span: tuple[int, int]) -> float:
         found = 0.0
@@ -133,7 +136,7 @@ def _counting(
         shares = [(span, slice(None)) for span in parts]
     else:
         new = 0.0 if uncounted is None else counted.counter.steps
-        shares = examples.shares(classes.size, counted.steps + new)
+        shares = examples.shares(classes.size, 2 * counted.steps + new)
     spans = {span for span, _ in shares}
     sums = {span: np.zeros(groups.starts[-1]) for span in spans}
     gathered = {span: np.zeros(layout.values.size) for span in sorted(spans)}
@@ -216,8 +219,8 @@ def complete(
     classes = np.arange(posterior.shape[1])
     jobs: list[Job[Any, Any, Any]] = [_counting(counted, posterior, classes, classes)]
     if moments:
-        jobs.append(_summing(examples, posterior, 2))
-    found, *summed = run_together(jobs, n_jobs)
+        jobs.insert(0, _summing(examples, posterior, 2))  # in larger parts, so they come first
+    *summed, found = run_together(jobs, n_jobs)
     return Expectation(
         scores.log_likelihood,
         posterior,

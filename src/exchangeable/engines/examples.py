@@ -16,7 +16,7 @@ from exchangeable.engines.rows import NO_BITS, Rows, take_rows
 from exchangeable.engines.threads import row_ranges
 
 MAX_PARTS = 32
-PART_STEPS = 200_000
+PART_STEPS = 400_000
 PARTIAL_BYTES = 1 << 28
 WORTH_SUMMING = 16
 """Steps of work for each number of a part's sums: they must be added up in the end."""

@@ -7,6 +7,7 @@ would lower it (smoothing can) ends the run and is not taken.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from threading import Event
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from exchangeable.engines.counted import Counted
 from exchangeable.engines.cpu import Tables
 from exchangeable.engines.em import Expectation
 from exchangeable.engines.examples import Examples
+from exchangeable.engines.threads import run
 from exchangeable.models.blocks import BlockModel
 from exchangeable.partitions import Partition
 
@@ -288,12 +290,11 @@ def _maximise(
     settings: EMSettings,
 ) -> list[BlockModel]:
     """Return the models to choose from: the old blocks with new parameters, and the new blocks."""
-    old = BlockModel(model.partitions, current.histograms, current.totals)
-    old.set_tables(settings.alpha, settings.n_jobs, like=model.tables)
-    candidates = [old]
+    candidates = [BlockModel(model.partitions, current.histograms, current.totals)]
+    layouts = [model.tables]
     for proposal in relearn(model, current) if relearn else ():
         pairs = zip(model.partitions, proposal.partitions, strict=True)
-        partitions = [old if (old.labels == new.labels).all() else new for old, new in pairs]
+        partitions = [old if old.same_as(new) else new for old, new in pairs]
         changed = [y for y, old in enumerate(model.partitions) if partitions[y] is not old]
         if not changed:
             continue
@@ -302,13 +303,16 @@ def _maximise(
         counted = _histograms(data, current, proposal, layout, np.array(changed))
         for y, histogram in zip(changed, counted, strict=True):
             histograms[y] = histogram
-        new = BlockModel(partitions, histograms, current.totals)
-        new.set_tables(settings.alpha, settings.n_jobs, layout)
-        if settings.accept == "all":
-            candidates.append(new)
-        else:
-            candidates = [_best_of_each(candidates[0], new, settings)]
-    return candidates
+        candidates.append(BlockModel(partitions, histograms, current.totals))
+        layouts.append(layout)
+    run(
+        lambda number: candidates[number].set_tables(settings.alpha, 1, layouts[number]),
+        range(len(candidates)),
+        settings.n_jobs,
+    )
+    if settings.accept == "all":
+        return candidates
+    return [reduce(lambda best, new: _best_of_each(best, new, settings), candidates)]
 
 
 def _best_of_each(old: BlockModel, new: BlockModel, settings: EMSettings) -> BlockModel:

@@ -155,14 +155,10 @@ class BlockLearner:
         self, moments: FloatArray, n: float, n_jobs: int | None = 1
     ) -> list[list[Partition]]:
         """Return the sweep's blocks of every component; for merging those of a finer one too."""
-        mean = np.ascontiguousarray(moments[0].T) / n
-        variance = np.maximum(moments[1].T - n * mean**2, 0.0) / max(n - 1, 1e-300)
         levels = [self.settings.significance]
         if self.name == "evidence" and self.settings.start != self.settings.significance:
             levels.append(self.settings.start)
-        return [
-            Partition.from_lines(sweep_each(mean, variance, n, level, n_jobs)) for level in levels
-        ]
+        return [Partition.from_lines(lines) for lines in sweep_each(moments, n, levels, n_jobs)]
 
     def _refine(
         self,
