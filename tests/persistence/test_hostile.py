@@ -346,8 +346,9 @@ def _flip(data, dice):
 
 def _spoil_array(data, dice):
     members = unpack(data)
-    name = dice.choice([key for key in members if key != "header.json"])
-    array = np.load(io.BytesIO(members[name])).copy()
+    arrays = {key: np.load(io.BytesIO(members[key])) for key in members if key != "header.json"}
+    name = dice.choice([key for key, array in arrays.items() if array.size])
+    array = arrays[name].copy()
     flat = array.view(np.uint8).reshape(-1)
     for _ in range(dice.randint(1, 4)):
         flat[dice.randrange(flat.size)] ^= 1 << dice.randrange(8)
