@@ -55,9 +55,7 @@ class Partition:
     @classmethod
     def from_lines(cls, labels: Labels) -> list[Self]:
         """Make a partition of every line of block numbers."""
-        ends = np.cumsum(labels.max(axis=1) + 1)
-        sizes, starts = (np.zeros(ends[-1], dtype=np.int64) for _ in range(2))
-        _measure(labels, ends, sizes, starts)
+        ends, sizes, starts = _measure(labels)
         spans = itertools.pairwise([0, *ends.tolist()])
         return [
             cls(line, sizes[begin:end], starts[begin:end])
@@ -109,8 +107,12 @@ class Partition:
 
 
 @njit(cache=True, nogil=True)
-def _measure(labels, ends, sizes, starts):  # type: ignore[no-untyped-def]
-    """Write the sizes of the blocks of every line, and where their counts start."""
+def _measure(labels):  # type: ignore[no-untyped-def]
+    """Return where the blocks of every line end, their sizes, and where their counts start."""
+    ends = np.zeros(labels.shape[0], dtype=np.int64)
+    for y in range(labels.shape[0]):
+        ends[y] = labels[y].max() + 1 + (ends[y - 1] if y else 0)
+    sizes, starts = np.zeros(ends[-1], dtype=np.int64), np.zeros(ends[-1], dtype=np.int64)
     first = 0
     for y in range(labels.shape[0]):
         for j in range(labels.shape[1]):
@@ -118,6 +120,7 @@ def _measure(labels, ends, sizes, starts):  # type: ignore[no-untyped-def]
         for b in range(first + 1, ends[y]):
             starts[b] = starts[b - 1] + sizes[b - 1] + 1
         first = ends[y]
+    return ends, sizes, starts
 
 
 def check_partition(

@@ -130,11 +130,10 @@ class Tables:
         first_block = np.cumsum([0] + [partition.n_blocks for partition in partitions])
         lengths = np.concatenate([partition.sizes for partition in partitions]) + 1
         ends = np.cumsum(lengths)
-        n_variables = partitions[0].labels.size
         small = np.uint16 if first_block[-1] <= 1 << 16 else np.int32
-        labels = np.empty((n_variables, len(partitions)), dtype=small)
-        stacked = np.stack([partition.labels for partition in partitions])
-        kernels.interleave(stacked, first_block, labels)
+        joined = np.concatenate([partition.labels for partition in partitions])
+        labels = np.empty((joined.size // len(partitions), len(partitions)), dtype=small)
+        kernels.interleave(joined, first_block, labels)
         return cls(labels, first_block, ends - lengths, np.empty(ends[-1]))
 
     @property

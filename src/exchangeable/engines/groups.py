@@ -54,12 +54,19 @@ class Groups:
         """Return the groups of the blocks of all classes, for so many rows."""
         limit = min(MOST_ENTRIES, n_rows // ROWS_AN_ENTRY)
         n_blocks = tables.starts.size
-        lengths = np.diff(tables.starts, append=tables.values.size)
         order, radix = np.empty(n_blocks, dtype=np.int64), np.empty(n_blocks, dtype=np.uint64)
         first_group = np.zeros(tables.first_block.size, dtype=np.int64)
         first_block, starts = (np.zeros(n_blocks + 1, dtype=np.int64) for _ in range(2))
         n_groups = _group(
-            lengths, tables.first_block, limit, order, radix, first_group, first_block, starts
+            tables.starts,
+            tables.values.size,
+            tables.first_block,
+            limit,
+            order,
+            radix,
+            first_group,
+            first_block,
+            starts,
         )
         return cls(order, radix, first_group, first_block[: n_groups + 1], starts[: n_groups + 1])
 
@@ -87,12 +94,21 @@ class Groups:
 
 @_compile
 def _group(  # type: ignore[no-untyped-def]
-    lengths, class_block, limit, order, radix, first_group, first_block, starts
+    block_starts,
+    n_entries,
+    class_block,
+    limit,
+    order,
+    radix,
+    first_group,
+    first_block,
+    starts,
 ):
     """Put the blocks of each class into groups whose tables stay within `limit`.
 
     The longest block that still fits comes next, so that tables are filled well.
     """
+    lengths = np.diff(np.append(block_starts, n_entries))
     n_groups, done, at = 0, 0, 0
     for y in range(class_block.size - 1):
         blocks = class_block[y] + np.argsort(-lengths[class_block[y] : class_block[y + 1]])

@@ -116,12 +116,15 @@ def add_histogram(  # type: ignore[no-untyped-def]
 
 @_compile
 def interleave(labels, first_block, out):  # type: ignore[no-untyped-def]
-    """Write out[variable, class] = the variable's block, numbered through all classes."""
+    """Write out[variable, class] = the variable's block, numbered through all classes.
+
+    In `labels` all variables of a class follow those of the class before.
+    """
     n_variables, n_classes = out.shape
     for begin in range(0, n_variables, 64):
         for y in range(n_classes):
             for j in range(begin, min(begin + 64, n_variables)):
-                out[j, y] = labels[y][j] + first_block[y]
+                out[j, y] = labels[y * n_variables + j] + first_block[y]
 
 
 @_compile

@@ -46,8 +46,14 @@ class FitProgress:
         if self._bar is not None:
             self._bar.stop()
 
+    @property
+    def _due(self) -> bool:
+        return self._wanted and time.monotonic() - self._began >= PATIENCE
+
     def update(self, run: int, state: EMState) -> None:
         """Show where a run of structural EM stands."""
+        if not self._due:
+            return
         blocks = sum(p.n_blocks for p in state.model.partitions) / len(state.model.partitions)
         told = (
             f"iteration {state.n_iter}, log-likelihood {state.history[-1]:.4f}, {blocks:.1f} blocks"
@@ -56,7 +62,7 @@ class FitProgress:
 
     def show(self, run: int, n_iter: int, converged: bool, told: str) -> None:
         """Show the number of iterations of a run, and what is told about it."""
-        if not self._wanted or time.monotonic() - self._began < PATIENCE:
+        if not self._due:
             return
         with self._lock:
             if self._bar is None:
