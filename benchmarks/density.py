@@ -3,10 +3,11 @@
 ``python benchmarks/density.py [SET ...]`` fits mixtures of 20 components with the paper's settings
 (alpha = 0.1, ten random starts, the best by training log-likelihood kept) and each structure,
 prints average log-likelihoods of validation and test rows beside the paper's test figures, and
-writes ``results/density.csv``. Validation and test rows are only looked at in the end.
+writes ``results/density.csv``. Validation and test rows are only looked at in the end. The paper's
+EM stops at an average gain of 1e-3, the package's default is 1e-4: the sweep is run with both.
 
-One more line a set is the default structure with more starts, half of them from rows, and the
-smoothing (`ALPHAS`) chosen on the validation rows; the test rows are scored for what was chosen.
+One more line a set is the default structure with more starts and the smoothing (`ALPHAS`) chosen
+on the validation rows; the test rows are scored for what was chosen.
 """
 
 import csv
@@ -37,12 +38,13 @@ PAPER = {
     "c20ng": (-152.69, -152.78, 17.9),
 }
 MODELS = {
-    "sweep": ("welch", "random"),
-    "evidence": ("evidence", "random"),
-    "naive Bayes": ("independent", "random"),
-    "naive Bayes, rows": ("independent", "rows"),
+    "sweep, tol 1e-3": {"structure": "welch", "tol": 1e-3},
+    "sweep": {"structure": "welch"},
+    "evidence": {},
+    "naive Bayes": {"structure": "independent"},
+    "naive Bayes, rows": {"structure": "independent", "init": "rows"},
 }
-ALPHAS, STARTS = (0.03, 0.1, 0.3), 50
+ALPHAS, STARTS = (0.01, 0.03, 0.1, 0.3), 50
 COLUMNS = (
     "set", "model", "train", "valid", "test", "paper_test", "difference", "sd_train_of_starts",
     "blocks", "paper_blocks", "iterations", "seconds", "chosen",
@@ -61,10 +63,7 @@ def fitted(data, **settings):
 
 def chosen(data):
     """Return the default mixture whose alpha validation rows like best, its alpha, and seconds."""
-    fits = [
-        (fitted(data, structure="evidence", alpha=alpha, n_init=STARTS, random_state=0), alpha)
-        for alpha in ALPHAS
-    ]
+    fits = [(fitted(data, alpha=alpha, n_init=STARTS, random_state=0), alpha) for alpha in ALPHAS]
     (mixture, _), alpha = max(fits, key=lambda fit: fit[0][0].score(data.valid))
     return mixture, f"alpha={alpha}", sum(seconds for (_, seconds), _ in fits)
 
@@ -77,7 +76,7 @@ def line_of(name, model, data, mixture, seconds, settings=""):
     return (
         name, model, f"{mixture.log_likelihood_:.4f}", f"{mixture.score(data.valid):.4f}",
         f"{test:.4f}", paper, f"{(test - paper) / abs(paper):+.2%}", f"{np.std(ends):.3f}",
-        f"{mixture.n_blocks_.mean():.1f}", PAPER[name][2] if model == "sweep" else "",
+        f"{mixture.n_blocks_.mean():.1f}", PAPER[name][2] if model.startswith("sweep") else "",
         sum(len(history) - 1 for history in mixture.history_), f"{seconds:.1f}", settings,
     )  # fmt: skip
 
@@ -88,8 +87,8 @@ def main() -> None:
     lines = []
     for name in wanted:
         data = fetch_density(name)
-        for model, (structure, init) in MODELS.items():
-            fit = fitted(data, structure=structure, init=init, n_init=10, random_state=0)
+        for model, settings in MODELS.items():
+            fit = fitted(data, n_init=10, random_state=0, **settings)
             lines.append(line_of(name, model, data, *fit))
             print("  ".join(f"{cell!s:>9}" for cell in lines[-1]), flush=True)
         mixture, settings, seconds = chosen(data)

@@ -17,6 +17,7 @@ from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import as_rows
 from exchangeable.engines.threads import n_threads, run
+from exchangeable.experiments.density import N_COMPONENTS, PAPER_TOL
 from exchangeable.experiments.store import Row, Store
 from exchangeable.inference.contract import ClassModel
 from exchangeable.models.density_em import Run, StopRule
@@ -228,10 +229,15 @@ class Beyond:
 
     def _papers(self, seed: int, data: Any) -> Row:
         model = ExchangeableMixture(
-            20, structure="welch", init="rows", random_state=seed, n_jobs=self.n_jobs
+            N_COMPONENTS,
+            structure="welch",
+            init="rows",
+            tol=PAPER_TOL,
+            random_state=seed,
+            n_jobs=self.n_jobs,
         ).fit(data.train)
         return {
-            "n_components": 20,
+            "n_components": N_COMPONENTS,
             "n_iter": model.n_iter_,
             "valid": model.score(data.valid),
             "test": model.score(data.test),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.datasets import fetch_density
-from exchangeable.experiments.density import N_COMPONENTS, PAPER_SETS
+from exchangeable.experiments.density import N_COMPONENTS, PAPER_SETS, PAPER_TOL
 from exchangeable.experiments.scale import Scale
 from exchangeable.experiments.store import Row
 from exchangeable.experiments.tasks import Task
@@ -56,7 +56,7 @@ def _work(name: str, model: str, n_jobs: int | None, download: bool) -> Callable
         else:
             X = fetch_density(name, download_if_missing=download).train
 
-        def fit(seed: int, **options: Any) -> ExchangeableMixture:
+        def fit(seed: int, tol: float = PAPER_TOL) -> ExchangeableMixture:
             mixture = ExchangeableMixture(
                 N_COMPONENTS,
                 structure=MODELS[model],
@@ -64,7 +64,7 @@ def _work(name: str, model: str, n_jobs: int | None, download: bool) -> Callable
                 random_state=seed,
                 binarize=None,
                 n_jobs=n_jobs,
-                **options,
+                tol=tol,
             )
             return mixture.fit(X)
 

@@ -201,13 +201,23 @@ def soft_proposals(choose: Callable[[Expectation], list[list[Partition]]]) -> Re
 
 
 def start_from_posterior(
-    examples: Examples, posterior: FloatArray, relearn: Relearn, settings: EMSettings
+    examples: Examples,
+    posterior: FloatArray,
+    relearn: Relearn,
+    settings: EMSettings,
+    dealt: bool = False,
 ) -> EMState:
-    """Return the parameters that fit given posteriors, the blocks learned from them."""
+    """Return the parameters that fit given posteriors, the blocks learned from them.
+
+    Where rows were `dealt` out, each to one component, a posterior is the share of equal rows that
+    a component has got, and the squares of the single rows' posteriors are these themselves.
+    """
     totals = examples.weights @ posterior
     first, moments = None, np.empty((0, 0, 0))
     if examples.holes is None:
         moments = em.sum_moments(examples, posterior, n_jobs=settings.n_jobs)
+        if dealt:
+            moments[1] = moments[0]
     else:
         first = BlockModel.of_known_entries(examples, posterior, settings.alpha)
     known = Expectation(-np.inf, posterior, [], moments, totals)

@@ -92,15 +92,16 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     accept : {"all", "component"}, default="all"
         Whether all components change their blocks at once if that raises the log-likelihood, as in
         the paper, or each chooses for itself.
-    init : {"rows", "random", "both"}, default="both"
-        How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
-        ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn.
+    init : {"random", "rows", "both"}, optional
+        How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper,
+        the default. ``"rows"``: each component leans towards a row of the data. ``"both"``: in
+        turn, the default for weighted urns, trees and `pooling`.
     n_init : int, default=1
         Number of runs from different starts.
     restarts : {"best", "average"}, default="best"
         Whether the run with the highest log-likelihood is kept (of held-out rows, if there are
         some), or the average of all runs, which is itself one mixture with the components of all.
-    tol : float, default=1e-3
+    tol : float, default=1e-4
         EM stops when the average log-likelihood gains less than this.
     max_iter : int, default=500
         Largest number of iterations of a run.
@@ -178,10 +179,10 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         prior: float = 0.1,
         conditions: Sequence[int] = (1,),
         accept: str = "all",
-        init: str = "both",
+        init: str | None = None,
         n_init: int = 1,
         restarts: str = "best",
-        tol: float = 1e-3,
+        tol: float = 1e-4,
         max_iter: int = 500,
         validation_fraction: float | None = None,
         binarize: float | None = 0.0,
@@ -377,10 +378,11 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
 
     def _check_choices(self) -> None:
         check_choices(self)
-        for name, known in (("accept", ("all", "component")), ("init", STARTS)):
+        for name, known in (("accept", ("all", "component")), ("init", (*STARTS, None))):
             if getattr(self, name) not in known:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} is unknown; expected one of {', '.join(known)}"
+                    f"{name}={getattr(self, name)!r} is unknown; expected one of "
+                    f"{', '.join(map(str, known))}"
                 )
         if not self.tol >= 0:
             raise ValueError(f"tol must be at least 0, got {self.tol!r}")
@@ -401,7 +403,8 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             check_count(self.max_iter, "max_iter"),
             self.accept,
         )
-        runs = begin(settings, self.init, as_generator(self.random_state).spawn(n_init), warm)
+        init = self.init or "random"
+        runs = begin(settings, init, as_generator(self.random_state).spawn(n_init), warm)
         return run_all(
             runs.run,
             n_init,

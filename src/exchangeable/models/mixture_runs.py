@@ -91,7 +91,7 @@ class MixtureRuns:
             self.n_components,
             self.generators[number],
         )
-        return start_from_posterior(self.examples, posterior, first, settings)
+        return start_from_posterior(self.examples, posterior, first, settings, kind == "random")
 
     def _phases(self) -> list[BlockLearner]:
         return [] if isinstance(self.structure, list) else self.structure.phases()
