@@ -216,6 +216,7 @@ def test_a_forked_process_has_threads_of_its_own():
 
 
 @pytest.mark.parametrize("n_variables", [150, 2500])
+@pytest.mark.filterwarnings("ignore:EM did not converge")
 def test_counts_that_are_kept_and_counts_that_are_not_give_the_same_fit(n_variables, monkeypatch):
     """Few variables are counted by masks, many by walking; neither depends on what is kept."""
     rng = np.random.default_rng(3)

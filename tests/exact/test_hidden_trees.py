@@ -11,6 +11,8 @@ from enumeration import agreeing, all_states
 from exchangeable.arrays import UNASSIGNED
 from exchangeable.engines.observed import Observed
 from exchangeable.models.hidden import HiddenModel, HiddenTree
+from exchangeable.models.joined import JoinedModel
+from exchangeable.models.urns import UrnModel
 from exchangeable.partitions import Partition
 
 N = 5
@@ -103,6 +105,21 @@ def test_marginals_for_every_pattern_of_holes(model):
     for y in range(model.n_classes):
         found = model.marginals(Observed.from_symbols(EVIDENCE), y)
         for row, answer in zip(EVIDENCE, found, strict=True):
+            share = p[able(row), y] / p[able(row), y].sum()
+            np.testing.assert_allclose(answer, share @ STATES[able(row)], atol=1e-12)
+
+
+def test_a_hidden_tree_joined_with_an_urn():
+    hidden = HiddenModel([random_tree(6, [0, 1, 0, 2, 2], 3)])
+    log_q = np.log(np.random.default_rng(7).dirichlet(np.ones(N + 1)))
+    urn = UrnModel.make([Partition.from_labels([0] * N)], np.full((N, 1), 0.4), [log_q])
+    joined, counts = JoinedModel([hidden, urn]), STATES.sum(axis=1)
+    p = np.column_stack([probabilities(hidden), np.exp(log_q)[counts] / comb(N, counts)])
+    observed = Observed.from_symbols(EVIDENCE)
+    expected = np.stack([p[able(row)].sum(axis=0) for row in EVIDENCE])
+    np.testing.assert_allclose(np.exp(joined.score(observed)), expected, rtol=1e-10)
+    for y in range(joined.n_classes):
+        for row, answer in zip(EVIDENCE, joined.marginals(observed, y), strict=True):
             share = p[able(row), y] / p[able(row), y].sum()
             np.testing.assert_allclose(answer, share @ STATES[able(row)], atol=1e-12)
 

@@ -250,29 +250,39 @@ def expect(
     return complete(counted, scores, moments=moments, n_jobs=n_jobs)
 
 
+def all_single(tables: Tables) -> bool:
+    """Whether every variable is a block."""
+    return tables.starts.size == tables.labels.size
+
+
 def is_linear(tables: Tables) -> bool:
     """Whether every variable is a block, and no value impossible: then scores are linear."""
-    single = tables.starts.size == tables.labels.size
-    return single and bool(np.isfinite(tables.values).all())
+    return all_single(tables) and bool(np.isfinite(tables.values).all())
 
 
 def expect_linear(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
 ) -> Expectation:
     """Do the same where every variable is a block: naive Bayes, a linear score."""
-    off = 2 * tables.labels.astype(np.int64)  # every block has two entries
     scores = _score_singles(examples, tables, log_prior, n_jobs)
-    ones = sum_moments(examples, scores.posterior, 1, n_jobs)[0]
-    totals = examples.weights @ scores.posterior
-    counted = np.empty(tables.values.size)
-    counted[off], counted[off + 1] = np.maximum(totals - ones, 0.0), ones
     return Expectation(
         scores.log_likelihood,
         scores.posterior,
-        tables.split(counted),
+        single_histograms(examples, scores.posterior, tables, n_jobs),
         np.empty((0, 0, 0)),
-        totals,
+        examples.weights @ scores.posterior,
     )
+
+
+def single_histograms(
+    examples: Examples, posterior: FloatArray, tables: Tables, n_jobs: int | None = None
+) -> list[FloatArray]:
+    """Return the histograms of all classes where every variable is a block: sums over ones."""
+    ones = sum_moments(examples, posterior, 1, n_jobs)[0]
+    off = 2 * tables.labels.astype(np.int64)  # every block has two entries
+    found = np.empty(tables.values.size)
+    found[off], found[off + 1] = np.maximum(examples.weights @ posterior - ones, 0.0), ones
+    return tables.split(found)
 
 
 def rescore(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.engines import hole_kernels, hole_query_kernels, linear_kernels
 from exchangeable.engines.cpu import Tables
-from exchangeable.engines.em import Expectation
+from exchangeable.engines.em import Expectation, is_linear
 from exchangeable.engines.examples import Examples
 from exchangeable.engines.observed import Observed
 from exchangeable.engines.rows import NO_BITS, NO_INDICES
@@ -33,7 +33,7 @@ def score(observed: Observed, tables: Tables, n_jobs: int | None = None) -> Floa
     arrays = observed.ones.arrays, observed.holes.arrays
     # Each thread has a memo of its own, so few long parts are better than many short ones.
     spans = row_ranges(observed.n_rows, max(1, -(-observed.n_rows // n_threads(n_jobs))))
-    if _singles(tables):
+    if is_linear(tables):
         base, on, hole = _linear(tables)
         run(
             lambda span: hole_kernels.score_singles(*arrays, *span, base, on, hole, scores),
@@ -43,11 +43,6 @@ def score(observed: Observed, tables: Tables, n_jobs: int | None = None) -> Floa
     else:
         run(lambda span: _pass(arrays, span, tables, scores), spans, n_jobs)
     return scores
-
-
-def _singles(tables: Tables) -> bool:
-    """Whether every variable is a block of its own, and nothing is impossible."""
-    return tables.starts.size == tables.labels.size and bool(np.isfinite(tables.values).all())
 
 
 def _linear(tables: Tables) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -62,7 +57,7 @@ def expect(
 ) -> Expectation:
     """Score every row, and sum the counts that are expected in every block."""
     assert examples.holes is not None
-    if _singles(tables):
+    if is_linear(tables):
         return _expect_singles(examples, tables, log_prior, n_jobs)
     posterior = np.empty((examples.rows.n_rows, log_prior.size))
     arrays = examples.rows.arrays, examples.holes.arrays

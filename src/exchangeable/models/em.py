@@ -144,6 +144,9 @@ class InMemory:
         self, current: Expectation, partitions: list[Partition], layout: Tables, classes: IntArray
     ) -> list[FloatArray]:
         """Return the histograms of some classes in new blocks, whose layout is given."""
+        if em.all_single(layout):
+            found = em.single_histograms(self.examples, current.posterior, layout, self.n_jobs)
+            return [found[y] for y in classes]
         counted, left = Counted.begin(self.examples, partitions, layout, self._counted)
         self._counted.append(counted)
         wanted = np.zeros(len(partitions), dtype=np.bool_)
