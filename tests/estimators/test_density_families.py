@@ -324,8 +324,8 @@ def test_options_of_mixtures_that_make_no_sense_are_refused(options, message):
 
 def test_what_does_not_go_with_pooling_says_so():
     X = clusters(50)
-    with pytest.raises(ValueError, match="X_valid needs a pooled prior"):
-        ExchangeableMixture(2).fit(X, X_valid=X)
+    with pytest.raises(ValueError, match="X_valid goes with X in memory"):
+        ExchangeableMixture(2).fit([X, X], X_valid=X)
     with pytest.raises(ValueError, match="semi_supervised=True is for the paper's model"):
         ExchangeableClassifier(urn="weighted", semi_supervised=True).fit(X, X[:, 0])
     assert not hasattr(ExchangeableClassifier(urn="weighted"), "partial_fit")

@@ -135,6 +135,23 @@ def test_equal_rows_are_merged_once():
         assert examples.total == 10
 
 
+def test_other_rows_choose_the_run():
+    X, held = np.split(clusters(400, 12, 4), 2)
+    gains = []
+    for seed in range(6):
+        mixture = ExchangeableMixture(4, n_init=5, random_state=seed)
+        by_training = mixture.fit(X)
+        trained, worth = by_training.log_likelihood_, by_training.score(held)
+        by_others = mixture.fit(X, X_valid=held)
+        assert by_others.log_likelihood_ == by_others.history_[by_others.best_init_][-1]
+        assert by_others.log_likelihood_ <= trained
+        gains.append(by_others.score(held) - worth)
+    assert min(gains) >= 0
+    assert max(gains) > 0
+    with pytest.raises(ValueError, match="features"):
+        ExchangeableMixture(2).fit(X, X_valid=held[:, :3])
+
+
 def test_warm_start_goes_on():
     X = clusters()
     short = ExchangeableMixture(3, max_iter=2, warm_start=True, random_state=0)

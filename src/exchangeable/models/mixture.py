@@ -24,6 +24,7 @@ from exchangeable.arrays import (
     normalize_log,
 )
 from exchangeable.engines.examples import merge_equal_rows
+from exchangeable.engines.observed import Observed
 from exchangeable.models.blocks import BlockModel
 from exchangeable.models.chunked_mixture import ChunkedData
 from exchangeable.models.em import EMSettings, EMState, InMemory
@@ -245,13 +246,14 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         X_valid : {array-like, sparse matrix}, optional
-            Rows by whose likelihood to stop; needs weighted urns, trees or `pooling`.
+            Other rows: the run under which they are likeliest is kept. With weighted urns, trees
+            or `pooling` a run also ends when their likelihood no longer grows.
         """
         self._check_choices()
         elsewhere = open_rows(self, X, None, sample_weight)
         if elsewhere is not None:
             if X_valid is not None:
-                raise ValueError(f"X_valid {NEEDS_POOLING}")
+                raise ValueError("X_valid goes with X in memory; compare scores of X_valid instead")
             refuse(self, {"validation_fraction": None}, NEEDS_POOLING)
             chunked, begin = open_mixture(self, elsewhere)
             return self._finish(chunked, begin, side_by_side=False)
@@ -266,25 +268,29 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             )
         structure = self._check_structure(observed.n_variables, range(n_components))
         row_weight = weight[counting]
+        valid = None if X_valid is None else self._observed(X_valid)
         if not is_papers(self):
-            valid = None if X_valid is None else self._observed(X_valid)
             fitted = fit_mixture(self, observed.take(counting), row_weight, valid, structure)
             self._take_over(fitted)
             return self
-        if X_valid is not None:
-            raise ValueError(f"X_valid {NEEDS_POOLING}")
         refuse(self, {"validation_fraction": None}, NEEDS_POOLING)
         examples, member = merge_equal_rows(observed.take(counting), row_weight)
         begin = partial(MixtureRuns, examples, member, row_weight, n_components, structure)
-        return self._finish(InMemory(examples, self.n_jobs), begin)
+        return self._finish(InMemory(examples, self.n_jobs), begin, valid=valid)
 
     def _finish(
-        self, data: InMemory | ChunkedData, begin: Callable[..., Any], side_by_side: bool = True
+        self,
+        data: InMemory | ChunkedData,
+        begin: Callable[..., Any],
+        side_by_side: bool = True,
+        valid: Observed | None = None,
     ) -> Self:
         """Run EM from every start and keep the best, or the average of all."""
         states = self._run(data, begin, side_by_side)
-        best = int(np.argmax([state.history[-1] for state in states]))
-        self._keep(states, best)
+        worth = [state.history[-1] for state in states]
+        if valid is not None:
+            worth = [self._worth(state, valid) for state in states]
+        self._keep(states, int(np.argmax(worth)))
         if self.restarts == "average":
             self._average(states, data)
         self.n_samples_weight_ = data.total
@@ -414,6 +420,11 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             None if self.checkpoint is None else Path(self.checkpoint),
             self._purpose(data.fingerprint if self.checkpoint else 0, n_init),
         )
+
+    def _worth(self, state: EMState, rows: Observed) -> float:
+        """Return the average log-likelihood of other rows under a run's parameters."""
+        joint = state.model.score(rows, self.n_jobs) + state.log_prior
+        return float(normalize_log(joint, state.log_prior)[1].mean())
 
     def _purpose(self, fingerprint: int, n_init: int) -> dict[str, Any]:
         """Return what a checkpoint must have been made for, so that going on makes sense."""
