@@ -20,6 +20,8 @@ from numba.extending import intrinsic
 
 WATCH = 1_000_000
 """How often a number is looked at before who waits for it to grow goes to sleep: about 0.3 ms."""
+MOST_WATCHING = 4
+"""How many threads may watch at once; further ones sleep."""
 CORES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 """How many threads may run at once."""
 
@@ -44,6 +46,9 @@ def _watch(number, least, looks):  # type: ignore[no-untyped-def]
     return left > 0
 
 
+_n_watching = 0
+
+
 class _Counter:
     """A number that one thread raises and another waits for."""
 
@@ -60,8 +65,16 @@ class _Counter:
 
     def wait_for(self, least: int) -> None:
         """Return when the number is so high."""
-        # Who watches must not take a core from who works.
-        while not _watch(self._number, least, WATCH if _n_helpers < CORES else 1):
+        global _n_watching
+        while True:
+            # Who watches must not take a core from who works.
+            few = _n_helpers < CORES and _n_watching < MOST_WATCHING
+            _n_watching += 1
+            try:
+                if _watch(self._number, least, WATCH if few else 1):
+                    return
+            finally:
+                _n_watching -= 1
             self._sleeping = True
             # What has risen meanwhile need not be slept for; what rises from now on wakes us.
             if self._number[0] < least:
