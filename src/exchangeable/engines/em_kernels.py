@@ -126,7 +126,7 @@ def _look_up(table, starts, numbers, begin, end, score):  # type: ignore[no-unty
             pair = one[at_one[r]] + two[at_two[r]]
             score[r] += pair + (three[at_three[r]] + four[at_four[r]])
         g += 4
-    while g + 2 <= starts.size:
+    if g + 2 <= starts.size:
         one, two = table[starts[g] :], table[starts[g + 1] :]
         at_one, at_two = numbers[g, begin:end], numbers[g + 1, begin:end]
         for r in range(at_one.size):
@@ -187,19 +187,15 @@ def _add_masses(histogram, starts, numbers, rows, mass):  # type: ignore[no-unty
     while g + 4 <= starts.size:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
         three, four = histogram[starts[g + 2] :], histogram[starts[g + 3] :]
-        at_one, at_two, at_three, at_four = (
-            numbers[g],
-            numbers[g + 1],
-            numbers[g + 2],
-            numbers[g + 3],
-        )
+        at_one, at_two = numbers[g], numbers[g + 1]
+        at_three, at_four = numbers[g + 2], numbers[g + 3]
         for at, r in enumerate(rows):
             one[at_one[r]] += mass[at]
             two[at_two[r]] += mass[at]
             three[at_three[r]] += mass[at]
             four[at_four[r]] += mass[at]
         g += 4
-    while g + 2 <= starts.size:
+    if g + 2 <= starts.size:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
         at_one, at_two = numbers[g], numbers[g + 1]
         for at, r in enumerate(rows):

@@ -319,7 +319,9 @@ def _maximise(
         candidates.append(BlockModel(partitions, histograms, current.totals))
         layouts.append(layout)
     run(
-        lambda number: candidates[number].set_tables(settings.alpha, 1, layouts[number]),
+        lambda number: candidates[number].set_tables(
+            settings.alpha, settings.n_jobs, layouts[number]
+        ),
         range(len(candidates)),
         settings.n_jobs,
     )
