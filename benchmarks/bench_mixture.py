@@ -41,7 +41,13 @@ def timed(model, X):
 def ours(structure, n_iterations, **options):
     """Return a mixture that runs exactly so many iterations."""
     return ExchangeableMixture(
-        20, structure=structure, tol=0.0, max_iter=n_iterations, random_state=0, **options
+        20,
+        structure=structure,
+        init="random",
+        tol=0.0,
+        max_iter=n_iterations,
+        random_state=0,
+        **options,
     )
 
 
@@ -109,7 +115,9 @@ def to_convergence() -> None:
         for structure in ("welch", "evidence", "independent"):
             spent, steps = [], []
             for seed in range(5):
-                model = ExchangeableMixture(20, structure=structure, random_state=seed)
+                model = ExchangeableMixture(
+                    20, structure=structure, init="random", random_state=seed
+                )
                 spent.append(timed(model, X))
                 steps.append(model.n_iter_)
             seconds.append(np.mean(spent))
@@ -134,7 +142,7 @@ def growth() -> None:
     def one_iteration(X, components):
         def make(n):
             return ExchangeableMixture(
-                components, structure="welch", tol=0.0, max_iter=n, random_state=0
+                components, structure="welch", tol=0.0, max_iter=n, init="random", random_state=0
             )
 
         return per_iteration(make, X)

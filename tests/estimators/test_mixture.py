@@ -135,6 +135,16 @@ def test_equal_rows_are_merged_once():
         assert examples.total == 10
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_one_start_finds_two_clear_clusters(seed):
+    """Random starts alone often do not, which is why they are not the default."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 2, 1500)
+    X = rng.random((1500, 8)) < np.where(kind[:, None] == np.arange(8) % 2, 0.2, 0.8)
+    found = ExchangeableMixture(2, random_state=seed).fit(X).predict(X)
+    assert max((found == kind).mean(), (found != kind).mean()) > 0.9
+
+
 def test_other_rows_choose_the_run():
     X, held = np.split(clusters(400, 12, 4), 2)
     gains = []

@@ -93,10 +93,9 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     accept : {"all", "component"}, default="all"
         Whether all components change their blocks at once if that raises the log-likelihood, as in
         the paper, or each chooses for itself.
-    init : {"random", "rows", "both"}, optional
-        How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper,
-        the default. ``"rows"``: each component leans towards a row of the data. ``"both"``: in
-        turn, the default for weighted urns, trees and `pooling`.
+    init : {"rows", "random", "both"}, default="both"
+        How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
+        ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn.
     n_init : int, default=1
         Number of runs from different starts.
     restarts : {"best", "average"}, default="best"
@@ -180,7 +179,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         prior: float = 0.1,
         conditions: Sequence[int] = (1,),
         accept: str = "all",
-        init: str | None = None,
+        init: str = "both",
         n_init: int = 1,
         restarts: str = "best",
         tol: float = 1e-4,
@@ -384,11 +383,10 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
 
     def _check_choices(self) -> None:
         check_choices(self)
-        for name, known in (("accept", ("all", "component")), ("init", (*STARTS, None))):
+        for name, known in (("accept", ("all", "component")), ("init", STARTS)):
             if getattr(self, name) not in known:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} is unknown; expected one of "
-                    f"{', '.join(map(str, known))}"
+                    f"{name}={getattr(self, name)!r} is unknown; expected one of {', '.join(known)}"
                 )
         if not self.tol >= 0:
             raise ValueError(f"tol must be at least 0, got {self.tol!r}")
@@ -409,8 +407,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
             check_count(self.max_iter, "max_iter"),
             self.accept,
         )
-        init = self.init or "random"
-        runs = begin(settings, init, as_generator(self.random_state).spawn(n_init), warm)
+        runs = begin(settings, self.init, as_generator(self.random_state).spawn(n_init), warm)
         return run_all(
             runs.run,
             n_init,

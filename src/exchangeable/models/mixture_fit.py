@@ -48,7 +48,7 @@ def fit_mixture(
         "without it",
     )
     k = check_count(estimator.n_components, "n_components")
-    options = density_options(estimator, structure, k, estimator.init or "both")
+    options = density_options(estimator, structure, k, estimator.init)
     rng = as_generator(estimator.random_state)
     generators = rng.spawn(check_count(estimator.n_init, "n_init"))
     held: Examples | None = None
