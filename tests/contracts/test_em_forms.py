@@ -15,7 +15,7 @@ from exchangeable.engines.examples import Examples, merge_equal_rows
 from exchangeable.engines.forms import Codes, Columns
 from exchangeable.engines.groups import MOST_ENTRIES, Groups
 from exchangeable.engines.observed import Observed
-from exchangeable.engines.posteriors import TILE, exponential
+from exchangeable.engines.posteriors import TILE, exponential, logarithm
 from exchangeable.engines.rows import as_rows
 from exchangeable.engines.threads import run
 from exchangeable.models.em import InMemory
@@ -36,6 +36,12 @@ def make(seed=0, n=700, n_variables=150, k=3, density=0.4):
 
 def counts(X, partition):
     return np.stack([X[:, block].sum(axis=1) for block in partition.blocks], axis=1)
+
+
+def test_logarithm_is_exact_to_the_last_bits():
+    halves = [1.0, 2.0, 20.0, 0.5, np.sqrt(0.5), np.sqrt(2.0)]
+    x = np.append(np.exp(np.linspace(-690, 690, 20_001)), halves)
+    np.testing.assert_allclose([logarithm(v) for v in x], np.log(x), rtol=1e-15, atol=1e-16)
 
 
 def test_exponential_is_exact_to_the_last_bits():

@@ -53,22 +53,7 @@ class Groups:
     def of(cls, tables: Tables, n_rows: int) -> Self:
         """Return the groups of the blocks of all classes, for so many rows."""
         limit = min(MOST_ENTRIES, n_rows // ROWS_AN_ENTRY)
-        n_blocks = tables.starts.size
-        order, radix = np.empty(n_blocks, dtype=np.int64), np.empty(n_blocks, dtype=np.uint64)
-        first_group = np.zeros(tables.first_block.size, dtype=np.int64)
-        first_block, starts = (np.zeros(n_blocks + 1, dtype=np.int64) for _ in range(2))
-        n_groups = _group(
-            tables.starts,
-            tables.values.size,
-            tables.first_block,
-            limit,
-            order,
-            radix,
-            first_group,
-            first_block,
-            starts,
-        )
-        return cls(order, radix, first_group, first_block[: n_groups + 1], starts[: n_groups + 1])
+        return cls(*_group(tables.starts, tables.values.size, tables.first_block, limit))
 
     @property
     def number_type(self) -> type[np.unsignedinteger[Any]]:
@@ -93,21 +78,16 @@ class Groups:
 
 
 @_compile
-def _group(  # type: ignore[no-untyped-def]
-    block_starts,
-    n_entries,
-    class_block,
-    limit,
-    order,
-    radix,
-    first_group,
-    first_block,
-    starts,
-):
+def _group(block_starts, n_entries, class_block, limit):  # type: ignore[no-untyped-def]
     """Put the blocks of each class into groups whose tables stay within `limit`.
 
-    The longest block that still fits comes next, so that tables are filled well.
+    The longest block that still fits comes next, so that tables are filled well. Returned are the
+    arrays of `Groups`.
     """
+    n_blocks = block_starts.size
+    order, radix = np.empty(n_blocks, dtype=np.int64), np.empty(n_blocks, dtype=np.uint64)
+    first_group = np.zeros(class_block.size, dtype=np.int64)
+    first_block, starts = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks + 1, np.int64)
     lengths = np.diff(np.append(block_starts, n_entries))
     n_groups, done, at = 0, 0, 0
     for y in range(class_block.size - 1):
@@ -131,7 +111,7 @@ def _group(  # type: ignore[no-untyped-def]
             at += entries
         first_group[y + 1] = n_groups
     first_block[n_groups], starts[n_groups] = done, at
-    return n_groups
+    return order, radix, first_group, first_block[: n_groups + 1], starts[: n_groups + 1]
 
 
 @_compile

@@ -119,7 +119,7 @@ def _sort(mean, order):  # type: ignore[no-untyped-def]
     """Write the variables in increasing order of their means, which are not negative.
 
     Each goes into a bucket by the exponent and first binary digits of its mean, and small buckets
-    are sorted by insertion: several times as fast as `numpy.argsort`. The order is stable.
+    are sorted by insertion, which is faster than `numpy.argsort`. The order is stable.
     """
     n_buckets = OCTAVES << DIGITS
     last = bits_of_float(mean.max()) >> (52 - DIGITS)  # type: ignore[call-arg]
