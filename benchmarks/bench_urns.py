@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import as_rows
 from exchangeable.datasets import fetch_density
-from exchangeable.engines.examples import merge_equal_rows
-from exchangeable.engines.observed import Observed
-from exchangeable.engines.rows import as_rows
-from exchangeable.models.density_em import StopRule, log_shares
-from exchangeable.models.density_fit import SHRINKAGE, DensityOptions, DensityRuns
-from exchangeable.models.families import IndependentFamily
-from exchangeable.models.posteriors import expect
-from exchangeable.models.search import WHOLE
+from exchangeable.families.common.expectation import expect
+from exchangeable.families.urns.family import IndependentFamily
+from exchangeable.fitting.density_em import StopRule, log_shares
+from exchangeable.fitting.density_fit import SHRINKAGE, DensityOptions, DensityRuns
+from exchangeable.fitting.search import WHOLE
 
 RESULTS = Path(__file__).parent / "results" / "urns.csv"
 SETS = ("kdd", "plants", "jester", "bnetflix", "msweb", "book", "cwebkb", "cr52", "c20ng")

@@ -102,7 +102,8 @@ def measure(
 ) -> dict[str, Any]:
     """Fit once, and predict with a classifier; return one line of the table."""
     from exchangeable import ExchangeableClassifier, ExchangeableMixture, PackedBits
-    from exchangeable.engines import chunked, cluster
+    from exchangeable.data.stream.cluster import ClusterRows
+    from exchangeable.data.stream.passes import ChunkedRows
 
     if model == "mixture sparse":
         local, y = sparse_parts(n_rows, n_variables), np.zeros(n_rows)
@@ -138,7 +139,7 @@ def measure(
         few = on_cluster(folder / "x.npy", small, n_variables, 500)
     fit(few, np.asarray(y[:small]))  # load the compiled kernels
     passes = []
-    for kind in (chunked.ChunkedRows, cluster.ClusterRows):
+    for kind in (ChunkedRows, ClusterRows):
         kind.total = _counted(kind.total, passes)  # type: ignore[method-assign]
     X = on_cluster(folder / "x.npy", n_rows, n_variables) if client else local
     start_mb, began, used = memory(), time.perf_counter(), cpu_seconds()

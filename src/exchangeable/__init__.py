@@ -2,14 +2,14 @@
 
 from importlib.metadata import version
 
-from exchangeable.component import EVM
-from exchangeable.engines.chunked import write_packed
-from exchangeable.engines.packed import PackedBits
-from exchangeable.missing import with_missing
-from exchangeable.models.classifier import ExchangeableClassifier
-from exchangeable.models.density import ExchangeableDensity
-from exchangeable.models.imputer import ExchangeableImputer
-from exchangeable.models.mixture import ExchangeableMixture
+from exchangeable.data.missing import with_missing
+from exchangeable.data.packed import PackedBits
+from exchangeable.data.stream.passes import write_packed
+from exchangeable.estimators.classifier import ExchangeableClassifier
+from exchangeable.estimators.density import ExchangeableDensity
+from exchangeable.estimators.imputer import ExchangeableImputer
+from exchangeable.estimators.mixture import ExchangeableMixture
+from exchangeable.evm import EVM
 from exchangeable.persistence import ModelFileError, load, save
 from exchangeable.statistics import (
     BlockCounts,

@@ -8,18 +8,18 @@ import pytest
 import scipy.sparse as sp
 
 from exchangeable import ExchangeableMixture
-from exchangeable.engines import counted, em
-from exchangeable.engines.counted import Counted
-from exchangeable.engines.cpu import Tables
-from exchangeable.engines.examples import Examples, merge_equal_rows
-from exchangeable.engines.forms import Codes, Columns
-from exchangeable.engines.groups import MOST_ENTRIES, Groups
-from exchangeable.engines.observed import Observed
-from exchangeable.engines.posteriors import TILE, exponential, logarithm
-from exchangeable.engines.rows import as_rows
-from exchangeable.engines.threads import run
-from exchangeable.models.em import InMemory
+from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.forms import Codes, Columns
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import as_rows
+from exchangeable.families.blocks import passes
+from exchangeable.families.blocks.bundles import MOST_ENTRIES, Groups
+from exchangeable.families.blocks.row_counts import Counted
+from exchangeable.families.common.tables import Tables
+from exchangeable.fitting.structural_em import InMemory
 from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import run
+from exchangeable.runtime.vectors import TILE, exponential, logarithm
 from exchangeable.structure.sweep import sweep, sweep_each
 
 
@@ -129,7 +129,7 @@ def test_partitions_of_lines_are_those_of_each():
 @pytest.mark.parametrize("density", [0.05, 0.6])
 def test_passes_agree_with_the_definition(walk, density, steps, monkeypatch):
     if steps is not None:  # rows are cut as well as classes
-        monkeypatch.setattr("exchangeable.engines.examples.PART_STEPS", steps)
+        monkeypatch.setattr("exchangeable.data.examples.PART_STEPS", steps)
     rng, X, partitions = make(density=density)
     examples, _ = merge_equal_rows(Observed(rows_of(X)), rng.random(len(X)))
     if walk:
@@ -153,7 +153,7 @@ def test_passes_agree_with_the_definition(walk, density, steps, monkeypatch):
     posterior = np.exp(joint - joint.max(axis=1, keepdims=True))
     posterior /= posterior.sum(axis=1, keepdims=True)
     mass = examples.weights[:, None] * posterior
-    found = em.expect(examples, partitions, tables, log_prior, n_jobs=2)
+    found = passes.expect(examples, partitions, tables, log_prior, n_jobs=2)
     log_likelihood = examples.weights @ np.logaddexp.reduce(joint, axis=1)
     np.testing.assert_allclose(found.log_likelihood, log_likelihood, rtol=1e-12)
     np.testing.assert_allclose(found.posterior, posterior, atol=1e-13)
@@ -173,7 +173,7 @@ def test_impossible_and_known_rows():
     tables.values[:] = [-0.7, -0.7, 0.0, -np.inf, -0.1, -2.3, 0.0, -np.inf]
     log_prior = np.log([0.25, 0.75])
     examples, _ = merge_equal_rows(Observed(rows_of(X)), np.ones(3), np.array([1, -1, -1]))
-    found = em.score(Counted.of(examples, partitions), tables, log_prior)
+    found = passes.score(Counted.of(examples, partitions), tables, log_prior)
     assert found.log_likelihood == -np.inf
     np.testing.assert_allclose(found.posterior, [[0, 1], [0.25, 0.75], [0.25, 0.75]])
 
@@ -233,7 +233,7 @@ def test_counts_that_are_kept_and_counts_that_are_not_give_the_same_fit(n_variab
         return ExchangeableMixture(3, structure="welch", max_iter=6, random_state=0).fit(X)
 
     kept = fit()
-    monkeypatch.setattr(counted, "MOST_KEPT", 0)
+    monkeypatch.setattr("exchangeable.families.blocks.row_counts.MOST_KEPT", 0)
     forgotten = fit()
     np.testing.assert_allclose(forgotten.history_[0], kept.history_[0], rtol=1e-12)
     for one, other in zip(kept.partitions_, forgotten.partitions_, strict=True):

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exchangeable.engines import cpu
-from exchangeable.engines.cpu import Group, Tables
-from exchangeable.engines.rows import as_rows
+from exchangeable.data.groups import Group, group_ones
+from exchangeable.data.rows import as_rows
+from exchangeable.families.common.tables import Tables, block_counts, group_histograms, score_tables
 from exchangeable.partitions import Partition
 
 FORMS = {
@@ -59,7 +59,7 @@ def plain_histogram(X, weights, partition):
 def test_moments_are_sums_of_ones(form, weighted):
     X, weights, members, _ = random_case(0)
     groups = [Group(m, weights[m]) if weighted else Group(m) for m in members]
-    sums = cpu.moments(as_rows(form(X), 0.0), groups)
+    sums = group_ones(as_rows(form(X), 0.0), groups)
     for m, found in zip(members, sums, strict=True):
         w = weights[m] if weighted else np.ones(m.size)
         np.testing.assert_allclose(found, w @ X[m], rtol=1e-12)
@@ -69,7 +69,7 @@ def test_moments_are_sums_of_ones(form, weighted):
 def test_histograms_are_sums_by_count(form, weighted):
     X, weights, members, partitions = random_case(1)
     groups = [Group(m, weights[m]) if weighted else Group(m) for m in members]
-    found = cpu.histograms(as_rows(form(X), 0.0), groups, partitions)
+    found = group_histograms(as_rows(form(X), 0.0), groups, partitions)
     for m, partition, histogram in zip(members, partitions, found, strict=True):
         w = weights[m] if weighted else np.ones(m.size)
         expected = plain_histogram(X[m], w, partition)
@@ -82,7 +82,7 @@ def test_block_counts(form):
     rows = as_rows(form(X), 0.0)
     for m, partition in zip(members, partitions, strict=True):
         expected = np.array([X[np.ix_(m, block)].sum(axis=1) for block in partition.blocks])
-        np.testing.assert_array_equal(cpu.block_counts(rows, Group(m), partition), expected)
+        np.testing.assert_array_equal(block_counts(rows, Group(m), partition), expected)
 
 
 @pytest.mark.parametrize("impossible", [0.0, 0.3])
@@ -92,7 +92,7 @@ def test_scores_look_up_every_block(form, impossible):
     tables = Tables.layout(partitions)
     tables.values[:] = rng.normal(size=tables.values.size)
     tables.values[rng.random(tables.values.size) < impossible] = -np.inf
-    found = cpu.score(as_rows(form(X), 0.0), tables)
+    found = score_tables(as_rows(form(X), 0.0), tables)
     for y, partition in enumerate(partitions):
         table = tables.of_class(y)
         expected = sum(
@@ -113,7 +113,7 @@ def test_scores_of_few_ones_in_many_blocks(seed, n_rows, n_variables, density):
     tables.values[:] = np.where(
         rng.random(tables.values.size) < 0.05, -np.inf, rng.normal(size=tables.values.size)
     )
-    found = cpu.score(as_rows(sp.csr_matrix(X), 0.0), tables)
+    found = score_tables(as_rows(sp.csr_matrix(X), 0.0), tables)
     for y in range(2):
         table = tables.of_class(y).reshape(n_variables, 2)
         expected = table[np.arange(n_variables), X].sum(axis=1)
@@ -121,14 +121,14 @@ def test_scores_of_few_ones_in_many_blocks(seed, n_rows, n_variables, density):
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr(cpu, "GROUP_CHUNK", 50)
-    monkeypatch.setattr(cpu, "SCORE_CHUNK", 17)
+    monkeypatch.setattr("exchangeable.data.groups.GROUP_CHUNK", 50)
+    monkeypatch.setattr("exchangeable.families.common.tables.SCORE_CHUNK", 17)
     X, weights, members, partitions = random_case(5)
     rows = as_rows(sp.csr_matrix(X), 0.0)
     groups = [Group(m, weights[m]) for m in members]
     for function in (
-        lambda n_jobs: cpu.moments(rows, groups, n_jobs),
-        lambda n_jobs: cpu.histograms(rows, groups, partitions, n_jobs),
+        lambda n_jobs: group_ones(rows, groups, n_jobs),
+        lambda n_jobs: group_histograms(rows, groups, partitions, n_jobs),
     ):
         for one, many in zip(function(1), function(4), strict=True):
             np.testing.assert_array_equal(one, many)
@@ -146,7 +146,7 @@ def test_a_csr_of_ones_and_a_byte_matrix_are_not_copied():
 def test_binarize_keeps_what_exceeds_the_threshold(threshold):
     values = np.array([[0.2, 0.7, 3.0], [-2.0, 2.0, 0.0]])
     rows = as_rows(values, threshold)
-    sums = cpu.moments(rows, [Group(np.arange(2))])[0]
+    sums = group_ones(rows, [Group(np.arange(2))])[0]
     np.testing.assert_array_equal(sums, (values > threshold).sum(axis=0))
 
 

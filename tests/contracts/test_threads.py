@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from exchangeable.engines import helpers
-from exchangeable.engines.threads import Job, run, run_together
+from exchangeable.runtime import pool
+from exchangeable.runtime.threads import Job, run, run_together
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -25,7 +25,7 @@ def test_results_come_in_the_order_of_the_tasks(n_jobs):
 def test_several_threads_take_part():
     run(abs, range(2), 2)  # there is a helper now, idle as soon as its code is compiled
     deadline = time.monotonic() + 60
-    while not helpers._idle and time.monotonic() < deadline:
+    while not pool._idle and time.monotonic() < deadline:
         time.sleep(0.05)
     both = threading.Barrier(2, timeout=30)
 
@@ -71,10 +71,10 @@ def test_callers_in_many_threads_at_once():
 
 
 def test_small_tasks_do_not_make_more_and_more_threads():
-    before = helpers._n_helpers
+    before = pool._n_helpers
     for _ in range(300):
         run(abs, [1, 2], 2)
-    assert helpers._n_helpers <= max(before, helpers.CORES)
+    assert pool._n_helpers <= max(before, pool.CORES)
 
 
 def test_a_helper_that_sleeps_wakes_up():

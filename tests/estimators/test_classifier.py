@@ -251,7 +251,7 @@ def test_what_em_told_does_not_outlive_it():
 def test_one_job_starts_no_threads(monkeypatch):
     X, y = toy(n_rows=20_000)
     expected = ExchangeableClassifier().fit(X, y).predict_proba(X)
-    monkeypatch.setattr("exchangeable.engines.threads.ask", None)
+    monkeypatch.setattr("exchangeable.runtime.threads.ask", None)
     model = ExchangeableClassifier(n_jobs=1).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), expected)
 

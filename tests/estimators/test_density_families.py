@@ -12,16 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from enumeration import agreeing, all_states
 from exchangeable import ExchangeableClassifier, ExchangeableMixture, load, save
-from exchangeable.engines import forests
-from exchangeable.engines.examples import merge_equal_rows
-from exchangeable.engines.observed import Observed
-from exchangeable.engines.rows import as_rows
-from exchangeable.models.density_em import StopRule
-from exchangeable.models.density_fit import DensityOptions, DensityRuns, average
-from exchangeable.models.families import UrnFamily
-from exchangeable.models.pooled import Pool
-from exchangeable.models.posteriors import expect
-from exchangeable.models.search import WHOLE
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import as_rows
+from exchangeable.families.common import log_linear
+from exchangeable.families.common.expectation import expect
+from exchangeable.families.common.pool import Pool
+from exchangeable.families.urns import polynomials
+from exchangeable.families.urns.family import UrnFamily
+from exchangeable.fitting.density_em import StopRule
+from exchangeable.fitting.density_fit import DensityOptions, DensityRuns, average
+from exchangeable.fitting.search import WHOLE
 from exchangeable.partitions import Partition
 
 N = 6
@@ -198,13 +199,13 @@ def test_a_weighted_urn_expects_what_is_observed():
     partition = Partition.from_labels([0] * N)
     urns = UrnFamily.of(pool, [partition])
     given = np.ones((examples.rows.n_rows, 1))
-    scores = forests.Scores(np.zeros(1), np.zeros((N, 1)))
-    sums = forests.expect(examples, scores, np.zeros(1), given=given)
+    scores = log_linear.Scores(np.zeros(1), np.zeros((N, 1)))
+    sums = log_linear.expect(examples, scores, np.zeros(1), given=given)
     model = urns.first(examples, sums)
     held = expect(model, examples, np.zeros(1), given=given)
     for step in range(200):
         model = urns.following(examples, model, held, step)
-    expected = forests.expected_ones([partition], model.polynomials, list(held.counts.T))
+    expected = polynomials.expected_ones([partition], model.polynomials, list(held.counts.T))
     np.testing.assert_allclose(expected[:, 0], X.sum(axis=0), rtol=1e-6)
 
 

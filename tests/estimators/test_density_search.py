@@ -7,12 +7,12 @@ import pytest
 
 from enumeration import agreeing, all_states
 from exchangeable import ExchangeableDensity, ExchangeableMixture
-from exchangeable.engines.examples import merge_equal_rows
-from exchangeable.engines.observed import Observed
-from exchangeable.engines.rows import as_rows
-from exchangeable.models.density_em import StopRule
-from exchangeable.models.density_fit import SHRINKAGE
-from exchangeable.models.search import Search, Settings
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import as_rows
+from exchangeable.fitting.density_em import StopRule
+from exchangeable.fitting.density_fit import SHRINKAGE
+from exchangeable.fitting.search import Search, Settings
 
 STATES = all_states(6)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
-from exchangeable.engines.examples import merge_equal_rows
-from exchangeable.engines.observed import Observed
-from exchangeable.models.density_em import StopRule
-from exchangeable.models.density_fit import DensityOptions, DensityRuns
-from exchangeable.models.search import SINGLE
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import Observed
+from exchangeable.fitting.density_em import StopRule
+from exchangeable.fitting.density_fit import DensityOptions, DensityRuns
+from exchangeable.fitting.search import SINGLE
 from exchangeable.persistence import load, save
 from exchangeable.report import report_html
 

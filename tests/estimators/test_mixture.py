@@ -18,10 +18,14 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from enumeration import all_states
 from exchangeable import EVM, Count, ExchangeableMixture
-from exchangeable.engines.examples import merge_equal_rows
-from exchangeable.engines.observed import as_observed
-from exchangeable.models import mixture as module
-from exchangeable.models.em import EMSettings, run_em, soft_proposals, start_from_posterior
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import as_observed
+from exchangeable.fitting.structural_em import (
+    EMSettings,
+    run_em,
+    soft_proposals,
+    start_from_posterior,
+)
 from exchangeable.structure.learner import BlockLearner, BlockSettings
 
 STRUCTURES = ("evidence", "welch", "independent", "full", [[0, 3], [1, 2, 4], [5]])
@@ -220,7 +224,7 @@ def test_a_component_without_rows_is_dropped(monkeypatch):
     """With the limit set between the two smallest shares exactly one component falls below it."""
     X = clusters()
     smallest = np.sort(ExchangeableMixture(3, random_state=0).fit(X).weights_)[:2]
-    monkeypatch.setattr(module, "NO_MASS", smallest.mean())
+    monkeypatch.setattr("exchangeable.estimators.mixture.NO_MASS", smallest.mean())
     with pytest.warns(ConvergenceWarning, match="1 of 3 components lost all their rows"):
         model = ExchangeableMixture(3, random_state=0).fit(X)
     assert model.weights_.size == len(model.partitions_) == 2
@@ -290,7 +294,7 @@ class StopAfterError(Exception):
 
 def crash_after(monkeypatch, n_reports):
     """Make the fit die at its n-th report, the checkpoint of that already written."""
-    from exchangeable.models import restarts
+    from exchangeable.fitting import restarts
 
     seen = []
     update = restarts.FitProgress.update

@@ -29,8 +29,8 @@ def test_the_papers_sweep_and_what_merging_adds(name, published, blocks):
 
 
 def test_equal_rows_of_msnbc_are_merged():
-    from exchangeable.engines.examples import merge_equal_rows
-    from exchangeable.engines.observed import as_observed
+    from exchangeable.data.examples import merge_equal_rows
+    from exchangeable.data.observed import as_observed
 
     X = load("msnbc").train
     examples, _ = merge_equal_rows(as_observed(X, None), X.sum(axis=1) * 0.0 + 1.0)

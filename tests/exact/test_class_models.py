@@ -7,14 +7,14 @@ from scipy.stats import chisquare
 
 from enumeration import agreeing, all_states
 from exchangeable.arrays import UNASSIGNED
-from exchangeable.engines.count_trees import CountForest
-from exchangeable.engines.observed import Observed
-from exchangeable.engines.rows import as_rows
-from exchangeable.models.count_tree_family import rake
-from exchangeable.models.count_trees import CountTreeModel
-from exchangeable.models.joined import JoinedModel
-from exchangeable.models.trees import TreeModel
-from exchangeable.models.urns import UrnModel
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import as_rows
+from exchangeable.families.count_trees.family import rake
+from exchangeable.families.count_trees.forest import CountForest
+from exchangeable.families.count_trees.model import CountTreeModel
+from exchangeable.families.joined import JoinedModel
+from exchangeable.families.trees.model import TreeModel
+from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition
 
 N = 7

@@ -7,19 +7,19 @@ import pytest
 from scipy.special import logsumexp
 
 from enumeration import agreeing, all_states
-from exchangeable.engines.count_trees import CountForest, cut_counts
-from exchangeable.engines.cpu import Tables
-from exchangeable.engines.examples import merge_equal_rows
-from exchangeable.engines.observed import Observed
-from exchangeable.engines.rows import as_rows
-from exchangeable.models.blocks import BlockModel
-from exchangeable.models.count_tree_family import CountTreeFamily, choose_bins, rake
-from exchangeable.models.count_trees import CountTreeModel
-from exchangeable.models.density_fit import given_sums
-from exchangeable.models.families import UrnFamily
-from exchangeable.models.pooled import Pool
-from exchangeable.models.posteriors import expect
-from exchangeable.models.tree_families import TreeFamily
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import as_rows
+from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.common.expectation import expect
+from exchangeable.families.common.pool import Pool
+from exchangeable.families.common.tables import Tables
+from exchangeable.families.count_trees.family import CountTreeFamily, choose_bins, rake
+from exchangeable.families.count_trees.forest import CountForest, cut_counts
+from exchangeable.families.count_trees.model import CountTreeModel
+from exchangeable.families.trees.family import TreeFamily
+from exchangeable.families.urns.family import UrnFamily
+from exchangeable.fitting.density_fit import given_sums
 from exchangeable.partitions import Partition
 
 N = 6

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from exchangeable.engines import trees
+from exchangeable.families.trees import polynomials
 
 
 def chain(n, pair, rng):
@@ -32,15 +32,15 @@ def log_counts_of_chain(slope, pair):
 @pytest.mark.parametrize("pair", [0.0, 4.0, 7.0, 12.0, -3.0])
 def test_all_counts_come_into_sight(pair, top):
     slope, parent, pairs = chain(150, pair, np.random.default_rng(0))
-    found, tilts = trees.log_counts(slope, parent, pairs, top)
+    found, tilts = polynomials.log_counts(slope, parent, pairs, top)
     np.testing.assert_allclose(
         found[:, 0], log_counts_of_chain(slope, pairs)[: top + 1], rtol=1e-10, atol=1e-9
     )
     mass = np.zeros((151, 1))
     mass[: top + 1] = 1.0
-    ones, both = trees.expected_pairs(slope, parent, pairs, mass, tilts)
+    ones, both = polynomials.expected_pairs(slope, parent, pairs, mass, tilts)
     assert np.isfinite(ones).all()
     assert np.isfinite(both).all()
     assert ones.sum() == pytest.approx(np.arange(top + 1).sum(), rel=1e-9)
-    again, _ = trees.expected_pairs(slope, parent, pairs, mass)
+    again, _ = polynomials.expected_pairs(slope, parent, pairs, mass)
     np.testing.assert_allclose(again, ones, rtol=1e-9)

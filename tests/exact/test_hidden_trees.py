@@ -9,10 +9,10 @@ from scipy.stats import chisquare
 
 from enumeration import agreeing, all_states
 from exchangeable.arrays import UNASSIGNED
-from exchangeable.engines.observed import Observed
-from exchangeable.models.hidden import HiddenModel, HiddenTree
-from exchangeable.models.joined import JoinedModel
-from exchangeable.models.urns import UrnModel
+from exchangeable.data.observed import Observed
+from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
+from exchangeable.families.joined import JoinedModel
+from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition
 
 N = 5

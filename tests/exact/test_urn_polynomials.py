@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from exchangeable.engines import count_smoothing_kernels, urn_kernels, urn_series_kernels
-from exchangeable.models.pooled import WIDTHS
+from exchangeable.families.common import count_smoothing
+from exchangeable.families.common.pool import WIDTHS
+from exchangeable.families.urns import kernels, series_kernels
 
 
 def exact_polynomials(weights):
@@ -22,7 +23,7 @@ def exact_polynomials(weights):
 
 def expected(weights, histogram, known=()):
     out = np.empty(weights.size)
-    urn_kernels.expected_ones(weights, histogram, np.array(known, dtype=float), out)
+    kernels.expected_ones(weights, histogram, np.array(known, dtype=float), out)
     return out
 
 
@@ -57,7 +58,7 @@ def test_expectations_of_many_variables_are_exact(kind, top):
     histogram[: top + 1] = rng.random(top + 1)
     e = exact_polynomials(weights)
     log_e = np.empty(91)
-    urn_kernels.log_polynomials(weights, log_e)
+    kernels.log_polynomials(weights, log_e)
     logs = [math.log(each.numerator) - math.log(each.denominator) for each in e]
     np.testing.assert_allclose(log_e, logs, rtol=1e-13, atol=1e-11)
     # P(x_j = 1 | l) = θ_j·e_{l−1} of the others / e_l, in exact arithmetic for some variables.
@@ -71,7 +72,7 @@ def test_expectations_of_many_variables_are_exact(kind, top):
         np.testing.assert_allclose(found[j], histogram[1 : top + 1] @ chance, rtol=1e-10)
     np.testing.assert_allclose(expected(weights, histogram, log_e), found, rtol=1e-10)
     walked = np.empty(90)
-    urn_kernels._walk_down(weights, histogram, top, walked)
+    kernels._walk_down(weights, histogram, top, walked)
     np.testing.assert_allclose(walked, found, rtol=1e-10)
 
 
@@ -80,7 +81,7 @@ def test_polynomials_known_too_far_below_are_not_relied_on():
     weights, histogram = np.exp(rng.normal(0.0, 1.0, 300)), np.zeros(301)
     histogram[:101] = 1.0
     log_e = np.empty(301)
-    urn_kernels.log_polynomials(weights, log_e)
+    kernels.log_polynomials(weights, log_e)
     full = expected(weights, histogram, log_e)
     for known in (50, 101, 103, 150):
         np.testing.assert_allclose(expected(weights, histogram, log_e[:known]), full, rtol=1e-10)
@@ -101,7 +102,7 @@ def test_polynomials_of_hundreds_of_weights_are_log_sums(kind, n):
     weights = weights_of(kind, n, np.random.default_rng(n))
     for last in {n, n // 2}:
         log_e = np.empty(last + 1)
-        urn_kernels.log_polynomials(weights, log_e)
+        kernels.log_polynomials(weights, log_e)
         np.testing.assert_allclose(log_e, log_sums(weights)[: last + 1], rtol=1e-12, atol=1e-10)
 
 
@@ -114,7 +115,7 @@ def test_expectations_with_a_count_far_from_the_others(kind):
     histogram[[110, 333, n]] = 1e-3
     log_e = log_sums(weights)
     found = np.empty(n)
-    assert urn_series_kernels.sum_series(weights, log_e, histogram, found)
+    assert series_kernels.sum_series(weights, log_e, histogram, found)
     seen = np.flatnonzero(histogram[1:]) + 1
     for j in range(0, n, 37):
         others = np.append(log_sums(np.delete(weights, j)), -np.inf)
@@ -131,12 +132,12 @@ def test_polynomials_within_the_margins_of_a_count_are_enough(kind, count):
     log_e, histogram = log_sums(weights), np.zeros(n + 1)
     histogram[count] = 2.0
     full, found = np.empty(n), np.empty(n)
-    assert urn_series_kernels.sum_series(weights, log_e, histogram, full)
-    low = urn_series_kernels.margin_below(count, n)
-    high = urn_series_kernels.margin_above(count, n)
+    assert series_kernels.sum_series(weights, log_e, histogram, full)
+    low = series_kernels.margin_below(count, n)
+    high = series_kernels.margin_above(count, n)
     known = np.full(n + 1, np.inf)
     known[low : high + 1] = log_e[low : high + 1]
-    assert urn_series_kernels.sum_series(weights, known, histogram, found)
+    assert series_kernels.sum_series(weights, known, histogram, found)
     np.testing.assert_allclose(found, full, rtol=1e-11)
 
 
@@ -148,8 +149,8 @@ def test_too_few_polynomials_are_noticed():
     for first, last in ((0, 130), (70, n), (0, count - 1), (count, n)):
         known = np.full(n + 1, np.inf)
         known[first : last + 1] = log_e[first : last + 1]
-        assert not urn_series_kernels.sum_series(weights, known, histogram, out)
-    assert not urn_series_kernels.sum_series(weights, log_e[:130], histogram, out)
+        assert not series_kernels.sum_series(weights, known, histogram, out)
+    assert not series_kernels.sum_series(weights, log_e[:130], histogram, out)
 
 
 def best_by_hand(histogram, prior):
@@ -183,7 +184,7 @@ def test_every_histogram_is_smoothed_by_its_own_best_width():
     np.add.at(histograms[3], rng.integers(0, 80, 12), 1.0)
     prior = np.tile(np.full(80, 0.01), (5, 1))
     out = np.empty(histograms.shape)
-    count_smoothing_kernels.best_smoothing(histograms, prior, WIDTHS, out)
+    count_smoothing.best_smoothing(histograms, prior, WIDTHS, out)
     for line, histogram in enumerate(histograms):
         expected_line = best_by_hand(histogram, prior[line]) if line < 4 else prior[4]
         np.testing.assert_allclose(out[line], expected_line, rtol=1e-10, err_msg=str(line))
@@ -193,7 +194,7 @@ def test_smoothing_spreads_by_a_gaussian_kernel():
     histograms, out, own = np.zeros((2, 60)), np.empty((2, 60)), np.empty((2, 60))
     histograms[0, 20] = 3.0
     histograms[1, [0, 20]] = 1.0, 1e-7  # too little to be spread
-    count_smoothing_kernels.smooth_counts(histograms, 0.2, out, own)
+    count_smoothing.smooth_counts(histograms, 0.2, out, own)
     kernel = np.exp(-0.5 * ((np.arange(60) - 20) / 4.2) ** 2)
     kernel[np.abs(np.arange(60) - 20) > 13] = 0.0
     np.testing.assert_allclose(out[0], 3 * kernel / kernel.sum(), rtol=1e-12)
@@ -206,7 +207,7 @@ def test_thousands_of_equal_weights_are_added_at_once():
     """Rare words: closed form for one weight, and one variable after the other for several."""
     n, top = 5_000, 300
     log_e, counts = np.empty(top + 1), np.arange(top + 1)
-    urn_kernels.log_polynomials(np.full(n, 1e-3), log_e)
+    kernels.log_polynomials(np.full(n, 1e-3), log_e)
     ways = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)
     np.testing.assert_allclose(log_e, ways + counts * np.log(1e-3), rtol=1e-11, atol=1e-9)
     histogram = np.random.default_rng(0).random(top + 1)
@@ -220,9 +221,9 @@ def test_thousands_of_equal_weights_are_added_at_once():
     plain[0] = 0.0
     for weight in weights:
         plain[1:] = np.logaddexp(plain[1:], plain[:-1] + np.log(weight))
-    urn_kernels.log_polynomials(weights, log_e)
+    kernels.log_polynomials(weights, log_e)
     np.testing.assert_allclose(log_e, plain, rtol=1e-11, atol=1e-9)
     mass = np.append(histogram, np.zeros(weights.size - top))
     found, walked = expected(weights, mass), np.empty(weights.size)
-    urn_kernels._walk_down(weights, mass, top, walked)
+    kernels._walk_down(weights, mass, top, walked)
     np.testing.assert_allclose(found, walked, rtol=1e-9)

@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture, PackedBits, write_packed
-from exchangeable.engines import packed, sources
+from exchangeable.data import packed
+from exchangeable.data.stream import sources
 from scaling_rows import assert_same_model
 
 HALVES = [list(range(20)), list(range(20, 40))]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture, PackedBits
-from exchangeable.models.restarts import FitProgress
+from exchangeable.fitting.restarts import FitProgress
 from scaling_rows import assert_same_model, make_rows
 
 da = pytest.importorskip("dask.array")

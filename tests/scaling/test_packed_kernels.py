@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from exchangeable import ExchangeableMixture, PackedBits
-from exchangeable.engines import cpu, packed_kernels
-from exchangeable.engines.chunk import Chunk
-from exchangeable.engines.chunk_sums import Runs
-from exchangeable.engines.cpu import Group
-from exchangeable.engines.forms import CODE_BITS, Codes, Words
-from exchangeable.engines.rows import as_rows
+from exchangeable.data import packed_kernels
+from exchangeable.data.forms import CODE_BITS, Codes, Words
+from exchangeable.data.groups import Group
+from exchangeable.data.rows import as_rows
+from exchangeable.data.stream.chunk import Chunk
+from exchangeable.families.common.tables import block_counts
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.structure.evidence import merge_blocks
+from exchangeable.structure.intervals import Runs
 from exchangeable.structure.rounds import RunMerge, merge_in_rounds
 from scaling_rows import assert_same_model
 
@@ -75,7 +76,7 @@ def test_merging_in_rounds_is_merging(seed: int, limit: float) -> None:
     rows = as_rows(rng.random((300, labels.size)) < rate * tilt, None)
     weights = rng.random(300) if seed % 2 else np.empty(0)
     group = Group(np.arange(300), weights)
-    counts = cpu.block_counts(rows, group, fine)
+    counts = block_counts(rows, group, fine)
     factorials = log_factorials(labels.size)
     expected = fine.merged(merge_blocks(counts, fine.sizes, weights, 0.1, factorials, limit))
     passes = []

@@ -11,8 +11,8 @@ from scipy.stats import t as student_t
 from scipy.stats import ttest_ind_from_stats
 
 from exchangeable.arrays import FloatArray
-from exchangeable.engines.cpu import Group
-from exchangeable.engines.rows import as_rows
+from exchangeable.data.groups import Group
+from exchangeable.data.rows import as_rows
 from exchangeable.partitions import Partition, check_partition, log_factorials
 from exchangeable.structure.evidence import merge_blocks
 from exchangeable.structure.learner import BlockSettings, check_structure

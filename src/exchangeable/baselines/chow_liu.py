@@ -7,7 +7,7 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray, check_sample_weight
 from exchangeable.baselines.base import TreeEstimator
 from exchangeable.baselines.tree import BinaryTree, Table
-from exchangeable.engines import tree_kernels, trees
+from exchangeable.families.common import forest_kernels, forests
 
 
 class ChowLiuTree(TreeEstimator):
@@ -81,8 +81,8 @@ def chow_liu_parents(table: Table, alpha: float) -> IntArray:
     """Return each variable's parent in the Chow-Liu tree, the number of variables for a root."""
     weight, ones, both = table.pair_counts(alpha)
     gains: FloatArray = np.empty_like(both)
-    tree_kernels.pair_gains(weight, ones, both, 0.0, gains)
-    return trees.best_tree(gains).astype(np.int64)
+    forest_kernels.pair_gains(weight, ones, both, 0.0, gains)
+    return forests.best_tree(gains).astype(np.int64)
 
 
 def fit_seen(tree: BinaryTree, table: Table, alpha: float) -> BinaryTree:

@@ -15,7 +15,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from exchangeable.arrays import FloatArray
-from exchangeable.engines import trees
+from exchangeable.families.common import forests
 
 WEAKEST = 1e-4
 """Correlations are taken to be at least this: nothing is infinitely far from anything."""
@@ -65,7 +65,7 @@ class LatentForest:
     def spanning(cls, distance: FloatArray) -> "LatentForest":
         """Return the minimum spanning tree of the variables."""
         n = len(distance)
-        parent = trees.best_tree(1.0 + distance.max(initial=0.0) - distance)
+        parent = forests.best_tree(1.0 + distance.max(initial=0.0) - distance)
         neighbours: Neighbours = {v: set() for v in range(n)}
         for v, p in enumerate(parent.tolist()):
             if p < n:

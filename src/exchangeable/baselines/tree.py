@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.baselines import kernels
-from exchangeable.engines import tree_kernels
-from exchangeable.engines.threads import row_ranges, run
+from exchangeable.families.common import forest_kernels
+from exchangeable.runtime.threads import row_ranges, run
 
 Binary = npt.NDArray[np.uint8]
 ROWS_PER_TASK = 2048
@@ -86,7 +86,7 @@ class BinaryTree:
         """Return a tree from each node's parent (the number of nodes for a root), all at 1/2."""
         n = parent.size
         order, place = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-        tree_kernels.order_nodes(parent.astype(np.int64), order, place)
+        forest_kernels.order_nodes(parent.astype(np.int64), order, place)
         at = place[parent[order]]
         return cls(order, np.where(at == n, -1, at), np.full((n, 2), 0.5), n_variables)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from exchangeable.arrays import check_count
-from exchangeable.engines.threads import run
+from exchangeable.runtime.threads import run
 
 Binary = NDArray[np.uint8]
 Labels = NDArray[np.int64]

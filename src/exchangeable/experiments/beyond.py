@@ -12,21 +12,21 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import as_rows
 from exchangeable.datasets import fetch_density
-from exchangeable.engines.examples import Examples, merge_equal_rows
-from exchangeable.engines.observed import Observed
-from exchangeable.engines.rows import as_rows
-from exchangeable.engines.threads import n_threads, run
+from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.experiments.density import N_COMPONENTS, PAPER_TOL
 from exchangeable.experiments.store import Row, Store
-from exchangeable.inference.contract import ClassModel
-from exchangeable.models.density_em import Run, StopRule
-from exchangeable.models.density_fit import average
-from exchangeable.models.families import DensityModel
-from exchangeable.models.joined import JoinedModel, join
-from exchangeable.models.mixture import ExchangeableMixture
-from exchangeable.models.posteriors import log_likelihood
-from exchangeable.models.search import Search, Settings
+from exchangeable.families.common.expectation import log_likelihood
+from exchangeable.families.contract import ClassModel
+from exchangeable.families.joined import JoinedModel, join
+from exchangeable.families.urns.family import DensityModel
+from exchangeable.fitting.density_em import Run, StopRule
+from exchangeable.fitting.density_fit import average
+from exchangeable.fitting.search import Search, Settings
+from exchangeable.runtime.threads import n_threads, run
 
 SETS = (
     "nltcs",

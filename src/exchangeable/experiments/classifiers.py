@@ -17,10 +17,10 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from exchangeable.engines.threads import n_threads
+from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.experiments.problems import Problem
 from exchangeable.experiments.store import Row
-from exchangeable.models.classifier import ExchangeableClassifier
+from exchangeable.runtime.threads import n_threads
 
 IN_PARTS = 200_000
 """With more rows than this a classifier that can learn in parts does so."""

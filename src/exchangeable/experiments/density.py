@@ -12,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from exchangeable.baselines import ChowLiuTree, LatentTree
 from exchangeable.datasets import fetch_density
 from exchangeable.datasets._density import DENSITY_SETS
+from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.experiments.peers import learn_spn
 from exchangeable.experiments.scale import Scale
 from exchangeable.experiments.store import Row
 from exchangeable.experiments.tasks import Task
-from exchangeable.models.mixture import ExchangeableMixture
 
 PAPER_SETS = (
     "nltcs",

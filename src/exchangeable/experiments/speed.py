@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from exchangeable.datasets import fetch_density
+from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.experiments.density import N_COMPONENTS, PAPER_SETS, PAPER_TOL
 from exchangeable.experiments.scale import Scale
 from exchangeable.experiments.store import Row
 from exchangeable.experiments.tasks import Task
-from exchangeable.models.mixture import ExchangeableMixture
 
 MODELS = {"MEVM": "welch", "MEVM, evidence": "evidence", "NB": "independent"}
 N_ROWS, N_CAUSES, N_STARTS = 5_000, 10, 3

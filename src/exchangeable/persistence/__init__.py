@@ -11,9 +11,9 @@ import numpy as np
 import scipy
 import sklearn
 
-from exchangeable.persistence import archive
-from exchangeable.persistence.archive import ModelFileError
 from exchangeable.persistence.estimators import decode_estimator, encode_estimator, make_writer
+from exchangeable.storage import archive
+from exchangeable.storage.archive import ModelFileError
 
 __all__ = ["ModelFileError", "SavedModel", "load", "read_model", "save"]
 

@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from exchangeable.component import EVM
-from exchangeable.models.classifier import ExchangeableClassifier
-from exchangeable.models.density import ExchangeableDensity
-from exchangeable.models.imputer import ExchangeableImputer
-from exchangeable.models.mixture import ExchangeableMixture
-from exchangeable.persistence.archive import ModelFileError
-from exchangeable.persistence.checks import numbers, probabilities
+from exchangeable.estimators.classifier import ExchangeableClassifier
+from exchangeable.estimators.density import ExchangeableDensity
+from exchangeable.estimators.imputer import ExchangeableImputer
+from exchangeable.estimators.mixture import ExchangeableMixture
+from exchangeable.evm import EVM
 from exchangeable.persistence.parameters import Model, decode_model, encode_model
 from exchangeable.persistence.statistics import decode_statistic, encode_statistic
-from exchangeable.persistence.values import Reader, Writer, short
 from exchangeable.statistics import Statistic
+from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import numbers, probabilities
+from exchangeable.storage.values import Reader, Writer, short
 
 CLASSES: dict[str, type[Any]] = {
     kind.__name__: kind

@@ -5,17 +5,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.engines.cpu import Tables
-from exchangeable.models.blocks import BlockModel
-from exchangeable.models.count_trees import CountTreeModel
-from exchangeable.models.families import DensityModel
-from exchangeable.models.hidden import HiddenModel
-from exchangeable.models.joined import JoinedModel
-from exchangeable.models.trees import TreeModel
-from exchangeable.models.urns import UrnModel
+from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.common.tables import Tables
+from exchangeable.families.count_trees.model import CountTreeModel
+from exchangeable.families.count_trees.saved import count_tree_arrays, decode_count_trees
+from exchangeable.families.hidden_trees.model import HiddenModel
+from exchangeable.families.hidden_trees.saved import decode_hidden, encode_hidden
+from exchangeable.families.joined import JoinedModel
+from exchangeable.families.trees.model import TreeModel
+from exchangeable.families.urns.family import DensityModel
+from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition, log_factorials
-from exchangeable.persistence.archive import ModelFileError
-from exchangeable.persistence.checks import (
+from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import (
     CLOSE,
     check_counts,
     check_forest,
@@ -24,9 +26,7 @@ from exchangeable.persistence.checks import (
     probabilities,
     stacked_labels,
 )
-from exchangeable.persistence.count_trees import count_tree_arrays, decode_count_trees
-from exchangeable.persistence.hidden import decode_hidden, encode_hidden
-from exchangeable.persistence.values import Reader, Writer
+from exchangeable.storage.values import Reader, Writer
 
 Model = BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel | JoinedModel
 KINDS = ("blocks", "urns", "trees", "count trees", "hidden trees", "joined")

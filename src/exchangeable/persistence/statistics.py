@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-from exchangeable.persistence.archive import ModelFileError
 from exchangeable.statistics import (
     BlockCounts,
     CategoricalCounts,
@@ -13,6 +12,7 @@ from exchangeable.statistics import (
     Statistic,
     Transitions,
 )
+from exchangeable.storage.archive import ModelFileError
 
 MOST_WORK = 10**8
 

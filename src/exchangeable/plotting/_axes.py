@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from exchangeable.models.fitted import FittedBlocks
+from exchangeable.estimators.base import FittedBlocks
 
 MODEL, OTHER, DATA, QUIET = "#3f55c9", "#d56b2f", "#cfd6e4", "#7a8296"
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray
-from exchangeable.engines.observed import Observed
+from exchangeable.data.observed import Observed
 from exchangeable.plotting._axes import check_model, number_of, pyplot, tidy, title_of
 
 MOST_CLASSES = 8

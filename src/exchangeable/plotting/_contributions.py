@@ -5,8 +5,8 @@ from typing import Any, Self
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.models.blocks import BlockModel
-from exchangeable.models.urns import UrnModel
+from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.urns.model import UrnModel
 from exchangeable.plotting._axes import (
     MODEL,
     OTHER,

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from exchangeable.files import replacing
-from exchangeable.models.blocks import BlockModel
-from exchangeable.models.count_trees import CountTreeModel
-from exchangeable.models.fitted import FittedBlocks, FittedModel
-from exchangeable.models.hidden import HiddenModel
-from exchangeable.models.joined import JoinedModel
-from exchangeable.models.trees import TreeModel
-from exchangeable.models.urns import UrnModel
+from exchangeable.estimators.base import FittedBlocks, FittedModel
+from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.count_trees.model import CountTreeModel
+from exchangeable.families.hidden_trees.model import HiddenModel
+from exchangeable.families.joined import JoinedModel
+from exchangeable.families.trees.model import TreeModel
+from exchangeable.families.urns.model import UrnModel
+from exchangeable.storage.files import replacing
 
 __all__ = ["report_html", "write_report"]
 

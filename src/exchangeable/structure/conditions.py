@@ -13,9 +13,9 @@ from numba import njit
 from scipy.special import chdtrc
 
 from exchangeable.arrays import FloatArray
-from exchangeable.engines.cpu import Group
-from exchangeable.engines.kernels import ones_of
-from exchangeable.engines.rows import Rows
+from exchangeable.data.groups import Group
+from exchangeable.data.row_kernels import ones_of
+from exchangeable.data.rows import Rows
 from exchangeable.partitions import Partition
 from exchangeable.structure.sweep import sweep
 

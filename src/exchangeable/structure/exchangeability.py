@@ -16,7 +16,7 @@ from scipy.special import chdtrc
 from sklearn.utils import check_array
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.engines.cpu import NO_WEIGHTS
+from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.partitions import check_partition
 from exchangeable.structure.conditions import equal_means_p_value
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, check_number
-from exchangeable.engines import cpu
-from exchangeable.engines.cpu import Group
-from exchangeable.engines.em import Expectation
-from exchangeable.engines.examples import Examples
-from exchangeable.engines.rows import Rows
-from exchangeable.engines.threads import run
+from exchangeable.data.examples import Examples
+from exchangeable.data.groups import Group
+from exchangeable.data.rows import Rows
+from exchangeable.families.blocks.passes import Expectation
+from exchangeable.families.common.tables import block_counts
 from exchangeable.partitions import Partition, log_factorials
+from exchangeable.runtime.threads import run
 from exchangeable.structure.conditions import (
     equal_means_p_value,
     split_by_covariance,
@@ -184,7 +184,7 @@ class BlockLearner:
         together: unless it rejects, the variables are one block.
         """
         one_block = Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
-        row_counts = cpu.block_counts(rows, group, one_block)[0]
+        row_counts = block_counts(rows, group, one_block)[0]
         if equal_means_p_value(ones, row_counts, group.weights) > EQUAL_MEANS_LEVEL:
             return one_block
         fine = Partition.from_labels(sweep_counts(ones, group.total, self.settings.start))
@@ -194,7 +194,7 @@ class BlockLearner:
         self, rows: Rows, group: Group, fine: Partition, limit: float = np.inf
     ) -> Partition:
         merged = merge_blocks(
-            cpu.block_counts(rows, group, fine),
+            block_counts(rows, group, fine),
             fine.sizes,
             group.weights,
             self.settings.prior,

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from exchangeable.arrays import FloatArray
-from exchangeable.engines.chunk_sums import ClassSums, Runs
 from exchangeable.partitions import Labels, Partition, log_factorials
 from exchangeable.structure.conditions import equal_means_from_sums, split_by_variance
+from exchangeable.structure.intervals import ClassSums, Runs
 from exchangeable.structure.learner import EQUAL_MEANS_LEVEL, FAR_APART, BlockLearner
 from exchangeable.structure.sweep import sweep_counts
 

@@ -8,9 +8,9 @@ from numba import njit
 from scipy.special import stdtrit
 
 from exchangeable.arrays import FloatArray
-from exchangeable.engines.bits import bits_of_float
-from exchangeable.engines.threads import row_ranges, run
 from exchangeable.partitions import Labels
+from exchangeable.runtime.bits import bits_of_float
+from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.structure.student import two_sided_p
 
 _compile = njit(cache=True, nogil=True)

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from exchangeable.files import replacing
+from exchangeable.storage.files import replacing
 from exchangeable.tables.reading import form_of, import_pandas
 
 

@@ -1,0 +1,200 @@
+"""Examples as EM reads them: distinct rows with their weights, in the forms its passes need."""
+
+import itertools
+import zlib
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data import packed_kernels, row_kernels
+from exchangeable.data.forms import CODE_BITS, Codes, Columns, Words
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import NO_BITS, Rows, take_rows
+from exchangeable.runtime.threads import row_ranges
+from exchangeable.runtime.vectors import TILE
+
+MAX_PARTS = 32
+PART_STEPS = 400_000
+PARTIAL_BYTES = 1 << 28
+WORTH_SUMMING = 16
+"""Steps of work for each number of a part's sums: they must be added up in the end."""
+MAX_LISTED_ONES = 1 << 28
+MAX_PACKED = 2048
+WORTH_CODING = 1.5
+"""Rows are also encoded where they have so many times fewer codes than ones."""
+WORTH_TRANSPOSING = 2
+"""Ones are also listed by variable where a variable has so many in a tile of rows."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Distinct rows, how often each occurs, and the classes of those that have one.
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows.
+    weights : array of shape (n_rows,)
+        How much each row counts.
+    clamp : array of shape (n_rows,) or (0,)
+        The known class of each row, −1 if it has none; empty if none has.
+    words : Words, optional
+        The rows as bits, where they have few variables.
+    codes : Codes, optional
+        The rows as codes, where they have many ones.
+    columns : Columns, optional
+        The ones by variable, where every variable has several in a tile.
+    holes : Rows, optional
+        The entries that are not known; None where every entry is.
+    """
+
+    rows: Rows
+    weights: FloatArray
+    clamp: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    words: Words | None = None
+    codes: Codes | None = None
+    columns: Columns | None = None
+    holes: Rows | None = None
+
+    @property
+    def observed(self) -> Observed:
+        """The rows and their holes."""
+        return Observed(self.rows, self.holes)
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows together."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def ones_and_holes(self) -> Rows:
+        """The rows as lists of ones, with a hole of variable j as one of variable n + j."""
+        assert self.holes is not None
+        n = self.rows.n_variables
+        ones, gaps = listed(self.rows), listed(self.holes)
+        lengths = np.diff(ones.indptr), np.diff(gaps.indptr)
+        row = np.concatenate([np.repeat(np.arange(ones.n_rows), each) for each in lengths])
+        order = np.argsort(row, kind="stable")
+        indices = np.concatenate([ones.indices, gaps.indices + np.int32(n)])[order]
+        return Rows(ones.n_rows, 2 * n, NO_BITS, ones.indptr + gaps.indptr, indices)
+
+    def parts(self, steps_a_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
+        """Cut the rows, by the shape of the data alone, into parts worth a thread's while.
+
+        A part has at least `PART_STEPS` steps of work; its sums take `partial_bytes`.
+        """
+        most = min(MAX_PARTS, PARTIAL_BYTES // partial_bytes)
+        least = max(PART_STEPS, WORTH_SUMMING * partial_bytes // 8)
+        wanted = min(most, self.rows.n_rows * steps_a_row / least)
+        n_parts = 1 << max(0, int(wanted).bit_length() - 1)  # evenly shared by 2, 4, 8 threads
+        size = max(1, -(-self.rows.n_rows // n_parts))
+        return row_ranges(self.rows.n_rows, size) or [(0, 0)]
+
+    def shares(self, n_classes: int, steps_a_row: float) -> list[tuple[tuple[int, int], slice]]:
+        """Cut work that every class has with every row into parts worth a thread's while.
+
+        The classes are cut first, since their sums are apart, then the rows.
+        """
+        n_parts = len(self.parts(steps_a_row))
+        n_slices = min(n_parts, n_classes)
+        cuts = [n_classes * i // n_slices for i in range(n_slices + 1)]
+        size = max(1, -(-self.rows.n_rows // max(1, n_parts // n_slices)))
+        return [
+            (span, slice(begin, end))
+            for span in row_ranges(self.rows.n_rows, size) or [(0, 0)]
+            for begin, end in itertools.pairwise(cuts)
+        ]
+
+    @property
+    def fingerprint(self) -> int:
+        """A checksum of rows and weights."""
+        checksum = zlib.crc32(self.weights.tobytes())
+        for array in (*self.rows.arrays, *(self.holes.arrays if self.holes else ())):
+            checksum = zlib.crc32(np.ascontiguousarray(array).tobytes(), checksum)
+        return checksum
+
+    @property
+    def mean_ones(self) -> float:
+        """The average number of ones of a row."""
+        return _mean_ones(self.rows)
+
+    @property
+    def mean_holes(self) -> float:
+        """The average number of holes of a row."""
+        return _mean_ones(self.holes) if self.holes else 0.0
+
+
+def _mean_ones(rows: Rows) -> float:
+    """Return the average number of ones of a row, for packed rows what it may be."""
+    if not rows.indptr.size:
+        return rows.n_variables / 2
+    return rows.indices.size / max(rows.n_rows, 1)
+
+
+def merge_equal_rows(
+    observed: Observed, weights: FloatArray, clamp: IntArray | None = None
+) -> tuple[Examples, IntArray]:
+    """Return the distinct rows with their weights, and which of them each row is.
+
+    Rows are compared by 128 bits of hash; rows whose classes are known and different stay apart.
+    """
+    rows, holes = observed.ones, observed.holes
+    shape = (2, observed.n_variables, 2)
+    keys = np.random.default_rng(0).integers(0, 2**64, shape, dtype=np.uint64)
+    hashes = np.zeros((observed.n_rows, 2), dtype=np.uint64)
+    row_kernels.hash_rows(*rows.arrays, keys[0], hashes)
+    if holes is not None:
+        row_kernels.hash_rows(*holes.arrays, keys[1], hashes)
+    if clamp is not None:
+        hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    whole = hashes.view([("", np.uint64), ("", np.uint64)]).ravel()
+    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+    # Keep the order of first occurrence, so that nothing depends on the hashes' order.
+    order = np.argsort(first, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    member = place[inverse]
+    distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
+    kept = first[order]
+    chosen = take_rows(rows, kept)
+    if holes is None:
+        chosen = listed(chosen)
+    known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
+    if holes is not None:
+        return Examples(chosen, distinct, known, holes=take_rows(holes, kept)), member
+    words = None if rows.n_variables > MAX_PACKED else Words.of(chosen)
+    codes = encoded(chosen)
+    columns = by_variable(chosen) if codes is None else None
+    return Examples(chosen, distinct, known, words, codes, columns), member
+
+
+def listed(rows: Rows) -> Rows:
+    """Return packed rows as lists of ones, which many passes read faster, unless they are many."""
+    if rows.indptr.size or rows.n_rows == 0:
+        return rows
+    lengths = np.empty(rows.n_rows, dtype=np.int64)
+    packed_kernels.count_ones(rows.bits, lengths)
+    if lengths.sum() > MAX_LISTED_ONES:
+        return rows
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    packed_kernels.list_ones(rows.bits, indptr, indices)
+    return Rows(rows.n_rows, rows.n_variables, NO_BITS, indptr, indices)
+
+
+def encoded(rows: Rows) -> Codes | None:
+    """Return listed rows as codes, if these are much fewer than the ones."""
+    n_groups = -(-rows.n_variables // CODE_BITS)
+    if not rows.indptr.size or n_groups * rows.n_rows * WORTH_CODING > rows.indices.size:
+        return None
+    return Codes.of(rows)
+
+
+def by_variable(rows: Rows) -> Columns | None:
+    """Return the ones of listed rows by variable, if most variables have some in every tile."""
+    places = (rows.n_rows // TILE + 1) * rows.n_variables
+    if not rows.indptr.size or WORTH_TRANSPOSING * places > rows.indices.size:
+        return None
+    return Columns.of(rows)

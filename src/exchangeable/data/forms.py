@@ -1,0 +1,187 @@
+"""Other forms of the same rows, made once, that the many passes of EM read faster."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from exchangeable.arrays import FloatArray, IntArray, aligned_zeros
+from exchangeable.data import packed_kernels
+from exchangeable.data.row_kernels import ones_of
+from exchangeable.data.rows import Rows
+from exchangeable.runtime.vectors import TILE
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+CODE_BITS = 6
+"""Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """Rows as bits, 64 variables a word, one word of all rows after the other.
+
+    Attributes
+    ----------
+    words : array of shape (n_words, n_rows)
+        The bits.
+    position : array of shape (n_variables,)
+        Where the bit of each variable stands. Variables follow each other by their number of ones,
+        so that those of a block, whose means are alike, share few words.
+    """
+
+    words: npt.NDArray[np.uint64]
+    position: IntArray
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Pack rows, listed ones or bits."""
+        if rows.indptr.size:
+            ones = np.bincount(rows.indices, minlength=rows.n_variables)
+        else:
+            ones = np.zeros(rows.n_variables, dtype=np.int64)
+            packed_kernels.sum_bits(rows.bits, np.arange(rows.n_rows), ones)
+        return cls.in_order(rows, np.argsort(ones, kind="stable"))
+
+    @classmethod
+    def in_order(cls, rows: Rows, order: IntArray) -> Self:
+        """Pack rows with their variables in a given order."""
+        position = np.empty(rows.n_variables, dtype=np.int64)
+        position[order] = np.arange(rows.n_variables)
+        words = np.zeros(((rows.n_variables + 63) // 64, rows.n_rows), dtype=np.uint64)
+        if rows.indptr.size:
+            _pack(*rows.arrays, position, words)
+        else:
+            packed_kernels.permute_bits(rows.bits, order, words)
+        return cls(words, position)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The ones of each tile of rows, listed by variable, for sums of lines over a variable's rows.
+
+    Attributes
+    ----------
+    first_one : array of shape (n_tiles, n_variables + 1)
+        Where the ones of each variable in each tile begin in `row`.
+    row : array of shape (n_ones,)
+        The row of each one, counted from the first of its tile.
+    """
+
+    first_one: IntArray
+    row: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """List the ones of rows, themselves listed."""
+        n_tiles = -(-rows.n_rows // TILE)
+        first_one = np.zeros((n_tiles, rows.n_variables + 1), dtype=np.int64)
+        row = np.empty(rows.indices.size, dtype=np.uint8)
+        _transpose(rows.indptr, rows.indices, first_one, row)
+        return cls(first_one, row)
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Rows as codes of `CODE_BITS` variables each, for sums over ones where these are many.
+
+    A sum of lines over the ones of a row is a sum of fewer lines over its codes, once `expand` has
+    summed the lines of every code; `fold` is the way back.
+
+    Attributes
+    ----------
+    codes : array of shape (n_groups, n_rows)
+        Bit i of a group's code is the variable ``CODE_BITS * group + i``.
+    n_variables : int
+        Number of variables.
+    """
+
+    codes: npt.NDArray[np.uint8]
+    n_variables: int
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Encode rows, listed ones or bits."""
+        codes = np.zeros((-(-rows.n_variables // CODE_BITS), rows.n_rows), dtype=np.uint8)
+        if rows.indptr.size:
+            _encode(rows.indptr, rows.indices, codes)
+        else:
+            packed_kernels.encode_bits(rows.bits, CODE_BITS, codes)
+        return cls(codes, rows.n_variables)
+
+    def expand(self, lines: FloatArray) -> FloatArray:
+        """Return the sum of the variables' lines for every group and code."""
+        n_groups, width = self.codes.shape[0], lines.shape[1]
+        padded = np.zeros((n_groups * CODE_BITS, width))
+        padded[: self.n_variables] = lines
+        padded = padded.reshape(n_groups, CODE_BITS, width)
+        sums = aligned_zeros((n_groups, 1 << CODE_BITS, width))
+        for i in range(CODE_BITS):
+            sums[:, 1 << i : 2 << i] = sums[:, : 1 << i] + padded[:, i, None]
+        return sums
+
+    def room(self, width: int) -> tuple[int, int, int]:
+        """Return the shape of sums with a line for every group and code."""
+        return self.codes.shape[0], 1 << CODE_BITS, width
+
+    def fold(self, sums: FloatArray) -> FloatArray:
+        """Return for every variable the sum of the lines of the codes that have it on."""
+        lines = np.zeros((self.n_variables, sums.shape[2]))
+        _fold(sums, lines)
+        return lines
+
+
+@_compile
+def _pack(bits, indptr, indices, position, words):  # type: ignore[no-untyped-def]
+    """Set bit position[j] of column `row` for every one: words[word, row], all zero before."""
+    buffer = np.empty(position.size, dtype=np.int32)
+    for row in range(words.shape[1]):
+        ones = ones_of(bits, indptr, indices, row, buffer)
+        for at in range(ones.size):
+            p = position[ones[at]]
+            words[p >> 6, row] |= np.uint64(1) << np.uint64(p & 63)
+
+
+@_compile
+def _transpose(indptr, indices, first_one, row):  # type: ignore[no-untyped-def]
+    """List the ones of each tile by variable."""
+    n_variables = first_one.shape[1] - 1
+    place = np.empty(n_variables, dtype=np.int64)
+    for tile in range(first_one.shape[0]):
+        begin = tile * TILE
+        end = min(begin + TILE, indptr.size - 1)
+        place[:] = 0
+        for at in range(indptr[begin], indptr[end]):
+            place[indices[at]] += 1
+        total = indptr[begin]
+        for j in range(n_variables):
+            first_one[tile, j] = total
+            total += place[j]
+            place[j] = first_one[tile, j]
+        first_one[tile, n_variables] = total
+        for r in range(begin, end):
+            for at in range(indptr[r], indptr[r + 1]):
+                row[place[indices[at]]] = r - begin
+                place[indices[at]] += 1
+
+
+@_compile
+def _encode(indptr, indices, codes):  # type: ignore[no-untyped-def]
+    """Set the bit of every one: codes[group, row], all zero before."""
+    for row in range(indptr.size - 1):
+        for at in range(indptr[row], indptr[row + 1]):
+            codes[indices[at] // CODE_BITS, row] |= np.uint8(1 << (indices[at] % CODE_BITS))
+
+
+@_compile
+def _fold(sums, lines):  # type: ignore[no-untyped-def]
+    """Add the line of each code to those of its variables."""
+    for j in range(lines.shape[0]):
+        of_group, bit, line = sums[j // CODE_BITS], j % CODE_BITS, lines[j]
+        for code in range(1 << CODE_BITS):
+            if code >> bit & 1:
+                add = of_group[code]
+                for y in range(line.size):
+                    line[y] += add[y]

@@ -1,0 +1,101 @@
+"""Rows of which some entries are not known."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import UNASSIGNED, IntArray, is_sparse
+from exchangeable.data.rows import Rows, as_rows, take_rows
+from exchangeable.runtime.threads import row_ranges
+
+DENSE_BYTES = 1 << 22
+"""Rows are handled in parts whose dense form, as 64-bit numbers, fits the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Binary rows with holes: the entries known to be on, and those not known at all.
+
+    Attributes
+    ----------
+    ones : Rows
+        The entries known to be on.
+    holes : Rows, optional
+        The entries not known; None where every entry is.
+    """
+
+    ones: Rows
+    holes: Rows | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.ones.n_rows
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return self.ones.n_variables
+
+    @classmethod
+    def from_symbols(cls, symbols: npt.NDArray[np.integer[Any]]) -> Self:
+        """Make rows of a matrix of 0, 1 and `UNASSIGNED`."""
+        holes = symbols == UNASSIGNED
+        return cls(as_rows(symbols == 1, None), as_rows(holes, None) if holes.any() else None)
+
+    def take(self, chosen: IntArray) -> "Observed":
+        """Return some of the rows."""
+        holes = None if self.holes is None else take_rows(self.holes, chosen)
+        return Observed(take_rows(self.ones, chosen), holes)
+
+    def chunks(self, copies: float = 1) -> Iterator[tuple[slice, "Observed"]]:
+        """Yield the rows in parts, each with its place, of which `copies` dense forms are small."""
+        size = int(DENSE_BYTES / (8 * self.n_variables * copies))
+        for start, stop in row_ranges(self.n_rows, max(1, size)):
+            yield slice(start, stop), self.take(np.arange(start, stop))
+
+    def symbols(self) -> npt.NDArray[np.int8]:
+        """Return the rows as a matrix of 0, 1 and `UNASSIGNED`."""
+        matrix = flags(self.ones).astype(np.int8)
+        matrix[self.hole_flags()] = UNASSIGNED
+        return matrix
+
+    def hole_flags(self) -> npt.NDArray[np.bool_]:
+        """Return a matrix that is true where nothing is known."""
+        if self.holes is None:
+            return np.zeros((self.n_rows, self.n_variables), dtype=np.bool_)
+        return flags(self.holes)
+
+
+def as_observed(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observed:
+    """Return a checked numeric matrix as rows; a NaN is an entry that is not known.
+
+    In a sparse matrix a stored NaN is a hole, an entry that is not stored a known zero.
+    """
+    stored = X.data if is_sparse(X) else X
+    if stored.dtype.kind != "f" or not stored.size or not np.isnan(stored.min()):
+        return Observed(as_rows(X, binarize, n_jobs))
+    gaps = np.isnan(stored)
+    if not is_sparse(X):
+        known = np.where(gaps, 0.0, X) if binarize is None else X
+        return Observed(as_rows(known, binarize, n_jobs), as_rows(gaps, None, n_jobs))
+    known, holes = X.tocsr().copy(), X.tocsr().copy()
+    known.data = np.where(gaps, 0.0, known.data)
+    holes.data = gaps.astype(np.uint8)
+    if known.has_canonical_format:
+        return Observed(as_rows(known, binarize), as_rows(holes, 0.0))
+    raise ValueError("a sparse X with NaN stores an entry twice; call X.sum_duplicates() first")
+
+
+def flags(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Return rows as a matrix of truth values."""
+    if not rows.indptr.size:
+        packed = np.ascontiguousarray(rows.bits).view(np.uint8)
+        unpacked = np.unpackbits(packed, axis=1, count=rows.n_variables, bitorder="little")
+        return unpacked.view(np.bool_)
+    matrix = np.zeros((rows.n_rows, rows.n_variables), dtype=np.bool_)
+    matrix[np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr)), rows.indices] = True
+    return matrix

@@ -1,0 +1,135 @@
+"""Binary examples as the kernels read them: packed bits, or the indices of the ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from numba import njit
+
+from exchangeable.arrays import check_number
+from exchangeable.runtime.threads import row_ranges, run
+
+NO_BITS = np.empty((0, 0), dtype=np.uint64)
+NO_BYTES = np.empty((0, 0), dtype=np.uint8)
+NO_POINTERS = np.empty(0, dtype=np.int64)
+NO_INDICES = np.empty(0, dtype=np.int32)
+CHUNK = 1 << 13
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A binary matrix in one of two forms.
+
+    A dense one is packed, 64 variables a word, in `bits`; `bytes_` is the byte matrix it came from,
+    where there is one. A sparse one holds the variables that are on in `indptr` and `indices`.
+    """
+
+    n_rows: int
+    n_variables: int
+    bits: npt.NDArray[np.uint64]
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    bytes_: npt.NDArray[np.uint8] = field(default_factory=lambda: NO_BYTES)
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """What a kernel takes: (bits, indptr, indices), the unused ones empty."""
+        return self.bits, self.indptr, self.indices
+
+
+def as_rows(X: Any, binarize: float | None, n_jobs: int | None = None) -> Rows:
+    """Return a checked numeric matrix as rows of ones: what exceeds `binarize`, or equals 1.
+
+    A CSR matrix whose stored entries are all ones is not copied, nor is a byte matrix of 0 and 1,
+    beside which its bits are kept. With ``binarize=None`` anything but 0 and 1 is refused.
+    """
+    if binarize is not None:
+        binarize = check_number(binarize, "binarize")
+        if not np.isfinite(binarize):
+            raise ValueError(f"binarize must be a finite number or None, got {binarize}")
+    return _sparse_rows(X, binarize) if sp.issparse(X) else _dense_rows(X, binarize, n_jobs)
+
+
+def take_rows(rows: Rows, chosen: npt.NDArray[np.int64]) -> Rows:
+    """Return some of the rows."""
+    if not rows.indptr.size:
+        return Rows(chosen.size, rows.n_variables, rows.bits[chosen], rows.indptr, rows.indices)
+    lengths = np.diff(rows.indptr)[chosen]
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    source = np.repeat(rows.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
+    return Rows(chosen.size, rows.n_variables, NO_BITS, indptr, rows.indices[source])
+
+
+def _sparse_rows(X: Any, binarize: float | None) -> Rows:
+    if binarize is not None and binarize < 0:
+        raise ValueError(
+            f"binarize={binarize} would turn every absent entry of a sparse matrix on; "
+            "expected a threshold of at least 0"
+        )
+    matrix = X.tocsr()
+    indices = matrix.indices.astype(np.int32, copy=False)
+    indptr = matrix.indptr.astype(np.int64, copy=False)
+    if _has_duplicates(indptr, indices, matrix.shape[1]):
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
+    if binarize is None:
+        _check_binary(matrix.data, lambda at: (_row_of(indptr, at), int(indices[at])))
+    on = matrix.data > (0 if binarize is None else binarize)
+    if not on.all():
+        indptr = np.concatenate([[0], np.cumsum(on)])[indptr]
+        indices = indices[on]
+    n_rows, n_variables = matrix.shape
+    return Rows(n_rows, n_variables, NO_BITS, indptr, indices)
+
+
+def _dense_rows(X: npt.NDArray[Any], binarize: float | None, n_jobs: int | None) -> Rows:
+    if binarize is None:
+        _check_binary(X, lambda at: tuple(int(i) for i in np.unravel_index(at, X.shape)))
+    n_rows, n_variables = X.shape
+    threshold = 0.0 if binarize is None else binarize
+    bits = np.zeros((n_rows, (n_variables + 63) // 64), dtype="<u8")
+    packed_bytes = bits.view(np.uint8)[:, : (n_variables + 7) // 8]
+
+    def pack(span: tuple[int, int]) -> bool:
+        """Pack some rows, and say whether their bytes are the 0 and 1 that they stand for."""
+        part = X[span[0] : span[1]]
+        plain = X.dtype == np.uint8 and 0 <= threshold < 1 and part.max(initial=0) <= 1
+        on = part if plain else part > threshold
+        packed_bytes[span[0] : span[1]] = np.packbits(on, axis=1, bitorder="little")
+        return bool(plain)
+
+    plain = all(run(pack, row_ranges(n_rows, CHUNK), n_jobs)) and X.flags.c_contiguous
+    bytes_ = X if plain and X.dtype == np.uint8 else NO_BYTES
+    return Rows(n_rows, n_variables, bits, NO_POINTERS, NO_INDICES, bytes_)
+
+
+@njit(cache=True, nogil=True)
+def _has_duplicates(indptr, indices, n_variables):  # type: ignore[no-untyped-def]
+    """Whether some row names a variable twice."""
+    last_row = np.full(n_variables, -1, dtype=np.int64)
+    for row in range(indptr.size - 1):
+        for at in range(indptr[row], indptr[row + 1]):
+            if last_row[indices[at]] == row:
+                return True
+            last_row[indices[at]] = row
+    return False
+
+
+def _check_binary(values: npt.NDArray[Any], place: Callable[[int], tuple[int, ...]]) -> None:
+    if values.dtype == np.bool_:
+        return
+    bad = np.flatnonzero((values != 0) & (values != 1))
+    if bad.size:
+        at = int(bad[0])
+        raise ValueError(
+            f"X[{', '.join(map(str, place(at)))}] is {values.ravel()[at]!s}; with binarize=None "
+            "every entry must be 0 or 1 (give binarize a threshold to turn other numbers into them)"
+        )
+
+
+def _row_of(indptr: npt.NDArray[np.int64], at: int) -> int:
+    return int(np.searchsorted(indptr, at, side="right")) - 1

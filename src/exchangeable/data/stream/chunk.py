@@ -1,0 +1,103 @@
+"""Some of the rows of a fit, as its passes read them."""
+
+import zlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, unique_labels
+from exchangeable.data import packed_kernels
+from exchangeable.data.examples import MAX_PACKED, Examples, encoded, listed
+from exchangeable.data.forms import CODE_BITS, Codes, Words
+from exchangeable.data.groups import NO_WEIGHTS, Group
+from exchangeable.data.rows import Rows, take_rows
+
+SAMPLE = 256
+"""So many rows are looked at to see how many ones rows have."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows, with their labels and weights.
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows.
+    labels : array of shape (n_rows,), optional
+        Their classes, where they have any.
+    weights : array of shape (n_rows,) or (0,)
+        How much each counts; empty if all count 1.
+    first : int
+        How many rows of positive weight come before these.
+    """
+
+    rows: Rows
+    labels: npt.NDArray[Any] | None = None
+    weights: FloatArray = field(default_factory=lambda: NO_WEIGHTS)
+    first: int = 0
+
+    @property
+    def n_counting(self) -> int:
+        """Number of rows of positive weight."""
+        return int(np.count_nonzero(self.weights)) if self.weights.size else self.rows.n_rows
+
+    @cached_property
+    def examples(self) -> Examples:
+        """The rows of positive weight as EM reads them."""
+        rows, weights = self.rows, self.weights
+        if weights.size:
+            counting = np.flatnonzero(weights)
+            rows, weights = take_rows(rows, counting), weights[counting]
+        else:
+            weights = np.ones(rows.n_rows)
+        if rows.bits.size and rows.n_variables <= MAX_PACKED and _is_dense(rows):
+            return Examples(rows, weights, words=Words.of(rows), codes=Codes.of(rows))
+        rows = listed(rows)
+        words = Words.of(rows) if rows.n_variables <= MAX_PACKED else None
+        return Examples(rows, weights, words=words, codes=encoded(rows))
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """The distinct labels of these rows, in order."""
+        return unique_labels(self._labels, "y") if self._labels.size else self._labels
+
+    @property
+    def _labels(self) -> npt.NDArray[Any]:
+        if self.labels is None:
+            raise ValueError(
+                "y is missing: give one label a row, the name of a column, or chunks that are "
+                "pairs of rows and labels"
+            )
+        return self.labels
+
+    def groups(self, classes: npt.NDArray[Any]) -> list[Group]:
+        """Return the rows of each class, with their weights."""
+        number = np.searchsorted(classes, self._labels)
+        weights = self.weights
+        members = [np.flatnonzero(number == y) for y in range(classes.size)]
+        return [Group(m, weights[m] if weights.size else weights) for m in members]
+
+    @property
+    def signature(self) -> tuple[int, int, int]:
+        """Number of rows, of those that count, and a checksum of their ones and labels."""
+        arrays = list(self.rows.arrays)
+        if self.labels is not None:
+            kind = self.labels.dtype.kind
+            arrays.append(self.labels.astype(np.str_) if kind == "O" else self.labels)
+        checksum = 0
+        for array in arrays:
+            if array.size:
+                checksum = zlib.crc32(np.ascontiguousarray(array).data.cast("B"), checksum)
+        return self.rows.n_rows, self.n_counting, checksum
+
+
+def _is_dense(rows: Rows) -> bool:
+    """Whether packed rows have more ones than codes, so that the ones need not be listed."""
+    few = rows.bits[:: max(1, rows.n_rows // SAMPLE)]
+    lengths = np.empty(len(few), dtype=np.int64)
+    packed_kernels.count_ones(few, lengths)
+    return bool(lengths.mean() * CODE_BITS > rows.n_variables)

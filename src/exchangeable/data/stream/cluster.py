@@ -1,0 +1,318 @@
+"""Passes over a Dask collection: sums are computed where the rows are and added up as a tree.
+
+Only parameters and sums travel. The rows of each partition are turned into bits (or lists of ones)
+once and stay on the workers between passes; if a worker dies, Dask computes its share again.
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.data.groups import NO_WEIGHTS
+from exchangeable.data.packed import PackedBits
+from exchangeable.data.stream.chunk import Chunk
+from exchangeable.data.stream.passes import ChunkError, add, complete_rows, observe
+
+FAN_IN = 8
+"""So many sums are added by one task of the tree."""
+LOOK = 0.5
+"""Seconds between looks at whether the client is still there."""
+
+
+def is_collection(X: Any) -> bool:
+    """Whether X is a Dask array or data frame; does not import Dask if nobody has."""
+    X = X.bits if isinstance(X, PackedBits) else X
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(
+        X, "__dask_graph__"
+    )
+
+
+def open_collection(
+    X: Any, y: Any, sample_weight: Any, binarize: float | None, n_jobs: int | None
+) -> "ClusterRows":
+    """Return the rows of a Dask array or data frame.
+
+    Parameters
+    ----------
+    X : dask.array.Array or dask.dataframe.DataFrame
+        The rows.
+    y : array-like, Dask array or series, name of a column of X, or None
+        The labels, cut as X is if they are a collection.
+    sample_weight : array-like, Dask array or series, optional
+        How much each row counts.
+    binarize : float or None
+        Entries greater than this are on.
+    n_jobs : int, optional
+        Threads of each task; 1 by default, since tasks run side by side.
+    """
+    names = None
+    if hasattr(X, "columns"):
+        if isinstance(y, str):
+            if y not in X.columns:
+                raise ValueError(f"X has no column {y!r} to take the labels from")
+            X, y = X.drop(columns=y), X[y]
+        names = [str(name) for name in X.columns]
+    elif isinstance(y, str):
+        raise ValueError(f"y={y!r} names a column, but X is a Dask array, which has no names")
+    n_variables = X.shape[1] if names is None else len(names)
+    parts = _partitions(X, "X")
+    return ClusterRows(
+        parts,
+        _aligned(y, X, parts, "y"),
+        _aligned(sample_weight, X, parts, "sample_weight"),
+        int(n_variables),
+        names,
+        binarize,
+        1 if n_jobs is None else n_jobs,
+    )
+
+
+def _partitions(X: Any, name: str) -> list[Any]:
+    """Return the partitions of a collection as delayed objects, whole rows in each."""
+    if isinstance(X, PackedBits):
+        import dask
+
+        pack = dask.delayed(PackedBits)
+        return [pack(part, X.n_variables) for part in _partitions(X.bits, name)]
+    if hasattr(X, "columns") or not hasattr(X, "chunks"):  # a data frame or series
+        return list(X.to_delayed())
+    if X.ndim not in (1, 2):
+        raise ValueError(f"{name} must have one or two dimensions, got {X.ndim}")
+    if X.ndim == 2 and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return list(X.to_delayed().ravel())
+
+
+def _aligned(values: Any, X: Any, parts: list[Any], name: str) -> list[Any] | None:
+    """Return labels or weights cut as the partitions of X are."""
+    if values is None:
+        return None
+    if is_collection(values):
+        found = _partitions(values, name)
+        if len(found) != len(parts):
+            raise ValueError(
+                f"{name} has {len(found)} partitions, X has {len(parts)}; cut both alike"
+            )
+        return found
+    array = np.asarray(values)
+    lengths = _lengths(X, parts)
+    if array.shape != (sum(lengths),):
+        raise ValueError(f"{name} has shape {array.shape}, expected ({sum(lengths)},), one a row")
+    return np.split(array, np.cumsum(lengths)[:-1])
+
+
+def _lengths(X: Any, parts: list[Any]) -> list[int]:
+    known = getattr(X.bits if isinstance(X, PackedBits) else X, "chunks", None)
+    if known is not None and not np.isnan(known[0]).any():
+        return [int(length) for length in known[0]]
+    import dask
+
+    return list(dask.compute(*[dask.delayed(len)(part) for part in parts]))
+
+
+def _prepare(given: Any, labels: Any, weights: Any, binarize: float | None, number: int) -> Chunk:
+    """Return a partition as the passes read it; runs on a worker."""
+    try:
+        rows = complete_rows(observe(given, binarize, 1))
+        label = None if labels is None else np.asarray(labels)
+        weight = NO_WEIGHTS if weights is None else np.asarray(weights, dtype=np.float64)
+        for name, values in (("labels", label), ("weights", weight)):
+            if values is not None and values.size and values.shape != (rows.n_rows,):
+                raise ValueError(f"it has {rows.n_rows} rows and {name} of shape {values.shape}")
+        if not (np.isfinite(weight) & (weight >= 0)).all():
+            raise ValueError("it has weights that are negative or not finite")
+        return Chunk(rows, label, weight)
+    except (ValueError, TypeError) as error:
+        raise ChunkError(f"partition {number} of X: {error}") from error
+
+
+def _apply(
+    function: Callable[[Chunk], Any], chunk: Chunk, number: int, first: int
+) -> tuple[dict[int, tuple[int, int, int]], Any]:
+    """Return what a function finds in a partition, and the partition's signature."""
+    here = Chunk(chunk.rows, chunk.labels, chunk.weights, first)
+    return {number: here.signature}, function(here)
+
+
+def _add_all(results: list[Any]) -> Any:
+    signatures, total = results[0]
+    for more, found in results[1:]:
+        signatures, total = {**signatures, **more}, add(total, found)
+    return signatures, total
+
+
+class ClusterRows:
+    """The partitions of a collection, persisted on the workers between passes."""
+
+    def __init__(
+        self,
+        parts: Sequence[Any],
+        labels: Sequence[Any] | None,
+        weights: Sequence[Any] | None,
+        n_variables: int,
+        names: Sequence[str] | None,
+        binarize: float | None,
+        n_jobs: int | None,
+    ) -> None:
+        import dask
+
+        self.n_variables, self.names, self.n_jobs = n_variables, names, n_jobs
+        self._client = _current_client()
+        nothing = [None] * len(parts)
+        prepare = dask.delayed(_prepare)
+        self._given = list(parts)
+        chunks = [
+            prepare(part, label, weight, binarize, number)
+            for number, (part, label, weight) in enumerate(
+                zip(parts, labels or nothing, weights or nothing, strict=True)
+            )
+        ]
+        self._chunks = chunks if self._client is None else list(self._client.persist(chunks))
+        self._seen: dict[int, tuple[int, int, int]] | None = None
+        if self._client is None:
+            self._chunks = self._persist_here(chunks)
+
+    def _persist_here(self, chunks: list[Any]) -> list[Any]:
+        """Without a cluster the rows stay in this process, as bits."""
+        import dask
+
+        try:
+            return list(dask.persist(*chunks))
+        except Exception as error:
+            raise self._named(error) from error
+
+    @property
+    def fingerprint(self) -> int:
+        """A checksum of the rows."""
+        return zlib.crc32(repr(sorted((self._seen or {}).items())).encode())
+
+    def total(self, function: Callable[[Chunk], Any]) -> Any:
+        """Return the sum of what the function returns for every partition."""
+        import dask
+
+        apply, combine = dask.delayed(_apply), dask.delayed(_add_all)
+        shared = dask.delayed(function)  # one node of the graph, sent once to each worker
+        firsts = self._firsts()
+        level = [
+            apply(shared, chunk, number, firsts[number])
+            for number, chunk in enumerate(self._chunks)
+        ]
+        while len(level) > 1:
+            level = [combine(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+        signatures, result = self._compute(level[0])
+        self._check(signatures)
+        return result
+
+    def _firsts(self) -> npt.NDArray[np.int64]:
+        """Return how many rows that count come before each partition, once known."""
+        if self._seen is None:
+            return np.zeros(len(self._chunks), dtype=np.int64)
+        counts = [self._seen[number][1] for number in range(len(self._chunks))]
+        return np.concatenate([[0], np.cumsum(counts)])[:-1]
+
+    def _check(self, signatures: dict[int, tuple[int, int, int]]) -> None:
+        """Refuse partitions that are not what they were: computed again, they must be the same."""
+        if self._seen is None:
+            self._seen = signatures
+        changed = [n for n in sorted(signatures) if signatures[n] != self._seen[n]]
+        if changed:
+            raise ChunkError(
+                f"partition {changed[0]} of X has changed since the first pass; what it is "
+                "computed from must give the same rows every time"
+            )
+
+    def _compute(self, graph: Any) -> Any:
+        if self._client is None:
+            try:
+                return graph.compute()
+            except Exception as error:
+                raise self._named(error) from error
+        try:
+            from distributed import wait
+
+            future = self._client.compute(graph)
+            while not future.done():
+                with suppress(TimeoutError):
+                    wait(future, timeout=LOOK)
+                if self._client.status != "running":
+                    raise ConnectionError(f"the client is {self._client.status}")
+            return future.result()
+        except Exception as error:
+            raise self._named(error) from error
+
+    def _named(self, error: BaseException) -> BaseException:
+        """Return an error that says which partition failed, or that the client is gone."""
+        if isinstance(error, ChunkError):
+            return error
+        if self._client is not None and self._client.status != "running":
+            return RuntimeError(
+                f"the Dask client was closed during the fit (it is {self._client.status}); "
+                "connect a new one and fit again, with checkpoint= to go on where a mixture was"
+            )
+        number = self._failed()
+        if number is None:
+            return error
+        return ChunkError(f"partition {number} of X could not be computed: {error!r}")
+
+    def _failed(self) -> int | None:
+        """Return the first partition that cannot be had."""
+        import dask
+
+        if self._client is not None:
+            futures = self._client.futures_of(self._chunks)
+            for number, future in enumerate(futures):
+                if future.status == "error":
+                    return number
+            return None
+        for number, part in enumerate(self._given):
+            try:
+                dask.compute(part)
+            except Exception:
+                return number
+        return None
+
+
+def _current_client() -> Any:
+    """Return the client that Dask would use, None where it works in this process."""
+    try:
+        from distributed import default_client
+    except ImportError:
+        return None
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def _call(function: Callable[[Any], Any], part: Any) -> Any:
+    """Call a function that is a node of the graph of its own, sent once to each worker."""
+    return function(part)
+
+
+def map_rows(X: Any, function: Callable[[Any], npt.NDArray[Any]]) -> Any:
+    """Return a Dask array of what a function answers for the rows of each partition."""
+    import dask
+    import dask.array as da
+
+    parts = _partitions(X, "X")
+    if hasattr(X, "columns"):
+        probe, lengths = function(X._meta_nonempty), (np.nan,) * len(parts)
+    elif isinstance(X, PackedBits):
+        empty = PackedBits(np.zeros((1, X.bits.shape[1]), np.uint8), X.n_variables)
+        probe, lengths = function(empty), X.bits.chunks[0]
+    else:
+        probe, lengths = function(np.zeros((1, X.shape[1]), dtype=X.dtype)), X.chunks[0]
+    answer, shared = dask.delayed(_call), dask.delayed(function)
+    blocks = [
+        da.from_delayed(
+            answer(shared, part),
+            shape=(length, *probe.shape[1:]),
+            dtype=probe.dtype,
+        )
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)

@@ -1,0 +1,247 @@
+"""Passes over rows that come in chunks: sums of what a function finds in each.
+
+A pass is ``data.total(function)``. The function takes a `Chunk` and returns numbers, arrays, or
+lists, tuples and dicts of those, which `add` sums. It must not depend on how the rows are cut; then
+neither does the total, up to rounding. `cluster.ClusterRows` makes the same passes on a cluster.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_array
+
+from exchangeable.arrays import FloatArray, missing_as_nan
+from exchangeable.data.groups import NO_WEIGHTS
+from exchangeable.data.observed import Observed, as_observed, flags
+from exchangeable.data.packed import PackedBits, bytes_of
+from exchangeable.data.rows import Rows, as_rows
+from exchangeable.data.stream.chunk import Chunk
+from exchangeable.data.stream.sources import Source, as_source
+
+
+class ChunkError(ValueError):
+    """A chunk that cannot be used, or that is not what it was in an earlier pass."""
+
+
+class Passes(Protocol):
+    """Rows somewhere, over which sums can be had."""
+
+    n_jobs: int | None
+    n_variables: int
+    names: Sequence[str] | None
+
+    @property
+    def fingerprint(self) -> int:
+        """A checksum of the rows, once a pass has been made."""
+
+    def total(self, function: Callable[[Chunk], Any]) -> Any:
+        """Return the sum of what the function returns for every chunk."""
+
+
+def add(one: Any, other: Any) -> Any:
+    """Return the sum of two results of a pass; dicts are added key by key."""
+    if isinstance(one, dict):
+        both = {key: add(one[key], other[key]) for key in one.keys() & other.keys()}
+        return {**one, **other, **both}
+    if isinstance(one, list | tuple):
+        return type(one)(add(a, b) for a, b in zip(one, other, strict=True))
+    return one + other
+
+
+def observe(given: Any, binarize: float | None, n_jobs: int | None = None) -> Observed:
+    """Return a chunk as rows, refusing what no estimator would take."""
+    if isinstance(given, Observed):
+        return given
+    if isinstance(given, PackedBits):
+        return given.observed()
+    if hasattr(given, "to_pandas") and not hasattr(given, "dtypes"):
+        given = given.to_pandas()
+    matrix = check_array(
+        missing_as_nan(given),
+        accept_sparse="csr",
+        dtype="numeric",
+        ensure_all_finite="allow-nan",
+        ensure_min_samples=0,
+    )
+    return as_observed(matrix, binarize, n_jobs)
+
+
+def complete_rows(observed: Observed) -> Rows:
+    """Return rows without holes."""
+    if observed.holes is not None:
+        raise ValueError(
+            "it contains NaN; a fit to chunks needs complete rows: impute the missing entries, or "
+            "fit to a matrix in memory"
+        )
+    return observed.ones
+
+
+class ChunkedRows:
+    """The chunks of a source, checked on every pass to be what they were on the first.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    labels : array of shape (n_rows,), optional
+        Their classes, unless the chunks bring them.
+    weights : array of shape (n_rows,), optional
+        How much each row counts, 1 by default.
+    binarize : float or None
+        Entries greater than this are on.
+    n_jobs : int, optional
+        Number of threads.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        labels: npt.NDArray[Any] | None = None,
+        weights: FloatArray | None = None,
+        binarize: float | None = 0.0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.source, self.labels, self.weights = source, labels, weights
+        self.binarize, self.n_jobs = binarize, n_jobs
+        self.n_variables, self.names = 0, source.names
+        self._seen: list[tuple[int, int, int]] | None = None
+
+    @property
+    def fingerprint(self) -> int:
+        """A checksum of the rows, once a pass has been made."""
+        return zlib.crc32(repr(self._seen).encode())
+
+    def read(self) -> Iterator[Chunk]:
+        """Make a pass over the chunks, checking each."""
+        found: list[tuple[int, int, int]] = []
+        at, first, width = 0, 0, 0
+        for number, given in enumerate(self.source.chunks()):
+            try:
+                chunk = self._chunk(given, at, first)
+            except (ValueError, TypeError) as error:
+                raise ChunkError(f"chunk {number} of {self.source.told}: {error}") from error
+            if number and chunk.rows.n_variables != width:
+                raise ChunkError(
+                    f"chunk {number} of {self.source.told} has {chunk.rows.n_variables} columns, "
+                    f"those before it have {width}"
+                )
+            self.n_variables = width = chunk.rows.n_variables
+            found.append(chunk.signature)
+            self._compare(number, found[-1])
+            yield chunk
+            at, first = at + chunk.rows.n_rows, first + chunk.n_counting
+        self._end(found, at)
+
+    def total(self, function: Callable[[Chunk], Any]) -> Any:
+        """Return the sum of what the function returns for every chunk."""
+        result = None
+        for chunk in self.read():
+            found = function(chunk)
+            result = found if result is None else add(result, found)
+        return result
+
+    def _chunk(self, given: Any, at: int, first: int) -> Chunk:
+        labels = None
+        if isinstance(given, tuple):
+            given, labels = given
+            labels = np.asarray(labels)
+        rows = complete_rows(observe(given, self.binarize, self.n_jobs))
+        if not rows.n_rows:
+            raise ValueError("it has no rows; leave empty chunks out")
+        span = slice(at, at + rows.n_rows)
+        for name, all_rows in (("y", self.labels), ("sample_weight", self.weights)):
+            if all_rows is not None and len(all_rows) < span.stop:
+                raise ValueError(f"X has more rows than the {len(all_rows)} entries of {name}")
+        if self.labels is not None:
+            labels = np.asarray(self.labels[span])
+        if labels is not None and labels.shape != (rows.n_rows,):
+            raise ValueError(f"it has {rows.n_rows} rows and labels of shape {labels.shape}")
+        weights = NO_WEIGHTS if self.weights is None else np.asarray(self.weights[span])
+        return Chunk(rows, labels, weights, first)
+
+    def _compare(self, number: int, signature: tuple[int, int, int]) -> None:
+        """Refuse a chunk that differs from what the first pass found in its place."""
+        if self._seen is None:
+            return
+        if number >= len(self._seen):
+            raise ChunkError(
+                f"{self.source.told} has more than the {len(self._seen)} chunks it had on the "
+                "first pass; every pass must yield the same rows"
+            )
+        if signature != self._seen[number]:
+            before, now = self._seen[number][0], signature[0]
+            how = f"{now} rows instead of {before}" if now != before else "other entries"
+            raise ChunkError(
+                f"chunk {number} of {self.source.told} has changed since the first pass: it has "
+                f"{how}; every pass must yield the same rows"
+            )
+
+    def _end(self, found: list[tuple[int, int, int]], n_rows: int) -> None:
+        if not found:
+            raise ChunkError(f"{self.source.told} has no chunks" + self._once(self._seen))
+        if self._seen is not None and len(found) < len(self._seen):
+            raise ChunkError(
+                f"{self.source.told} ended after {len(found)} of the {len(self._seen)} chunks it "
+                "had on the first pass" + self._once(self._seen)
+            )
+        for name, all_rows in (("y", self.labels), ("sample_weight", self.weights)):
+            if all_rows is not None and len(all_rows) != n_rows:
+                raise ChunkError(f"{name} has {len(all_rows)} entries, X has {n_rows} rows")
+        self._seen = found
+
+    @staticmethod
+    def _once(seen: list[tuple[int, int, int]] | None) -> str:
+        return "" if seen is None else "; can it be read only once? chunks() must start anew"
+
+
+def write_packed(
+    source: Any, path: str | PathLike[str], binarize: float | None = 0.0
+) -> PackedBits:
+    """Write the rows of a source of chunks to a ``.npy`` file, eight variables a byte.
+
+    Parameters
+    ----------
+    source : object with ``chunks()``, or anything the estimators' ``fit`` reads in chunks
+        The rows, whose number need not be known before.
+    path : path
+        The file to write.
+    binarize : float or None, default=0.0
+        Entries greater than this are on.
+
+    Returns
+    -------
+    PackedBits
+        The rows, mapped into memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from exchangeable import write_packed
+    >>> parts = [np.eye(3), np.ones((2, 3))]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_packed(parts, f"{folder}/rows.npy").shape
+    (5, 3)
+    """
+    found = as_source(source)
+    if found is None:
+        raise TypeError(f"expected a source of chunks, got {type(source).__name__}")
+    data = ChunkedRows(found, binarize=binarize)
+    n_rows, width = 0, 0
+    for chunk in data.read():
+        n_rows, width = n_rows + chunk.rows.n_rows, chunk.rows.n_variables
+    out = np.lib.format.open_memmap(
+        Path(path), mode="w+", dtype=np.uint8, shape=(n_rows, (width + 7) // 8)
+    )
+    at = 0
+    for chunk in data.read():
+        rows = chunk.rows if chunk.rows.bits.size else as_rows(flags(chunk.rows), None)
+        out[at : at + rows.n_rows] = bytes_of(rows)
+        at += rows.n_rows
+    out.flush()
+    return PackedBits(path, width)

@@ -1,0 +1,200 @@
+"""Where chunks of rows come from: files, memory maps, parts, and objects that yield them.
+
+Everything here can be read more than once, since every fit makes several passes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from exchangeable.data.observed import Observed
+from exchangeable.data.packed import PackedBits, release, rows_a_chunk
+
+MAPPED_BYTES = 1 << 26
+"""A memory map of fewer bytes than this is read as any other array."""
+ARROW_FILES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+FILES = (".npy", ".npz", ".zarr", *ARROW_FILES)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows in chunks, as often as wanted.
+
+    Attributes
+    ----------
+    chunks : callable
+        Starts a pass: returns an iterator over matrices, or over pairs of a matrix and labels.
+    told : str
+        What messages call it.
+    names : list of str, optional
+        The names of the variables.
+    """
+
+    chunks: Callable[[], Iterator[Any]]
+    told: str
+    names: Sequence[str] | None = None
+
+
+def as_source(
+    X: Any, label: str | None = None, names: Sequence[str] | None = None
+) -> Source | None:
+    """Return X as a source of chunks, or None if it is an ordinary matrix.
+
+    Parameters
+    ----------
+    X : object
+        What an estimator was given: a path or a list of paths (``.npy``, ``.npz``, ``.zarr``,
+        Parquet and Arrow files, folders of those), a list of matrices, a large memory map, a
+        Zarr array, an Arrow table or dataset, `PackedBits`, or an object with ``chunks()``.
+    label : str, optional
+        The column that holds the labels, of an Arrow source.
+    names : sequence of str, optional
+        The columns to read, of an Arrow source; all others by default.
+    """
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, Observed | np.ndarray) and not _is_large_map(X):
+        return None
+    if isinstance(X, str | PathLike):
+        return _from_path(Path(X), label, names)
+    if _is_arrow(X):
+        return _from_arrow(X, label, names, f"the Arrow {type(X).__name__}")
+    if isinstance(X, Iterator):
+        raise TypeError(
+            "X is an iterator, which can be read only once, and a fit makes several passes: pass a "
+            "list of matrices or files, or an object whose chunks() starts a new pass"
+        )
+    if isinstance(X, list | tuple) and X and _are_parts(X):
+        return _from_parts(X, label, names)
+    if isinstance(X, np.ndarray) or _is_zarr(X):
+        return Source(lambda: _slices(X), f"the {type(X).__name__}")
+    if callable(getattr(X, "chunks", None)):
+        return Source(X.chunks, f"the {type(X).__name__}")
+    return None
+
+
+def _is_large_map(X: Any) -> bool:
+    return isinstance(X, np.memmap) and X.nbytes >= MAPPED_BYTES
+
+
+def _is_arrow(X: Any) -> bool:
+    module = type(X).__module__.split(".")[0]
+    return module == "pyarrow" and hasattr(X, "schema") and hasattr(X, "to_batches")
+
+
+def _is_zarr(X: Any) -> bool:
+    return type(X).__module__.split(".")[0] == "zarr" and hasattr(X, "shape")
+
+
+def _are_parts(parts: Sequence[Any]) -> bool:
+    """Whether a list holds files or matrices, and not the rows of one matrix."""
+    first = parts[0]
+    if isinstance(first, str):
+        return first.endswith(FILES) or Path(first).exists()
+    if isinstance(first, PathLike | PackedBits) or sp.issparse(first) or _is_arrow(first):
+        return True
+    return hasattr(first, "shape") and len(first.shape) == 2 and not isinstance(first, np.matrix)
+
+
+def _from_parts(parts: Sequence[Any], label: str | None, names: Sequence[str] | None) -> Source:
+    """Return the chunks of several files, or matrices, one after the other."""
+    listed = [as_source(part, label, names) or part for part in parts]
+
+    def read() -> Iterator[Any]:
+        for part in listed:
+            if isinstance(part, Source):
+                yield from part.chunks()
+            else:
+                yield part
+
+    found = [part.names for part in listed if isinstance(part, Source)]
+    return Source(read, f"the list of {len(parts)} parts", found[0] if found else None)
+
+
+def _from_path(path: Path, label: str | None, names: Sequence[str] | None) -> Source:
+    if not path.exists():
+        raise FileNotFoundError(f"X names the file {str(path)!r}, which does not exist")
+    kind, told = path.suffix, path.name
+    if kind == ".npy":
+        return Source(lambda: _slices(np.load(path, mmap_mode="r")), told)
+    if kind == ".npz":
+        return Source(lambda: _slices(_load_npz(path)), told)
+    if kind == ".zarr" or (path / "zarr.json").exists() or (path / ".zarray").exists():
+        import zarr
+
+        return Source(lambda: _slices(zarr.open_array(path, mode="r")), told)
+    if kind in ARROW_FILES or path.is_dir():
+        from pyarrow import dataset
+
+        form = "feather" if kind in (".arrow", ".feather", ".ipc") else "parquet"
+        return _from_arrow(dataset.dataset(path, format=form), label, names, told)
+    raise ValueError(f"X names the file {str(path)!r}; expected one of {', '.join(FILES)}")
+
+
+def _load_npz(path: Path) -> Any:
+    """Return a sparse matrix that scipy has saved, or the one array of a file."""
+    with np.load(path, allow_pickle=False) as file:
+        if "indptr" in file.files:
+            return sp.csr_array(sp.load_npz(path))
+        if len(file.files) != 1:
+            raise ValueError(f"{path.name} holds {file.files}; expected one array, or scipy's CSR")
+        return file[file.files[0]]
+
+
+def _slices(matrix: Any) -> Iterator[Any]:
+    """Yield the rows of a matrix, a few at a time."""
+    if len(matrix.shape) != 2:
+        raise ValueError(f"a matrix of rows must have two dimensions, got {len(matrix.shape)}")
+    n_rows, n_variables = matrix.shape
+    size = rows_a_chunk(n_variables * (1 if sp.issparse(matrix) else matrix.dtype.itemsize))
+    stored = getattr(matrix, "chunks", None)
+    if isinstance(stored, tuple) and stored[0] < size:  # whole chunks of a Zarr array
+        size -= size % stored[0]
+    for start in range(0, n_rows, size):
+        part = matrix[start : start + size]
+        yield part if sp.issparse(part) else np.asarray(part)
+        release(matrix)
+
+
+def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, told: str) -> Source:
+    """Return the batches of an Arrow table or dataset as matrices, with labels if named."""
+    known = list(X.schema.names)
+    wanted = [name for name in known if name != label] if names is None else list(names)
+    missing = [n for n in [*wanted, *([] if label is None else [label])] if n not in known]
+    if missing:
+        raise ValueError(f"{told} has no column {missing[0]!r}; it has {', '.join(known[:10])}, …")
+    size = rows_a_chunk(len(wanted))
+
+    def read() -> Iterator[Any]:
+        columns = wanted if label is None else [*wanted, label]
+        if hasattr(X, "to_table"):  # a dataset
+            batches = X.to_batches(columns=columns, batch_size=size, batch_readahead=1)
+        else:
+            batches = X.select(columns).to_batches(max_chunksize=size)
+        for batch in batches:
+            if batch.num_rows:  # formats and filters leave empty ones
+                matrix = _matrix(batch, len(wanted))
+                yield matrix if label is None else (matrix, _numpy(batch.column(len(wanted))))
+
+    return Source(read, told, wanted)
+
+
+def _numpy(column: Any) -> Any:
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _matrix(batch: Any, n_columns: int) -> Any:
+    """Return the first columns of a batch side by side."""
+    columns = [_numpy(batch.column(number)) for number in range(n_columns)]
+    kind = np.result_type(*{column.dtype for column in columns})
+    if kind == np.bool_:
+        kind = np.dtype(np.uint8)
+    matrix = np.empty((batch.num_rows, n_columns), dtype=kind)
+    for number, column in enumerate(columns):
+        matrix[:, number] = column
+    return matrix

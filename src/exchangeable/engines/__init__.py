@@ -1,1 +1,0 @@
-"""Engines: sum moments, sum histograms and score rows, knowing arrays but no estimators."""

@@ -1,0 +1,287 @@
+"""The best density model there is for some binary rows, found by itself."""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from threadpoolctl import threadpool_limits
+
+from exchangeable.arrays import (
+    FloatArray,
+    RandomState,
+    as_generator,
+    check_alpha,
+    check_count,
+    check_number,
+)
+from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.estimators.base import FittedBlocks
+from exchangeable.families.common.expectation import log_likelihood
+from exchangeable.families.joined import join
+from exchangeable.fitting.density_em import Run, StopRule
+from exchangeable.fitting.density_fit import MOST_TREE_VARIABLES, average
+from exchangeable.fitting.options import held_out
+from exchangeable.fitting.search import FAMILIES, Search, Settings, Trial
+from exchangeable.fitting.search_progress import SearchProgress
+from exchangeable.runtime.threads import n_threads, run
+
+SEARCHED = ("urns", "tree", "weighted tree", "hidden tree")
+SEARCH_SHARE = 0.7
+"""Part of the time budget that the search may take; the rest is for the fits to be averaged."""
+SETTINGS = ("urn", "dependence", "n_components", "pooling", "shrinkage")
+
+
+class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
+    """Density of binary rows: finds families, sizes and priors by itself, and averages fits.
+
+    For each family (weighted urns, trees, weighted trees, hidden trees) the number of components
+    and the strengths of the priors are searched in stages, each trial compared by the likelihood
+    of held-out rows. The best settings of each are fitted again from several starts and averaged.
+    The averages of all families, each with the share that suits the held-out rows, are the model,
+    which is itself one mixture. All queries are exact, but that the most probable completion may
+    be a local maximum where hidden trees are among the families.
+
+    Parameters
+    ----------
+    families : sequence of {"urns", "weighted tree", "tree", "hidden tree", "independent"}, optional
+        Families to try; all but the last by default.
+    n_init : int, default=10
+        Number of fits of each family that are averaged.
+    max_components : int, default=500
+        Largest number of components of one fit.
+    time_budget : float, optional
+        Seconds after which no new fit is begun; at least one trial and one fit are made.
+    validation_fraction : float, default=0.1
+        Share of the rows to hold out where `fit` gets no ``X_valid``.
+    alpha : float, default=0.1
+        Smoothing of the training set's own frequencies, which the pooled prior is made of.
+    tol : float, default=1e-3
+        Least gain in average log-likelihood that counts as progress in a trial.
+    max_iter : int, default=500
+        Largest number of iterations of a fit.
+    binarize : float or None, default=0.0
+        Entries greater than this are on. With None all entries must be 0 or 1.
+    random_state : int, RandomState, Generator or None
+        Seed of the starts.
+    n_jobs : int, optional
+        Number of threads; all cores by default. It never changes the result, but for how far a
+        search gets within `time_budget`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        Probability of each component, of all fits together.
+    table_ : list of dict
+        What was tried, in order: settings, held-out and training log-likelihood, and seconds.
+    best_params_ : dict
+        The settings that were best: urn, dependence, n_components, pooling and shrinkage.
+    members_ : list of dict
+        The families in the mixture: settings as above, ``n_fits`` and ``share``, which add up to
+        1. A family whose share would be less than 0.02 is left out.
+    best_score_ : float
+        Held-out log-likelihood of the trial with these.
+    valid_score_ : float
+        That of the mixture of all fits.
+    n_fits_ : int
+        Number of fits in it.
+    n_parameters_ : int
+        Number of its free parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exchangeable import ExchangeableDensity
+    >>> rng = np.random.default_rng(0)
+    >>> kind = rng.integers(0, 2, size=600)
+    >>> X = rng.random((600, 8)) < np.where(kind[:, None] == 0, 0.2, 0.8)
+    >>> density = ExchangeableDensity(n_init=2, max_components=10, random_state=0).fit(X)
+    >>> density.score(X) > -5
+    True
+    >>> density.marginals({0: 1})[1] > density.marginals({0: 0})[1]
+    np.True_
+    """
+
+    structure = "full"
+
+    def __init__(
+        self,
+        families: Sequence[str] | None = None,
+        *,
+        n_init: int = 10,
+        max_components: int = 500,
+        time_budget: float | None = None,
+        validation_fraction: float = 0.1,
+        alpha: float = 0.1,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        binarize: float | None = 0.0,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.families = families
+        self.n_init = n_init
+        self.max_components = max_components
+        self.time_budget = time_budget
+        self.validation_fraction = validation_fraction
+        self.alpha = alpha
+        self.tol = tol
+        self.max_iter = max_iter
+        self.binarize = binarize
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, X_valid: Any = None) -> Self:
+        """Search, fit the best settings of each family from several starts, and average.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
+        y : ignored
+            Present for scikit-learn's sake.
+        X_valid : {array-like, sparse matrix}, optional
+            Rows to compare by; by default some of X are held out for that.
+        """
+        began = time.monotonic()
+        observed = self._observed(X, reset=True)
+        rng = as_generator(self.random_state)
+        if X_valid is None:
+            kept, out = self._split(observed.n_rows, rng)
+            observed, valid = observed.take(kept), observed.take(out)
+        else:
+            valid = self._observed(X_valid)
+        held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
+        examples = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
+        search = self._search(examples, held, rng, began)
+        with threadpool_limits(1, "blas"), SearchProgress() as progress:
+            search.report = progress.show
+            found = [search.climb(family) for family in self._families(observed.n_variables)]
+            trials = sorted(filter(None, found), key=lambda trial: -trial.valid)
+            members = self._refit(search, trials, began, progress)
+            self._take_over(search, members)
+        return self
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the average log-probability of the rows."""
+        return float(self.score_samples(X).mean())
+
+    @property
+    def _log_prior(self) -> FloatArray:
+        return np.asarray(np.log(self.weights_))
+
+    def _split(self, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
+        if n_rows < 2:
+            raise ValueError(
+                f"n_samples={n_rows} is too few to hold some out; give at least 2 rows, or X_valid"
+            )
+        share = check_number(self.validation_fraction, "validation_fraction")
+        return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
+
+    def _families(self, n_variables: int) -> Sequence[str]:
+        families = SEARCHED if self.families is None else tuple(self.families)
+        unknown = [family for family in families if family not in FAMILIES]
+        if unknown or not families:
+            raise ValueError(
+                f"families={self.families!r}: expected one or more of {', '.join(FAMILIES)}"
+            )
+        if self.families is None and n_variables > MOST_TREE_VARIABLES:
+            return ("urns",)
+        return families
+
+    def _search(
+        self, examples: Examples, held: Examples, rng: np.random.Generator, began: float
+    ) -> Search:
+        deadline = np.inf
+        if self.time_budget is not None:
+            budget = check_number(self.time_budget, "time_budget")
+            if not budget > 0:
+                raise ValueError(f"time_budget must be positive, got {budget}")
+            deadline = began + SEARCH_SHARE * budget
+        if not 0 <= check_number(self.tol, "tol") < np.inf:
+            raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
+        alpha = check_alpha(self.alpha)
+        if alpha == 0:
+            raise ValueError("alpha must be positive: what never occurs needs some probability")
+        return Search(
+            examples,
+            held,
+            alpha,
+            StopRule(self.tol, check_count(self.max_iter, "max_iter")),
+            int(rng.integers(2**31)),
+            check_count(self.max_components, "max_components"),
+            deadline,
+            self.n_jobs,
+        )
+
+    def _refit(
+        self, search: Search, trials: Sequence[Trial], began: float, progress: SearchProgress
+    ) -> list[tuple[Trial, list[Run]]]:
+        """Fit the best settings of each family, the best first, as long as there is time.
+
+        A family whose trial took longer than what is left is passed over.
+        """
+        end = np.inf if self.time_budget is None else began + float(self.time_budget)
+        members = list[tuple[Trial, list[Run]]]()
+        for place, trial in enumerate(trials):
+            now = time.monotonic()
+            if members and now + trial.seconds > end:
+                continue
+            share = now + (end - now) / (len(trials) - place)
+            members.append((trial, self._fits(search, trial.settings, share, progress)))
+        return members
+
+    def _fits(
+        self, search: Search, settings: Settings, end: float, progress: SearchProgress
+    ) -> list[Run]:
+        """Fit some settings from several starts, as many as there is time for."""
+        rule = StopRule(self.tol / 5, search.rule.max_iter, patience=5)
+        search.n_jobs = 1
+        n_init, runs = check_count(self.n_init, "n_init"), list[Run]()
+        workers = n_threads(self.n_jobs)
+        while len(runs) < n_init and (not runs or time.monotonic() < end):
+            numbers = range(len(runs), min(len(runs) + workers, n_init))
+            runs += run(
+                lambda number: search.fit(
+                    settings, search.seed + 1 + number, rule, varied=number > 0
+                ),
+                numbers,
+                self.n_jobs,
+            )
+            progress.tell(f"fit {len(runs)} of {n_init} of {settings.family} to be averaged")
+        return runs
+
+    def _take_over(self, search: Search, members: list[tuple[Trial, list[Run]]]) -> None:
+        averages = [average(runs) for _, runs in members]
+        model, log_prior, shares = join(averages, search.valid, self.n_jobs)
+        kept = [
+            (trial, len(runs), float(share))
+            for (trial, runs), share in zip(members, shares, strict=True)
+            if share > 0
+        ]
+        self.n_fits_ = sum(n_fits for _, n_fits, _ in kept)
+        alive = np.flatnonzero(log_prior > np.log(1e-10 / self.n_fits_))
+        self._model = model.only(alive) if alive.size < log_prior.size else model
+        weights = np.exp(log_prior[alive])
+        self.weights_ = weights / weights.sum()
+        self.table_ = [trial.row() for trial in search.trials.values()]
+        self.members_ = [
+            {**_settings(trial), "n_fits": n_fits, "share": share} for trial, n_fits, share in kept
+        ]
+        self.best_params_, self.best_score_ = _settings(search.best), search.best.valid
+        self.n_parameters_ = self._model.n_parameters + self.weights_.size - 1
+        found = log_likelihood(self._model, search.valid, self._log_prior, self.n_jobs)
+        self.valid_score_ = found / search.valid.total
+
+
+def _settings(trial: Trial) -> dict[str, Any]:
+    """Return a trial's settings as the estimator tells them."""
+    row = trial.row()
+    return {name: row[name] for name in SETTINGS}

@@ -1,0 +1,329 @@
+"""What one EM iteration asks of an engine: posteriors, histograms and moments."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray, aligned_zeros
+from exchangeable.data.examples import Examples
+from exchangeable.families.blocks import kernels, linear_kernels
+from exchangeable.families.blocks.row_counts import Counted
+from exchangeable.families.common.tables import Tables
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import Job, row_ranges, run, run_together
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How well some parameters explain the examples.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Of all examples, each by its weight.
+    posterior : array of shape (n_rows, n_classes)
+        P(y | x); in memory one class follows the other.
+    """
+
+    log_likelihood: float
+    posterior: FloatArray
+
+
+@dataclass(frozen=True)
+class Expectation(Scores):
+    """What the next parameters and blocks are made of.
+
+    Attributes
+    ----------
+    histograms : list of arrays
+        For each class the posterior weight of the rows by count in each of its blocks.
+    moments : array of shape (2, n_variables, n_classes)
+        Sums of the posteriors, and of their squares, over the rows with a variable on; may be
+        empty.
+    totals : array of shape (n_classes,)
+        Posterior weight of each class.
+    """
+
+    histograms: list[FloatArray]
+    moments: FloatArray
+    totals: FloatArray
+
+
+def _by_class(posterior: FloatArray) -> FloatArray:
+    """Return posteriors as the kernels read them, one class a line."""
+    return np.ascontiguousarray(posterior.T)
+
+
+def score(
+    counted: Counted, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
+) -> Scores:
+    """Return the posteriors of all rows under some parameters, and their log-likelihood."""
+    return score_each([(counted, tables)], log_prior, n_jobs)[0]
+
+
+def score_each(
+    candidates: Sequence[tuple[Counted, Tables]],
+    log_prior: FloatArray,
+    n_jobs: int | None = None,
+) -> list[Scores]:
+    """Do the same for several candidates, all at once."""
+    spread = run(lambda each: each[0].counter.groups.spread(each[1]), candidates, n_jobs)
+    pairs = zip(candidates, spread, strict=True)
+    return run_together([_scoring(each[0], table, log_prior) for each, table in pairs], n_jobs)
+
+
+def _scoring(counted: Counted, table: FloatArray, log_prior: FloatArray) -> Job[Any, Any, Scores]:
+    """Return the job of scores, given the tables of the groups."""
+    examples, groups = counted.counter.examples, counted.counter.groups
+    posterior = np.empty((log_prior.size, examples.rows.n_rows))
+    common = (groups.first_group, groups.starts, table, log_prior, posterior)
+
+    def one(span: tuple[int, int]) -> float:
+        found = 0.0
+        for piece in counted.pieces(span):
+            found += kernels.score_counted(*piece, examples.weights, examples.clamp, *common)
+        return found
+
+    parts = examples.parts(counted.steps + 2 * log_prior.size)
+    return Job(one, parts, lambda found: Scores(sum(found), posterior.T))
+
+
+def histograms(
+    counted: Counted,
+    posterior: FloatArray,
+    classes: IntArray,
+    uncounted: IntArray,
+    n_jobs: int | None = None,
+) -> list[FloatArray]:
+    """Return the histograms of all classes, zero but for some, given the posteriors of all.
+
+    `uncounted` are the classes whose rows have still to be counted.
+    """
+    return _counting(counted, posterior, classes, classes, uncounted).run(n_jobs)
+
+
+def soft_histograms(
+    examples: Examples,
+    posterior: FloatArray,
+    classes: IntArray,
+    partitions: Sequence[Partition],
+    n_jobs: int | None = None,
+) -> list[FloatArray]:
+    """Return the histograms of some classes under given partitions, given the posteriors."""
+    counted = Counted.when_asked(examples, Tables.layout(partitions))
+    return _counting(counted, posterior, classes, np.arange(classes.size)).run(n_jobs)
+
+
+def _counting(
+    counted: Counted,
+    posterior: FloatArray,
+    lines: IntArray,
+    classes: IntArray,
+    uncounted: IntArray | None = None,
+) -> Job[Any, Any, list[FloatArray]]:
+    """Return the job of histograms: the posteriors of ``classes[i]`` are in column ``lines[i]``."""
+    examples, layout = counted.counter.examples, counted.counter.layout
+    is_new = np.zeros(layout.labels.shape[1], dtype=np.bool_)
+    if uncounted is not None:
+        is_new[uncounted] = True
+    groups, by_class = counted.counter.groups, _by_class(posterior)
+    if counted.kept is None:
+        # Reading a group's sums once is much less than a step a number.
+        parts = examples.parts(counted.steps, int(groups.starts[-1]))
+        shares = [(span, slice(None)) for span in parts]
+    else:
+        new = 0.0 if uncounted is None else counted.counter.steps
+        shares = examples.shares(classes.size, 2 * counted.steps + new)
+    spans = {span for span, _ in shares}
+    sums = {span: np.zeros(groups.starts[-1]) for span in spans}
+    gathered = {span: np.zeros(layout.values.size) for span in sorted(spans)}
+
+    def one(share: tuple[tuple[int, int], slice]) -> None:
+        span, own = share
+        counted.count(span, classes[own][is_new[classes[own]]])
+        for piece in counted.pieces(span):
+            kernels.add_counted(
+                *piece,
+                examples.weights,
+                by_class,
+                lines[own],
+                classes[own],
+                groups.first_group,
+                groups.starts,
+                sums[span],
+            )
+        groups.gather(sums[span], classes[own], layout, gathered[span])
+
+    def finish(_: list[None]) -> list[FloatArray]:
+        return layout.split(_sum(list(gathered.values())))
+
+    return Job(one, shares, finish)
+
+
+def sum_moments(
+    examples: Examples, posterior: FloatArray, powers: int = 2, n_jobs: int | None = None
+) -> FloatArray:
+    """Return the moments of given posteriors, as in `Expectation`, or only the first power's."""
+    return _summing(examples, posterior, powers).run(n_jobs)
+
+
+def _summing(examples: Examples, posterior: FloatArray, powers: int) -> Job[Any, Any, FloatArray]:
+    by_class = _by_class(posterior)
+    n_classes = by_class.shape[0]
+    codes, columns, width = examples.codes, examples.columns, powers * n_classes
+    shape = (examples.rows.n_variables, width) if codes is None else codes.room(width)
+    parts = examples.parts(_lines(examples) * width / 2, 8 * math.prod(shape))
+    if columns is not None:
+        n_tiles = len(columns.first_one)
+        parts = row_ranges(n_tiles, -(-n_tiles // len(parts)))
+
+    def one(span: tuple[int, int]) -> FloatArray:
+        sums = aligned_zeros(shape)
+        rest = (*span, examples.weights, by_class, sums)
+        if codes is not None:
+            linear_kernels.add_moments_coded(codes.codes, *rest)
+            return codes.fold(sums)
+        if columns is not None:
+            linear_kernels.add_moments_by_column(columns.first_one, columns.row, *rest)
+        else:
+            linear_kernels.add_moments(*examples.rows.arrays, *rest)
+        return sums
+
+    def finish(parts: list[FloatArray]) -> FloatArray:
+        return np.moveaxis(_sum(parts).reshape(-1, powers, n_classes), 1, 0)
+
+    return Job(one, parts, finish)
+
+
+def _lines(examples: Examples) -> float:
+    """Return how many lines a row's sum over its ones has."""
+    return examples.mean_ones if examples.codes is None else examples.codes.codes.shape[0]
+
+
+def _sum(parts: list[FloatArray]) -> FloatArray:
+    """Add up what the parts have given, in their order."""
+    first, *others = parts
+    for other in others:
+        first += other
+    return first
+
+
+def complete(
+    counted: Counted, scores: Scores, *, moments: bool = True, n_jobs: int | None = None
+) -> Expectation:
+    """Return what the next step needs to know of scores."""
+    examples, posterior = counted.counter.examples, scores.posterior
+    classes = np.arange(posterior.shape[1])
+    jobs: list[Job[Any, Any, Any]] = [_counting(counted, posterior, classes, classes)]
+    if moments:
+        jobs.insert(0, _summing(examples, posterior, 2))  # in larger parts, so they come first
+    *summed, found = run_together(jobs, n_jobs)
+    return Expectation(
+        scores.log_likelihood,
+        posterior,
+        found,
+        summed[0] if summed else np.empty((0, 0, 0)),
+        examples.weights @ posterior,
+    )
+
+
+def expect(
+    examples: Examples,
+    partitions: Sequence[Partition],
+    tables: Tables,
+    log_prior: FloatArray,
+    *,
+    moments: bool = True,
+    n_jobs: int | None = None,
+) -> Expectation:
+    """Score every row and sum what the next parameters and blocks are made of.
+
+    Rows must have no holes: see `holes` for those that do.
+    """
+    if not moments and is_linear(tables):
+        return expect_linear(examples, tables, log_prior, n_jobs)
+    counted = Counted.of(examples, partitions, n_jobs=n_jobs)
+    scores = score(counted, tables, log_prior, n_jobs)
+    return complete(counted, scores, moments=moments, n_jobs=n_jobs)
+
+
+def all_single(tables: Tables) -> bool:
+    """Whether every variable is a block."""
+    return tables.starts.size == tables.labels.size
+
+
+def is_linear(tables: Tables) -> bool:
+    """Whether every variable is a block, and no value impossible: then scores are linear."""
+    return all_single(tables) and bool(np.isfinite(tables.values).all())
+
+
+def expect_linear(
+    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
+) -> Expectation:
+    """Do the same where every variable is a block: naive Bayes, a linear score."""
+    scores = _score_singles(examples, tables, log_prior, n_jobs)
+    return Expectation(
+        scores.log_likelihood,
+        scores.posterior,
+        single_histograms(examples, scores.posterior, tables, n_jobs),
+        np.empty((0, 0, 0)),
+        examples.weights @ scores.posterior,
+    )
+
+
+def single_histograms(
+    examples: Examples, posterior: FloatArray, tables: Tables, n_jobs: int | None = None
+) -> list[FloatArray]:
+    """Return the histograms of all classes where every variable is a block: sums over ones."""
+    ones = sum_moments(examples, posterior, 1, n_jobs)[0]
+    off = 2 * tables.labels.astype(np.int64)  # every block has two entries
+    found = np.empty(tables.values.size)
+    found[off], found[off + 1] = np.maximum(examples.weights @ posterior - ones, 0.0), ones
+    return tables.split(found)
+
+
+def rescore(
+    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
+) -> Scores:
+    """Return the posteriors of rows whose counts are not needed again."""
+    if is_linear(tables):
+        return _score_singles(examples, tables, log_prior, n_jobs)
+    return score(Counted.when_asked(examples, tables), tables, log_prior, n_jobs)
+
+
+def _score_singles(
+    examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
+) -> Scores:
+    off = 2 * tables.labels.astype(np.int64)
+    low, high = tables.values[off], tables.values[off + 1]
+    return _score_linear(examples, log_prior + low.sum(axis=0), high - low, log_prior, n_jobs)
+
+
+def _score_linear(
+    examples: Examples,
+    base: FloatArray,
+    slope: FloatArray,
+    log_prior: FloatArray,
+    n_jobs: int | None,
+) -> Scores:
+    codes = examples.codes
+    posterior = np.empty((log_prior.size, examples.rows.n_rows))
+    common = (examples.weights, examples.clamp, base)
+    lines = slope if codes is None else codes.expand(slope)
+
+    def one(span: tuple[int, int]) -> float:
+        if codes is not None:
+            found = linear_kernels.score_coded(
+                codes.codes, *span, *common, lines, log_prior, posterior
+            )
+        else:
+            found = linear_kernels.score_linear(
+                *examples.rows.arrays, *span, *common, lines, log_prior, posterior
+            )
+        return float(found)
+
+    parts = examples.parts(log_prior.size * (2 + _lines(examples) / 2))
+    return Scores(sum(run(one, parts, n_jobs)), posterior.T)

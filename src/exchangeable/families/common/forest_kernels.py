@@ -1,0 +1,86 @@
+"""Which edges a tree should have, and the order of its nodes."""
+
+import numpy as np
+from numba import njit
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_compile
+def prim(gains, parent):  # type: ignore[no-untyped-def]
+    """Write the parents of the maximum spanning forest of a dense graph (Prim's algorithm)."""
+    n = gains.shape[0]
+    best = np.zeros(n)
+    parent[:] = n
+    left = np.ones(n, dtype=np.bool_)
+    for _ in range(n):
+        v, found = -1, -1.0
+        for j in range(n):
+            if left[j] and best[j] > found:
+                v, found = j, best[j]
+        left[v] = False
+        for j in range(n):
+            if left[j] and gains[v, j] > best[j]:
+                best[j] = gains[v, j]
+                parent[j] = v
+
+
+@_compile
+def order_nodes(parent, order, place):  # type: ignore[no-untyped-def]
+    """Write an order in which parents come first, and each variable's place in it.
+
+    It is depth first, so that a subtree is a stretch of the order.
+    """
+    n = parent.size
+    first, following = np.full(n + 1, -1), np.full(n, -1)
+    for v in range(n - 1, -1, -1):
+        following[v] = first[parent[v]]
+        first[parent[v]] = v
+    stack = np.empty(n + 1, dtype=np.int64)
+    depth, found = 0, 0
+    stack[0] = first[n]
+    place[n] = n
+    while depth >= 0:
+        v = stack[depth]
+        if v < 0:
+            depth -= 1
+            continue
+        stack[depth] = following[v]
+        order[found] = v
+        place[v] = found
+        found += 1
+        depth += 1
+        stack[depth] = first[v]
+
+
+@_compile
+def table_gain(n11, n10, n01, n00, e11, e10, e01, e00):  # type: ignore[no-untyped-def]
+    """Return Σ n·log(n / e) over the four cells of a pair."""
+    gain = 0.0
+    if n11 > 0.0:
+        gain += n11 * np.log(n11 / e11)
+    if n10 > 0.0:
+        gain += n10 * np.log(n10 / e10)
+    if n01 > 0.0:
+        gain += n01 * np.log(n01 / e01)
+    if n00 > 0.0:
+        gain += n00 * np.log(n00 / e00)
+    return gain
+
+
+@_compile
+def pair_gains(weight, ones, both, penalty, gains):  # type: ignore[no-untyped-def]
+    """Write weight times mutual information of every pair, less a penalty an edge."""
+    n = ones.size
+    for i in range(n):
+        gains[i, i] = 0.0
+        for j in range(i):
+            n11 = both[i, j]
+            n10, n01 = ones[i] - n11, ones[j] - n11
+            n00 = weight - n11 - n10 - n01
+            e11 = ones[i] * ones[j] / weight
+            e10, e01 = ones[i] - e11, ones[j] - e11
+            e00 = weight - e11 - e10 - e01
+            gain = table_gain(n11, n10, n01, n00, e11, e10, e01, e00)
+            gains[i, j] = gain - penalty
+            gains[j, i] = gain - penalty

@@ -1,0 +1,174 @@
+"""The inner loops on the CPU, compiled by numba on first use and cached.
+
+Every kernel takes binary rows as (bits, indptr, indices) of which one form is empty, and holds no
+lock, so that `threads.run` can spread calls over the cores. Weights are empty where all are 1.
+"""
+
+import numpy as np
+from numba import njit
+
+from exchangeable.data.row_kernels import ones_of
+from exchangeable.runtime.bits import block_masks, popcount
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+MASK_COST = 12
+"""Up to so many blocks are counted by masks, each at the cost of a pass over a row's words."""
+
+
+@_compile
+def _count_masked(words, mask):  # type: ignore[no-untyped-def]
+    """Return the number of ones of a packed row among those of a mask."""
+    count = np.uint64(0)
+    for w in range(words.size):
+        count += popcount(words[w] & mask[w])  # type: ignore[call-arg]
+    return np.int64(count)
+
+
+@_compile
+def count_blocks(bits, indptr, indices, members, labels, counts):  # type: ignore[no-untyped-def]
+    """Write the number of ones of each member row in each block to counts[block, member]."""
+    n_blocks = counts.shape[0]
+    if indptr.size == 0 and n_blocks <= MASK_COST:
+        masks = block_masks(labels, n_blocks)
+        for i in range(members.size):
+            for b in range(n_blocks):
+                counts[b, i] = _count_masked(bits[members[i]], masks[b])
+        return
+    if n_blocks == 1:
+        for i in range(members.size):
+            counts[0, i] = indptr[members[i] + 1] - indptr[members[i]]
+        return
+    buffer = np.empty(labels.size, dtype=np.int32)
+    for i in range(members.size):
+        ones = ones_of(bits, indptr, indices, members[i], buffer)
+        for at in range(ones.size):
+            counts[labels[ones[at]], i] += 1
+
+
+@_compile
+def add_histogram(  # type: ignore[no-untyped-def]
+    bits, indptr, indices, members, weights, labels, starts, histogram
+):
+    """Add the member rows' weights to histogram[start of block + count in block]."""
+    n_blocks = starts.size
+    if indptr.size == 0 and n_blocks <= MASK_COST:
+        masks = block_masks(labels, n_blocks)
+        for i in range(members.size):
+            w = weights[i] if weights.size else 1.0
+            for b in range(n_blocks):
+                histogram[starts[b] + _count_masked(bits[members[i]], masks[b])] += w
+        return
+    counts = np.zeros(n_blocks, dtype=np.int64)
+    buffer = np.empty(labels.size, dtype=np.int32)
+    total = 0.0
+    for i in range(members.size):
+        w = weights[i] if weights.size else 1.0
+        total += w
+        ones = ones_of(bits, indptr, indices, members[i], buffer)
+        for at in range(ones.size):
+            counts[labels[ones[at]]] += 1
+        # Only blocks with a one are visited: the rows with none are what is left of the total.
+        for at in range(ones.size):
+            b = labels[ones[at]]
+            if counts[b] > 0:
+                histogram[starts[b] + counts[b]] += w
+                histogram[starts[b]] -= w
+                counts[b] = 0
+    for b in range(n_blocks):
+        left = histogram[starts[b]] + total
+        # With weights a difference may leave dust where nothing is.
+        histogram[starts[b]] = left if left > 1e-13 * total else 0.0
+
+
+@_compile
+def interleave(labels, first_block, out):  # type: ignore[no-untyped-def]
+    """Write out[variable, class] = the variable's block, numbered through all classes.
+
+    In `labels` all variables of a class follow those of the class before.
+    """
+    n_variables, n_classes = out.shape
+    for begin in range(0, n_variables, 64):
+        for y in range(n_classes):
+            for j in range(begin, min(begin + 64, n_variables)):
+                out[j, y] = labels[y * n_variables + j] + first_block[y]
+
+
+@_compile
+def score_rows(  # type: ignore[no-untyped-def]
+    bits, indptr, indices, first, last, labels, first_block, starts, table, out
+):
+    """Write Σ_b table[start of b + count in b] for the rows first..last and all classes.
+
+    The labels of a variable stand together for all classes: one cache line serves them all, and the
+    counters of different classes do not wait for each other.
+    """
+    n_variables, n_classes = labels.shape
+    n_blocks = starts.size
+    counts = np.zeros(n_blocks, dtype=np.int32)
+    buffer = np.empty(n_variables, dtype=np.int32)
+    # The scores of a row without ones, leaving out the blocks that cannot be without.
+    base = np.zeros(n_classes)
+    impossible = np.zeros(n_classes, dtype=np.int64)
+    for y in range(n_classes):
+        for b in range(first_block[y], first_block[y + 1]):
+            if table[starts[b]] == -np.inf:
+                impossible[y] += 1
+            else:
+                base[y] += table[starts[b]]
+    missing = impossible.copy()
+    for row in range(first, last):
+        ones = ones_of(bits, indptr, indices, row, buffer)
+        for at in range(ones.size):
+            block = labels[ones[at]]
+            for y in range(n_classes):
+                counts[block[y]] += 1
+        if n_blocks <= 2 * ones.size * n_classes:
+            for y in range(n_classes):
+                total = 0.0
+                for b in range(first_block[y], first_block[y + 1]):
+                    total += table[starts[b] + counts[b]]
+                    counts[b] = 0
+                out[row, y] = total
+            continue
+        out[row] = base
+        missing[:] = impossible
+        for at in range(ones.size):
+            block = labels[ones[at]]
+            for y in range(n_classes):
+                b = block[y]
+                if counts[b] > 0:
+                    zero = table[starts[b]]
+                    if zero == -np.inf:
+                        missing[y] -= 1
+                        zero = 0.0
+                    out[row, y] += table[starts[b] + counts[b]] - zero
+                    counts[b] = 0
+        for y in range(n_classes):
+            if missing[y] > 0:
+                out[row, y] = -np.inf
+
+
+@_compile
+def fill_table(histogram, starts, sizes, alpha, weights, log_factorial, table):  # type: ignore[no-untyped-def]
+    """Write log((h + alpha) / (weight + alpha·(m + 1))) − log C(m, l) for every block and count.
+
+    A block about which nothing is known, neither rows nor smoothing, has all counts equally likely.
+    """
+    for b in range(starts.size):
+        m, start, weight = sizes[b], starts[b], weights[b]
+        mass = weight + alpha * (m + 1)
+        unseen = np.log(alpha / mass) if mass > 0 else -np.log(m + 1.0)
+        unseen -= log_factorial[m]
+        for count in range(m + 1):
+            table[start + count] = unseen + log_factorial[count] + log_factorial[m - count]
+        left = weight
+        count = 0
+        # Few counts occur, most of them small: stop when all rows are accounted for.
+        while left > 0 and count <= m:
+            h = histogram[start + count]
+            if h > 0.0:
+                left -= h
+                log_ways = log_factorial[m] - log_factorial[count] - log_factorial[m - count]
+                table[start + count] = np.log((h + alpha) / mass) - log_ways
+            count += 1

@@ -1,0 +1,115 @@
+"""The engine on one machine's processor: moments, histograms and scores of binary rows.
+
+The rows of a class, with their weights, are a `Group`. A group with many rows is cut into parts
+that several threads work on; the parts depend on the data alone.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.groups import Group, _per_group
+from exchangeable.data.rows import Rows
+from exchangeable.families.common import table_kernels
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import row_ranges, run
+
+SCORE_CHUNK = 1 << 11
+
+
+def group_histograms(
+    rows: Rows, groups: Sequence[Group], partitions: Sequence[Partition], n_jobs: int | None = None
+) -> list[FloatArray]:
+    """Return, for each group, the weight of its rows by count in each block of its partition.
+
+    The result has the layout of `Partition`: block b's counts from ``starts[b]`` on.
+    """
+
+    def add(number: int, part: Group, output: FloatArray) -> None:
+        partition = partitions[number]
+        table_kernels.add_histogram(
+            *rows.arrays, part.members, part.weights, partition.labels, partition.starts, output
+        )
+
+    return _per_group(groups, [p.table_size for p in partitions], add, n_jobs)
+
+
+def block_counts(rows: Rows, group: Group, partition: Partition) -> npt.NDArray[np.int32]:
+    """Return the number of ones of each row of a group in each block, one block a row."""
+    counts = np.zeros((partition.n_blocks, group.members.size), dtype=np.int32)
+    table_kernels.count_blocks(*rows.arrays, group.members, partition.labels, counts)
+    return counts
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What scoring reads: for every class the block of each variable and a value for each count.
+
+    Attributes
+    ----------
+    labels : array of shape (n_variables, n_classes)
+        Number of the variable's block among the blocks of all classes.
+    first_block : array of shape (n_classes + 1,)
+        The blocks of class y are ``first_block[y]`` to ``first_block[y + 1] - 1``.
+    starts : array
+        Where each block's entries start in `values`.
+    values : array
+        The entries of all classes and blocks, one for each count.
+    """
+
+    labels: npt.NDArray[np.integer[Any]]
+    first_block: IntArray
+    starts: IntArray
+    values: FloatArray
+
+    @classmethod
+    def layout(cls, partitions: Sequence[Partition]) -> Self:
+        """Return tables for the given partitions, their values not yet set."""
+        first_block = np.cumsum([0] + [partition.n_blocks for partition in partitions])
+        lengths = np.concatenate([partition.sizes for partition in partitions]) + 1
+        ends = np.cumsum(lengths)
+        small = np.uint16 if first_block[-1] <= 1 << 16 else np.int32
+        joined = np.concatenate([partition.labels for partition in partitions])
+        labels = np.empty((joined.size // len(partitions), len(partitions)), dtype=small)
+        table_kernels.interleave(joined, first_block, labels)
+        return cls(labels, first_block, ends - lengths, np.empty(ends[-1]))
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any, Any]:
+        """What a kernel takes."""
+        return self.labels, self.first_block, self.starts, self.values
+
+    def of_class(self, y: int) -> FloatArray:
+        """Return the entries of one class, in the layout of its partition."""
+        begin, last = self.starts[self.first_block[y]], self.first_block[y + 1]
+        end = self.starts[last] if last < self.starts.size else self.values.size
+        return self.values[begin:end]
+
+    def split(self, values: FloatArray) -> list[FloatArray]:
+        """Cut an array that is laid out as `values` are into the parts of the classes."""
+        cuts = [*self.starts[self.first_block[:-1]].tolist(), values.size]
+        return [values[begin:end] for begin, end in itertools.pairwise(cuts)]
+
+
+def score_tables(rows: Rows, tables: Tables, n_jobs: int | None = None) -> FloatArray:
+    """Return Σ_b value[count of the row in b] for every row and class."""
+    scores = np.empty((rows.n_rows, tables.labels.shape[1]))
+
+    def one(span: tuple[int, int]) -> None:
+        table_kernels.score_rows(
+            *rows.arrays,
+            *span,
+            tables.labels,
+            tables.first_block,
+            tables.starts,
+            tables.values,
+            scores,
+        )
+
+    run(one, row_ranges(rows.n_rows, SCORE_CHUNK), n_jobs)
+    return scores

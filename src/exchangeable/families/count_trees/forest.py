@@ -1,0 +1,220 @@
+"""Trees over the counts of blocks: what kernels read of one class, and the passes over rows.
+
+All passes answer for one class: its forest, its look-ups log q(l) − log C(m, l), and the logs of
+its edges' ratios, both as flat arrays.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.data.groups import Group
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import Rows
+from exchangeable.families.blocks import holes
+from exchangeable.families.common import forest_kernels
+from exchangeable.families.common.forests import best_tree
+from exchangeable.families.common.log_linear import Sums
+from exchangeable.families.common.tables import block_counts
+from exchangeable.families.count_trees import kernels, query_kernels
+from exchangeable.partitions import Partition, log_factorials
+from exchangeable.runtime.threads import row_ranges
+
+CHUNK = 1 << 14
+"""Rows that are looked at together."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountForest:
+    """The blocks of one class, the bins of their counts, and a forest over the blocks.
+
+    Attributes
+    ----------
+    partition : Partition
+        The blocks.
+    bins : array of shape (partition.table_size,)
+        The bin of each block's counts, numbered from 0 in each block.
+    parent : array of shape (n_blocks,)
+        Each block's parent, n_blocks for a root.
+    n_bins : array of shape (n_blocks,)
+        Number of bins of each block.
+    order : array of shape (n_blocks,)
+        The blocks, parents first.
+    cells : array of shape (n_blocks + 1,)
+        Where the table of each block and its parent begins: one line a bin of the parent.
+    """
+
+    partition: Partition
+    bins: IntArray
+    parent: IntArray
+    n_bins: IntArray
+    order: IntArray
+    cells: IntArray
+
+    @classmethod
+    def of(cls, partition: Partition, bins: npt.ArrayLike, parent: npt.ArrayLike) -> Self:
+        """Return the forest of given bins and parents."""
+        number, above = np.asarray(bins, dtype=np.int64), np.asarray(parent, dtype=np.int64)
+        n_blocks = partition.n_blocks
+        n_bins = np.maximum.reduceat(number, partition.starts) + 1
+        order, place = np.empty(n_blocks, dtype=np.int64), np.empty(n_blocks + 1, dtype=np.int64)
+        forest_kernels.order_nodes(above, order, place)
+        sizes = np.append(n_bins, 0)[above] * n_bins
+        cells = np.concatenate([[0], np.cumsum(sizes)])
+        return cls(partition, number, above, n_bins, order, cells)
+
+    @property
+    def arrays(self) -> tuple[IntArray, ...]:
+        """What a kernel takes."""
+        starts = self.partition.starts
+        return starts, self.bins, self.n_bins, self.order, self.parent, self.cells[:-1]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of entries of all edges' tables."""
+        return int(self.cells[-1])
+
+    def edges(self) -> IntArray:
+        """Return the (block, parent) of each edge."""
+        child = np.flatnonzero(self.parent < self.partition.n_blocks)
+        return np.stack([child, self.parent[child]], axis=1)
+
+    def table(self, values: FloatArray, block: int) -> FloatArray:
+        """Return a block's and its parent's part of a flat array, one line a bin of the parent."""
+        part = values[self.cells[block] : self.cells[block + 1]]
+        return part.reshape(-1, int(self.n_bins[block]))
+
+    def bin_masses(self, masses: FloatArray) -> list[FloatArray]:
+        """Return the mass of each bin of each block, given that of each count."""
+        starts = self.partition.starts[1:]
+        parts = zip(np.split(self.bins, starts), np.split(masses, starts), strict=True)
+        return [np.bincount(number, mass).astype(np.float64) for number, mass in parts]
+
+
+@dataclass(frozen=True)
+class CountSums(Sums):
+    """What a pass of EM found, `blocks` among it, and in `edges` the mass of each class's cells."""
+
+    edges: list[FloatArray] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class CountTree:
+    """One class as the passes read it: forest, look-ups by count, logs of the edges' ratios."""
+
+    forest: CountForest
+    table: FloatArray
+    log_ratio: FloatArray
+
+    def score(self, observed: Observed, span: tuple[int, int], out: FloatArray) -> None:
+        """Write log P of what is known of some of the rows."""
+        self._ask(kernels.score_rows, observed, *span, out)
+
+    def sums(self, observed: Observed, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the expected mass of rows by count in each block, and by cell of each edge."""
+        counts, edges = np.zeros(self.table.size), np.zeros(self.forest.n_cells)
+        self._ask(kernels.add_sums, observed, mass, counts, edges)
+        return counts, edges
+
+    def marginals(self, observed: Observed) -> FloatArray:
+        """Return P(x_j = 1 | what is known) of every row and variable."""
+        out = np.empty((observed.n_rows, observed.n_variables))
+        self._ask(query_kernels.marginal_rows, observed, out)
+        return out
+
+    def complete(self, observed: Observed) -> tuple[SymbolArray, FloatArray]:
+        """Return the most probable completion of every row, and its log-probability."""
+        rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.int8)
+        scores = np.empty(observed.n_rows)
+        self._ask(query_kernels.complete_rows, observed, rows, scores)
+        return rows, scores
+
+    def draw(self, observed: Observed, rng: np.random.Generator) -> SymbolArray:
+        """Return a completion of every row, drawn from its probabilities."""
+        rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.int8)
+        for place, part in observed.chunks():
+            of_block = rng.random((part.n_rows, self.forest.partition.n_blocks, 2))
+            of_entry = rng.random((part.n_rows, observed.n_variables))
+            self._ask(query_kernels.draw_rows, part, of_block, of_entry, rows[place])
+        return rows
+
+    def _ask(self, kernel: Callable[..., None], observed: Observed, *extra: Any) -> None:
+        """Run a kernel on the rows."""
+        log_factorial = log_factorials(observed.n_variables)
+        rows = holes.rows_and_labels(observed, self.forest.partition)
+        kernel(*rows, self.forest.arrays, self.table, self.log_ratio, log_factorial, *extra)
+
+
+def cut_counts(mass: FloatArray, most: int, least: float) -> IntArray:
+    """Return the bin of each count: a bin for every count, or stretches of about equal mass.
+
+    There are at most `most` bins. Each has at least the mass `least`, but a block of one variable
+    always has two.
+
+    >>> cut_counts(np.array([5.0, 5, 1, 1, 1, 1, 1, 1]), 3, 1.0).tolist()
+    [0, 0, 1, 1, 1, 2, 2, 2]
+    """
+    if mass.size == 2:
+        return np.arange(2)
+    crowded = mass.size > most
+    bins, number, inside, left = np.zeros(mass.size, dtype=np.int64), 0, 0.0, float(mass.sum())
+    for count in range(mass.size):
+        rest = left - inside
+        wanted = left / (most - number) if crowded else 0.0
+        if inside >= max(wanted, least) and rest >= least and number < most - 1:
+            number, inside, left = number + 1, 0.0, rest
+        bins[count] = number
+        inside += mass[count]
+    return bins
+
+
+def binned_rows(rows: Rows, group: Group, partition: Partition, bins: IntArray) -> IntArray:
+    """Return the bin of each of the group's rows in each block, one row a line."""
+    counts = block_counts(rows, group, partition)
+    return np.ascontiguousarray(bins[partition.starts[:, None] + counts].T)
+
+
+def learn_forest(
+    partition: Partition,
+    bins: IntArray,
+    sources: Sequence[tuple[Rows, Group]],
+    penalty: float,
+) -> CountForest:
+    """Return the forest with the greatest gain over rows from several sources.
+
+    An edge gains weight times mutual information of the two bins, less `penalty` for each parameter
+    that it adds.
+    """
+    alone = CountForest.of(partition, bins, np.full(partition.n_blocks, partition.n_blocks))
+    offsets = np.cumsum(alone.n_bins) - alone.n_bins
+    n_blocks = partition.n_blocks
+    tables = [np.zeros((int(width), int(offsets[a]))) for a, width in enumerate(alone.n_bins)]
+    for binned, mass in _parts(partition, bins, sources):
+        for a in range(1, n_blocks):
+            kernels.add_pairs(binned, mass, offsets, a, tables[a])
+    gains = np.zeros((n_blocks, n_blocks))
+    for a in range(1, n_blocks):
+        kernels.add_gains(tables[a], offsets, alone.n_bins, a, penalty, gains)
+    return CountForest.of(partition, bins, best_tree(gains))
+
+
+def edge_sums(forest: CountForest, rows: Rows, group: Group) -> FloatArray:
+    """Return the mass of the group's rows by cell of each edge."""
+    edges = np.zeros(forest.n_cells)
+    for binned, mass in _parts(forest.partition, forest.bins, [(rows, group)]):
+        kernels.add_edges(binned, mass, forest.arrays, edges)
+    return edges
+
+
+def _parts(
+    partition: Partition, bins: IntArray, sources: Sequence[tuple[Rows, Group]]
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield the bins and the mass of all rows, some rows at a time."""
+    for rows, group in sources:
+        for start, stop in row_ranges(group.members.size, CHUNK):
+            some = Group(group.members[start:stop], group.weights[start:stop])
+            yield binned_rows(rows, some, partition, bins), some.weights

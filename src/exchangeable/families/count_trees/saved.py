@@ -1,0 +1,77 @@
+"""Trees over counts in files."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.families.count_trees.forest import CountForest
+from exchangeable.families.count_trees.model import CountTreeModel
+from exchangeable.partitions import Partition
+from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import (
+    CLOSE,
+    check_counts,
+    check_forest,
+    checked_partitions,
+    numbers,
+    stacked_labels,
+)
+from exchangeable.storage.values import Reader
+
+ARRAYS = ("labels", "bins", "parent", "log_q", "log_ratio")
+
+
+def count_tree_arrays(model: CountTreeModel) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that a file keeps."""
+    return {
+        "labels": stacked_labels(model.partitions),
+        "bins": np.concatenate([forest.bins for forest in model.forests]),
+        "parent": np.concatenate([forest.parent for forest in model.forests]),
+        "log_q": np.concatenate(model.log_q),
+        "log_ratio": np.concatenate(model.log_ratio),
+    }
+
+
+def decode_count_trees(value: dict[str, Any], reader: Reader) -> CountTreeModel:
+    """Return the trees over counts whose parameters are given."""
+    arrays = {key: reader.array(value.get(key), key) for key in ARRAYS}
+    partitions = checked_partitions(arrays["labels"])
+    sizes = [partition.table_size for partition in partitions]
+    n_blocks = [partition.n_blocks for partition in partitions]
+    for name, size in (("bins", sum(sizes)), ("parent", sum(n_blocks))):
+        if arrays[name].dtype != np.int64 or arrays[name].shape != (size,):
+            raise ModelFileError(f"{name} is {arrays[name].dtype} of shape {arrays[name].shape}")
+    log_q = numbers(arrays["log_q"], "log_q", (sum(sizes),), low=-np.inf, high=CLOSE)
+    check_counts(log_q, partitions, "log_q")
+    by_count = np.cumsum(sizes)[:-1]
+    forests = []
+    for partition, bins, parent in zip(
+        partitions,
+        np.split(arrays["bins"], by_count),
+        np.split(arrays["parent"], np.cumsum(n_blocks)[:-1]),
+        strict=True,
+    ):
+        _check_bins(bins, partition)
+        check_forest(parent[:, None], partition.n_blocks)
+        forests.append(CountForest.of(partition, bins, parent))
+    cells = [forest.n_cells for forest in forests]
+    log_ratio = numbers(arrays["log_ratio"], "log_ratio", (sum(cells),), low=-700, high=700)
+    model = CountTreeModel(
+        forests, np.split(log_q, by_count), np.split(log_ratio, np.cumsum(cells)[:-1])
+    )
+    for forest, known, ratio in zip(forests, model.log_q, model.log_ratio, strict=True):
+        margins = forest.bin_masses(np.exp(known))
+        for child, _ in forest.edges():
+            totals = np.exp(forest.table(ratio, child)) @ margins[child]
+            if not (np.abs(totals - 1.0) < CLOSE).all():
+                raise ModelFileError("log_ratio holds probabilities that do not add up to one")
+    return model
+
+
+def _check_bins(bins: npt.NDArray[Any], partition: Partition) -> None:
+    """Check that each block's bins are stretches of counts, numbered from 0."""
+    steps = np.diff(bins)
+    steps[partition.starts[1:] - 1] = 0
+    if (bins[partition.starts] != 0).any() or ((steps != 0) & (steps != 1)).any():
+        raise ModelFileError("bins are not stretches of counts numbered from 0")

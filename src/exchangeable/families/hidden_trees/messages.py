@@ -1,0 +1,230 @@
+"""Passes over rows for a tree of blocks with hidden states: what blocks show, scores, sums."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import Observed
+from exchangeable.families.common import forest_kernels
+from exchangeable.families.hidden_trees import kernels
+from exchangeable.partitions import Partition, log_factorials
+from exchangeable.runtime.threads import row_ranges, run
+
+TILE_BYTES = 1 << 25
+"""Messages of a tile of rows take about this much memory."""
+LARGEST_TILE, SMALLEST_TILE = 256, 16
+SCORE_CHUNK = 1 << 11
+LOG_EVIDENCE: Callable[..., None] = kernels.log_evidence
+SPREAD: Callable[..., None] = kernels.spread
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """What the blocks of some rows show: their known ones, and their holes.
+
+    Attributes
+    ----------
+    codes : array of shape (n_rows, n_blocks)
+        The symbol of each block.
+    block, ones, holes : arrays of shape (n_symbols,)
+        The block that a symbol is of, its number of known ones and of holes.
+
+    Examples
+    --------
+    >>> rows = Observed.from_symbols(np.array([[1, 0, 1], [1, -1, 0], [0, 1, 1]]))
+    >>> shown = Symbols.of(rows, Partition.from_labels([0, 0, 1]))
+    >>> shown.codes.tolist()
+    [[0, 3], [1, 2], [0, 3]]
+    >>> list(zip(shown.block.tolist(), shown.ones.tolist(), shown.holes.tolist()))
+    [(0, 1, 0), (0, 1, 1), (1, 0, 0), (1, 1, 0)]
+    """
+
+    codes: npt.NDArray[np.int32]
+    block: IntArray
+    ones: IntArray
+    holes: IntArray
+
+    @classmethod
+    def of(cls, observed: Observed, partition: Partition) -> "Symbols":
+        """Return what the blocks of a partition show in each row."""
+        states = observed.symbols()
+        codes = np.empty((observed.n_rows, partition.n_blocks), dtype=np.int32)
+        found: list[npt.NDArray[np.int64]] = []
+        begin = 0
+        for b, members in enumerate(partition.blocks):
+            wide, shown = members.size + 1, states[:, members]
+            key = (shown == 1).sum(axis=1) * wide + (shown < 0).sum(axis=1)
+            present = np.flatnonzero(np.bincount(key, minlength=wide * wide))
+            place = np.empty(wide * wide, dtype=np.int32)
+            place[present] = np.arange(begin, begin + present.size)
+            codes[:, b] = place[key]
+            begin += present.size
+            found.append(np.stack([np.full(present.size, b), present // wide, present % wide]))
+        block, ones, holes = np.concatenate(found, axis=1)
+        return cls(codes, block, ones, holes)
+
+
+@dataclass(frozen=True)
+class Messages:
+    """What messages along one tree need, made of its parameters.
+
+    Attributes
+    ----------
+    partition : Partition
+        The blocks, which are the nodes of the tree.
+    parent : array of shape (n_blocks,)
+        Each block's parent, n_blocks for the root.
+    log_q : array of shape (table_size, n_states)
+        log q(l | z) of every block and count, in the layout of the partition.
+    edges : array of shape (n_blocks, n_states, n_states)
+        P(z_b = t | z_parent = s).
+    """
+
+    partition: Partition
+    parent: npt.NDArray[np.int32]
+    log_q: FloatArray
+    edges: FloatArray
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The blocks, parents before children."""
+        n = self.parent.size
+        order, place = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+        forest_kernels.order_nodes(self.parent.astype(np.int64), order, place)
+        return order
+
+    @cached_property
+    def edges_t(self) -> FloatArray:
+        """The transposes of the edges."""
+        return np.ascontiguousarray(self.edges.transpose(0, 2, 1))
+
+    @property
+    def n_states(self) -> int:
+        """Number of states of each block."""
+        return int(self.log_q.shape[1])
+
+    @property
+    def tile(self) -> int:
+        """Number of rows whose messages are sent together."""
+        fitting = TILE_BYTES // (16 * self.parent.size * self.n_states)
+        return int(np.clip(fitting, SMALLEST_TILE, LARGEST_TILE))
+
+    def log_evidence(self, symbols: Symbols) -> FloatArray:
+        """Return log P(symbol | z), shape (n_symbols, n_states)."""
+        out = np.empty((symbols.block.size, self.n_states))
+        LOG_EVIDENCE(*self.read(symbols), out)
+        return out
+
+    def counts(self, symbols: Symbols, seen: FloatArray, mass: FloatArray) -> FloatArray:
+        """Return the mass by count and state, given that by symbol and state."""
+        out = np.zeros(self.log_q.shape)
+        SPREAD(*self.read(symbols), seen, mass, out)
+        return out
+
+    def read(self, symbols: Symbols) -> tuple[Any, ...]:
+        """Return symbols and parameters as kernels take them."""
+        p = self.partition
+        shown = (symbols.block, symbols.ones, symbols.holes)
+        return (*shown, p.sizes, p.starts, self.log_q, log_factorials(p.labels.size))
+
+
+def scaled(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return P(symbol | z) with the largest of each symbol 1, and the log of what it was."""
+    top = seen.max(axis=1)
+    top[top == -np.inf] = 0.0
+    return np.exp(seen - top[:, None]), top
+
+
+def score_messages(messages: Messages, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+    """Return log P(e | z_root), shape (n_rows, n_states)."""
+    out = np.empty((observed.n_rows, messages.n_states))
+
+    def one(span: tuple[int, int]) -> None:
+        part = observed.take(np.arange(*span))
+        symbols = Symbols.of(part, messages.partition)
+        evidence, top = scaled(messages.log_evidence(symbols))
+        place = out[span[0] : span[1]]
+        with np.errstate(divide="ignore"):
+            kernels.score_tree(
+                symbols.codes,
+                evidence,
+                messages.order,
+                messages.parent,
+                messages.edges_t,
+                messages.tile,
+                place,
+            )
+        place += top[symbols.codes].sum(axis=1)[:, None]
+
+    run(one, row_ranges(observed.n_rows, SCORE_CHUNK), n_jobs)
+    return out
+
+
+@dataclass(frozen=True)
+class TreeSums:
+    """What a pass over the examples found.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Of all examples, each by its weight.
+    totals : array of shape (n_states,)
+        Posterior weight of each state of the root.
+    counts : array of shape (table_size, n_states)
+        That of each count and state of each block.
+    pairs : array of shape (n_blocks, n_states, n_states)
+        That of each state of a block's parent and its own; zero at the root.
+    """
+
+    log_likelihood: float
+    totals: FloatArray
+    counts: FloatArray
+    pairs: FloatArray
+
+
+def expect_messages(
+    messages: Messages,
+    examples: Examples,
+    symbols: Symbols,
+    log_prior: FloatArray,
+    n_jobs: int | None = None,
+) -> TreeSums:
+    """Find the posteriors of all hidden states, and sum them."""
+    h, n_blocks = messages.n_states, messages.parent.size
+    seen = messages.log_evidence(symbols)
+    evidence, top = scaled(seen)
+    offsets = top[symbols.codes].sum(axis=1)
+
+    def one(span: tuple[int, int]) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        part = slice(*span)
+        by_symbol, pairs = np.zeros(seen.shape), np.zeros((n_blocks, h, h))
+        totals = np.zeros(h)
+        found = kernels.expect_tree(
+            symbols.codes[part],
+            examples.weights[part],
+            offsets[part],
+            evidence,
+            (messages.order, messages.parent, messages.edges, messages.edges_t),
+            log_prior,
+            messages.tile,
+            by_symbol,
+            pairs,
+            totals,
+        )
+        return found, by_symbol, pairs, totals
+
+    parts = examples.parts(6 * n_blocks * h * h, 8 * (n_blocks * h * h + seen.size))
+    first, *others = run(one, parts, n_jobs)
+    log_likelihood, by_symbol, pairs, totals = first
+    for found in others:
+        log_likelihood += found[0]
+        for total, more in zip((by_symbol, pairs, totals), found[1:], strict=True):
+            total += more
+    counts = messages.counts(symbols, seen, by_symbol)
+    return TreeSums(log_likelihood, totals, counts, pairs * messages.edges)

@@ -1,0 +1,141 @@
+"""Where EM of a hidden tree starts: from a mixture of trees in disguise.
+
+A state is a component found by naive Bayes, together with whether the block has many ones. Given
+these two a child's component is that of its parent, and whether it has many ones depends on whether
+its parent has: a mixture of trees. It is held loosely, so that EM can make states of its own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
+from exchangeable.partitions import Partition
+
+START_POOLING, START_STEPS = 4.0, 15
+"""Pseudo-rows and steps of the naive Bayes that EM starts from."""
+HELD = 0.9
+"""How surely a block's component is that of its parent when EM starts."""
+SURE = 0.9
+"""How surely a state says, when EM starts, whether the block has many ones."""
+SMALL = 1e-3
+"""Mass that keeps every pair of states possible."""
+
+
+@dataclass(frozen=True)
+class States:
+    """What each state stands for at the start.
+
+    Attributes
+    ----------
+    component : array of shape (n_states,)
+        Its component.
+    fits : array of shape (n_states, 2)
+        Whether it is about blocks with few ones, and about blocks with many.
+
+    Examples
+    --------
+    With an odd number of states the last component is not split by its ones.
+
+    >>> states = States.of(3)
+    >>> states.component.tolist(), states.fits.tolist()
+    ([0, 1, 0], [[True, False], [True, True], [False, True]])
+    """
+
+    component: IntArray
+    fits: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, n_states: int) -> "States":
+        """Return the states of half as many components, rounded up."""
+        k = n_components(n_states)
+        component = np.concatenate([np.arange(k), np.arange(n_states - k)])
+        few = np.arange(n_states) < k
+        return cls(component, np.stack([few, ~few | (component >= n_states - k)], axis=1))
+
+    @property
+    def split(self) -> npt.NDArray[np.bool_]:
+        """Which states are about blocks with few ones only, or with many."""
+        return np.asarray(~self.fits.all(axis=1))
+
+    def joint(self, mass: FloatArray) -> FloatArray:
+        """Return the mass of each state of a block's parent and of its own.
+
+        `mass` is by whether the parent has many ones, whether the block has, and component.
+        """
+        same = self.component[:, None] == self.component
+        fits = self.fits.astype(np.float64)
+        both = np.einsum("sm,tn,mns->st", fits, fits, mass[:, :, self.component])
+        return np.where(same, both, 0.0)
+
+
+def n_components(n_states: int) -> int:
+    """Return the number of components of the naive Bayes that states are made of."""
+    return (n_states + 1) // 2
+
+
+def halves(counts: IntArray, weights: FloatArray, partition: Partition) -> IntArray:
+    """Return for each block the largest count that is few, such that few are half of the rows."""
+    cuts = np.zeros(partition.n_blocks, dtype=np.int64)
+    for b, size in enumerate(partition.sizes):
+        share = np.bincount(counts[:, b], weights=weights, minlength=size + 1) / weights.sum()
+        cuts[b] = np.abs(np.cumsum(share)[:-1] - 0.5).argmin()
+    return cuts
+
+
+def mixture_in_disguise(
+    partition: Partition,
+    parent: npt.NDArray[np.int32],
+    counts: IntArray,
+    mass: FloatArray,
+    shares: FloatArray,
+    n_states: int,
+) -> tuple[HiddenModel, FloatArray]:
+    """Return the hidden tree that EM starts from, and log P of the root's states.
+
+    Parameters
+    ----------
+    partition, parent
+        Blocks, and each block's parent.
+    counts : array of shape (n_rows, n_blocks)
+        The number of ones of each row in each block.
+    mass : array of shape (n_rows, n_components)
+        Weight of each row in each component.
+    shares : array of shape (table_size,)
+        The usual share of each count of each block.
+    n_states : int
+        Number of states of each block.
+    """
+    states = States.of(n_states)
+    cuts = halves(counts, mass.sum(axis=1), partition)
+    many = counts > cuts
+    log_q = np.empty((partition.table_size, n_states))
+    edges = np.full((partition.n_blocks, n_states, n_states), 1.0 / n_states)
+    root = np.empty(n_states)
+    for b, (begin, size) in enumerate(zip(partition.starts, partition.sizes, strict=True)):
+        place, number = slice(begin, begin + size + 1), np.arange(size + 1)
+        by_count = np.eye(size + 1)[counts[:, b]].T @ mass
+        seen = by_count[:, states.component] * states.fits[:, (number > cuts[b]).astype(int)].T
+        log_q[place] = np.log(_first_counts(seen, shares[place, None], states.split))
+        usual = seen.sum(axis=0) + 1.0 / n_states
+        usual /= usual.sum()
+        if parent[b] == partition.n_blocks:
+            root = usual
+            continue
+        above = many[:, parent[b]]
+        pairs = [
+            [mass[(above == m) & (many[:, b] == n)].sum(axis=0) for n in (0, 1)] for m in (0, 1)
+        ]
+        joint = states.joint(np.array(pairs)) + SMALL * usual
+        edges[b] = HELD * joint / joint.sum(axis=1, keepdims=True) + (1 - HELD) * usual
+    return HiddenModel([HiddenTree.make(partition, parent, log_q, edges)]), np.log(root)
+
+
+def _first_counts(seen: FloatArray, usual: FloatArray, split: npt.NDArray[np.bool_]) -> FloatArray:
+    """Return q(l | z) of a block: what was seen, leaning towards what is usual."""
+    totals = seen.sum(axis=0)
+    own = (seen + START_POOLING * usual) / (totals + START_POOLING)
+    sure = np.where(totals > 0, seen / np.where(totals > 0, totals, 1.0), usual)
+    return np.where(split, SURE * sure + (1 - SURE) * usual, own)

@@ -1,0 +1,222 @@
+"""Classes or components made of trees over the variables, with or without a count on top.
+
+A plain tree is P(x) = T(x), T(x) = exp(base + Σ_j slope_j·x_j + Σ_j pair_j·x_j·x_parent(j)). A
+weighted tree is P(x) = q(n) · T(x) / F(n): n is the number of ones, F(n) the probability that T
+gives to it. Without edges the first is naive Bayes, the second a weighted urn.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
+from exchangeable.data.observed import Observed
+from exchangeable.families.common import log_linear
+from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, Scores
+from exchangeable.families.trees import polynomials, query_kernels
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import run
+
+ParentArray = npt.NDArray[np.int32]
+NO_TABLE = np.zeros(1)
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """For each class a forest, its natural parameters, and q of the number of ones if it has one.
+
+    Attributes
+    ----------
+    base : array of shape (n_classes,)
+        log P of the row without ones, for plain trees; zero for weighted ones.
+    slope : array of shape (n_variables, n_classes)
+        What a one adds.
+    parent, pair : arrays of shape (n_variables, n_classes), or (0, 0) where there are no edges
+        Each variable's parent (the number of variables for a root), and what the two add together.
+    log_q : array of shape (n_variables + 1, n_classes), or (0, 0) for plain trees
+        log q(l) of every number of ones.
+    reach : int, optional
+        The largest number of ones that can be scored, while a model is being fitted; all by
+        default.
+    n_jobs : int, optional
+        Number of threads that make `scores`.
+    """
+
+    base: FloatArray
+    slope: FloatArray
+    parent: ParentArray
+    pair: FloatArray
+    log_q: FloatArray
+    reach: int | None = None
+    n_jobs: int | None = None
+
+    @classmethod
+    def make(
+        cls,
+        base: FloatArray,
+        slope: FloatArray,
+        parent: ParentArray = NO_PARENTS,
+        pair: FloatArray = NO_NUMBERS,
+        log_q: FloatArray = NO_NUMBERS,
+        n_jobs: int | None = None,
+        reach: int | None = None,
+    ) -> Self:
+        """Return the model of given parameters."""
+        return cls(base, slope, parent, pair, log_q, reach, n_jobs)
+
+    def whole(self) -> "TreeModel":
+        """Return the model that can score any row."""
+        return self if self.reach is None else replace(self, reach=None)
+
+    @cached_property
+    def counts(self) -> tuple[FloatArray, FloatArray]:
+        """Log F of the counts that can be scored, and the tilts that gave it."""
+        reach = self.n_variables if self.reach is None else self.reach
+        return polynomials.log_counts(self.slope, self.parent, self.pair, reach, self.n_jobs)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """What scoring reads, made when it is first asked for."""
+        by_count = NO_NUMBERS
+        if self.log_q.size:
+            weights = self.counts[0]
+            by_count = np.full(self.log_q.shape, -np.inf)
+            # A count that the tree all but excludes stays impossible, whatever q says.
+            possible = np.where(np.isfinite(weights), weights, np.inf)
+            by_count[: len(weights)] = self.log_q[: len(weights)] - possible
+        return Scores(self.base, self.slope, self.parent, self.pair, by_count)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.slope.shape[1])
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return int(self.slope.shape[0])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters: one a variable and one an edge, and q."""
+        n, k = self.slope.shape
+        edges = int((self.parent < n).sum())
+        return int(n * k + edges + ((n - 1) * k if self.log_q.size else 0))
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The blocks of each class: all variables for weighted trees, single ones for others."""
+        n, k = self.slope.shape
+        labels = np.zeros(n, dtype=np.int64) if self.log_q.size else np.arange(n)
+        return [Partition.from_labels(labels)] * k
+
+    def count_probabilities(self) -> list[list[FloatArray]]:
+        """Return q(l | y) for every class, block and count l."""
+        if self.log_q.size:
+            return [[np.exp(column)] for column in self.log_q.T]
+        nothing = Observed.from_symbols(np.full((1, self.n_variables), UNASSIGNED, dtype=np.int8))
+        means = [self.marginals(nothing, y)[0] for y in range(self.n_classes)]
+        return [[np.array([1 - p, p]) for p in row] for row in means]
+
+    def edges(self) -> list[IntArray]:
+        """Return, for each class, the (variable, parent) of each edge of its forest."""
+        if not self.parent.size:
+            return [np.empty((0, 2), dtype=np.int64)] * self.n_classes
+        found = []
+        for column in self.parent.T.astype(np.int64):
+            child = np.flatnonzero(column < self.n_variables)
+            found.append(np.stack([child, column[child]], axis=1))
+        return found
+
+    @classmethod
+    def stack(cls, models: Sequence["TreeModel"]) -> "TreeModel":
+        """Return the model of all classes of several models."""
+        names = ("base", "slope", "parent", "pair", "log_q")
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(model, name) for model in models], axis=-1)
+            for name in names
+        }
+        return cls.make(**arrays)
+
+    def only(self, classes: IntArray) -> "TreeModel":
+        """Return the model of some of the classes."""
+        arrays: dict[str, Any] = {
+            name: np.ascontiguousarray(getattr(self, name)[:, classes])
+            for name in ("slope", "parent", "pair", "log_q")
+            if getattr(self, name).size
+        }
+        return TreeModel.make(self.base[classes], **arrays)
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        if observed.holes is None:
+            return log_linear.score(observed.ones, self.scores, n_jobs)
+        out = np.zeros((self.n_classes, observed.n_rows))
+        for part, rows in observed.chunks():
+            states = rows.symbols()
+
+            def one(y: int, part: slice = part, states: Any = states) -> None:
+                self._ask(query_kernels.score_rows, y, states, out[y, part])
+
+            run(one, range(self.n_classes), n_jobs)
+        return np.ascontiguousarray(out.T)
+
+    def marginals(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+        out = np.empty((observed.n_rows, self.n_variables))
+        order = self._ask(query_kernels.marginal_rows, y, observed.symbols(), out)[0]
+        back = np.empty_like(out)
+        back[:, order] = out
+        return back
+
+    def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
+        """Return the most probable completion x of each row, and log P(x | y)."""
+        out = np.empty(observed.n_rows)
+        return self._filled(query_kernels.complete_rows, y, observed, out), out
+
+    def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
+        """Return a completion of each row, drawn from P(x | e, y)."""
+        uniforms = rng.random((observed.n_rows, 2 * self.n_variables + 1))
+        return self._filled(query_kernels.draw_rows, y, observed, uniforms)
+
+    def hole_sums(
+        self, observed: Observed, mass: FloatArray, y: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the mass of class y by variables on, by pairs on, and by counts."""
+        n = self.n_variables
+        found, sums = np.zeros((3, n + 1)), np.zeros((3, n + 1))
+        forest = polynomials.Forest.of(self.slope, self.parent, self.pair, y)
+        states = np.ascontiguousarray(observed.symbols()[:, forest.order])
+        counting = bool(self.log_q.size)
+        query_kernels.sums_rows(
+            states, forest.parent, forest.slope, forest.pair, self._table(y), counting, mass, found
+        )
+        sums[:2, forest.order] = found[:2, :n]
+        return sums[0, :n], sums[1, :n], found[2]
+
+    def _table(self, y: int) -> FloatArray:
+        """Return a class's look-ups by count, or for a plain tree what the empty row scores."""
+        return self.scores.by_count[:, y].copy() if self.log_q.size else self.base[y : y + 1]
+
+    def _filled(
+        self, kernel: Callable[..., None], y: int, observed: Observed, extra: FloatArray
+    ) -> SymbolArray:
+        """Return the rows as a kernel has filled them in."""
+        order, states = self._ask(kernel, y, observed.symbols(), extra)
+        back = np.empty_like(states)
+        back[:, order] = states
+        return back
+
+    def _ask(
+        self, kernel: Callable[..., None], y: int, states: SymbolArray, extra: FloatArray
+    ) -> tuple[IntArray, SymbolArray]:
+        """Run a kernel on a class; return the order of the nodes, and the rows in that order."""
+        forest = polynomials.Forest.of(self.slope, self.parent, self.pair, y)
+        counting = bool(self.log_q.size)
+        ordered = np.ascontiguousarray(states[:, forest.order])
+        kernel(ordered, forest.parent, forest.slope, forest.pair, self._table(y), counting, extra)
+        return forest.order, ordered

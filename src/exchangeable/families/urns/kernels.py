@@ -1,0 +1,163 @@
+"""Weighted urns: elementary symmetric polynomials, and expectations given the count.
+
+With ρ(l) = e_l / e_{l−1} over the first j weights, adding weight t makes ρ(l) into
+(ρ(l) + t)·ρ(l−1) / (ρ(l−1) + t): every term is positive, so nothing cancels, and ratios neither
+overflow nor underflow however many weights there are. t / (ρ(l) + t) is the probability that the
+variable added last is on, given that l are on with it.
+
+Where there are not too many counts, tilts (`tilt_kernels`) find the same polynomials faster, and
+series (`urn_series_kernels`) the same expectations.
+"""
+
+import numpy as np
+from numba import njit
+
+from exchangeable.families.urns.series_kernels import NEGLIGIBLE, margin_above, sum_series
+from exchangeable.families.urns.tilt_kernels import cover
+
+_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+
+FEW, MANY = 16, 1 << 14
+"""Between so many counts tilting is faster than ratios; with more it needs too many tilts."""
+STORED = 1 << 15
+"""Ratios of all stages are kept up to so many numbers; beyond, some stages are computed twice."""
+
+
+@_compile
+def _add_weight(weight, before, after, top):  # type: ignore[no-untyped-def]
+    """Write the ratios 1..top with one more weight; those above the number of weights are 0."""
+    for count in range(2, top + 1):
+        after[count] = (before[count] + weight) * (before[count - 1] / (before[count - 1] + weight))
+    if top >= 1:
+        after[1] = before[1] + weight
+
+
+@_compile
+def log_polynomials(weights, out):  # type: ignore[no-untyped-def]
+    """Write log e_l(weights) for l = 0..out.size − 1, which is at most the number of weights."""
+    if FEW < out.size <= MANY and cover(weights, out):
+        return
+    reach = out.size - 1
+    before, after = np.zeros(reach + 1), np.zeros(reach + 1)
+    for j in range(weights.size):
+        _add_weight(weights[j], before, after, min(j + 1, reach))
+        before, after = after, before
+    out[0] = 0.0
+    for count in range(1, reach + 1):
+        out[count] = out[count - 1] + np.log(before[count])
+
+
+@_compile
+def _take_weight(weight, ratios, mass, moved, low, high):  # type: ignore[no-untyped-def]
+    """Move each count's share with the last variable on one down; return how much that was."""
+    total = 0.0
+    for count in range(max(low, 1), high + 1):
+        share = mass[count] / (ratios[count] + weight)
+        moved[count] = share * weight
+        mass[count] = share * ratios[count]
+        total += moved[count]
+    for count in range(max(low, 1), high + 1):
+        mass[count - 1] += moved[count]
+    return total
+
+
+@_compile
+def _last_with_mass(histogram):  # type: ignore[no-untyped-def]
+    """Return the largest count that has any mass to speak of."""
+    high, total = histogram.size - 1, histogram.sum()
+    while high > 0 and histogram[high] <= NEGLIGIBLE * total:
+        high -= 1
+    return high
+
+
+@_compile
+def _expected_of_sorted(weights, histogram, known, out):  # type: ignore[no-untyped-def]
+    """Write E_j for weights that do not fall."""
+    if sum_series(weights, known, histogram, out):
+        return
+    high = _last_with_mass(histogram)
+    top = margin_above(high, weights.size)
+    if top < MANY:
+        log_e = np.empty(top + 1)
+        log_polynomials(weights, log_e)
+        if sum_series(weights, log_e, histogram, out):
+            return
+    _walk_down(weights, histogram, high, out)
+
+
+@_compile
+def expected_ones(weights, histogram, known, out):  # type: ignore[no-untyped-def]
+    """Write E_j = Σ_l histogram[l]·P(x_j = 1 | count = l) for every variable.
+
+    A count above the number of variables must have no mass. `known` are log e_0, log e_1 … of the
+    weights, +inf where they are not known, and may end early.
+    """
+    if (weights[1:] >= weights[:-1]).all():
+        _expected_of_sorted(weights, histogram, known, out)
+        return
+    order, found = np.argsort(weights), np.empty(weights.size)
+    _expected_of_sorted(weights[order], histogram, known, found)
+    out[order] = found
+
+
+@_compile
+def _walk_down(weights, histogram, high, out):  # type: ignore[no-untyped-def]
+    """Write the same by ratios alone: variables are taken away one by one, with their shares."""
+    n, low, total = weights.size, 0, histogram.sum()
+    while low < high and histogram[low] <= NEGLIGIBLE * total:
+        low += 1
+    stage = n if n * (high + 1) <= STORED else int(np.sqrt(n)) + 1
+    starts = np.zeros(((n + stage - 1) // stage, high + 1))
+    ratios = np.zeros((stage + 1, high + 1))
+    for s in range(starts.shape[0] - 1):  # the ratios before each stage
+        ratios[0] = starts[s]
+        for j in range(stage):
+            top = min(s * stage + j + 1, high)
+            _add_weight(weights[s * stage + j], ratios[j % 2], ratios[1 - j % 2], top)
+        starts[s + 1] = ratios[stage % 2]
+    mass, moved = histogram[: high + 1].copy(), np.zeros(high + 1)
+    for s in range(starts.shape[0] - 1, -1, -1):
+        first = s * stage
+        last = min(first + stage, n)
+        ratios[0] = starts[s]
+        for j in range(first, last - 1):
+            at = j - first
+            ratios[at + 1] = 0.0
+            _add_weight(weights[j], ratios[at], ratios[at + 1], min(j + 1, high))
+        for j in range(last - 1, first - 1, -1):
+            out[j] = _take_weight(weights[j], ratios[j - first], mass, moved, low, high)
+            low = max(low - 1, 0)
+            high = min(high, j)
+            while high > 0 and mass[high] <= NEGLIGIBLE * total:
+                high -= 1
+            while low < high and mass[low] <= NEGLIGIBLE * total:
+                low += 1
+
+
+@_compile
+def expected_in_blocks(order, sizes, starts, weights, histogram, known, out):  # type: ignore[no-untyped-def]
+    """Write E_j for every variable of several urns, listed in this order.
+
+    `known` is what `fill_polynomials` has written.
+    """
+    first = 0
+    for b in range(sizes.size):
+        members, own = slice(first, first + sizes[b]), slice(starts[b], starts[b] + sizes[b] + 1)
+        found = np.empty(sizes[b])
+        expected_ones(weights[members], histogram[own], known[own], found)
+        out[order[members]] = found
+        first += sizes[b]
+
+
+@_compile
+def fill_polynomials(sizes, starts, weights, reach, table):  # type: ignore[no-untyped-def]
+    """Write log e_l for every block and the counts up to its reach; +inf for those beyond.
+
+    `weights` are listed block by block.
+    """
+    table[:] = np.inf
+    first = 0
+    for b in range(sizes.size):
+        out = table[starts[b] : starts[b] + reach[b] + 1]
+        log_polynomials(weights[first : first + sizes[b]], out)
+        first += sizes[b]

@@ -1,0 +1,243 @@
+"""Classes or components made of weighted urns: parameters, scores and queries.
+
+In a block of m variables with weights θ, P(x) = q(n) · Π_j θ_j^{x_j} / e_n(θ), where n = Σ_j x_j is
+the number of ones and e_n the elementary symmetric polynomial. Equal weights make it the paper's
+block; q Poisson-binomial makes it naive Bayes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.data.observed import Observed
+from exchangeable.families.common import log_linear
+from exchangeable.families.common.log_linear import Scores
+from exchangeable.families.common.tables import Tables
+from exchangeable.families.urns import polynomials, query_kernels
+from exchangeable.families.urns.polynomials import UrnPolynomials
+from exchangeable.families.urns.series_kernels import margin_above
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import run
+
+
+@dataclass(frozen=True)
+class UrnModel:
+    """For each class its blocks, the weights of its variables, and q of each block.
+
+    Attributes
+    ----------
+    partitions : list of Partition
+        The blocks of each class.
+    log_weights : array of shape (n_variables, n_classes)
+        log θ; in each block only its differences matter.
+    log_q : list of arrays
+        For each class log q(l) of each block and count, in the layout of its partition.
+    reach : int, optional
+        The largest number of ones that can be scored, while a model of one block is being fitted;
+        all by default.
+    n_jobs : int, optional
+        Number of threads that make `scores`.
+    near : sequence of arrays
+        For each class an order of the variables in which the weights are nearly sorted, where one
+        is known: that of the weights they were made of.
+    """
+
+    partitions: list[Partition]
+    log_weights: FloatArray
+    log_q: list[FloatArray]
+    reach: int | None = None
+    n_jobs: int | None = None
+    near: Sequence[IntArray] = ()
+
+    @classmethod
+    def make(
+        cls,
+        partitions: Sequence[Partition],
+        log_weights: FloatArray,
+        log_q: Sequence[FloatArray],
+        n_jobs: int | None = None,
+        reach: int | None = None,
+        near: Sequence[IntArray] = (),
+    ) -> Self:
+        """Return the model of given parameters."""
+        return cls(list(partitions), log_weights, list(log_q), reach, n_jobs, near)
+
+    def whole(self) -> "UrnModel":
+        """Return the model that can score any row."""
+        return self if self.reach is None else replace(self, reach=None)
+
+    @cached_property
+    def polynomials(self) -> list[UrnPolynomials]:
+        """For each class log e_l of each block and those counts that are needed, else +inf."""
+        if self.reach is None:
+            reach = [
+                np.array([_last_possible(part) for part in np.split(log_q, partition.starts[1:])])
+                for partition, log_q in zip(self.partitions, self.log_q, strict=True)
+            ]
+        else:  # one block, and expectations will be asked for
+            reach = [np.array([margin_above(self.reach, self.n_variables)])] * self.n_classes
+        return polynomials.urn_polynomials(
+            self.partitions, self.log_weights, reach, self.near, self.n_jobs
+        )
+
+    @cached_property
+    def scores(self) -> Scores:
+        """What scoring reads, made when it is first asked for."""
+        pairs = zip(self.log_q, self.polynomials, strict=True)
+        made, base = [log_q - known.log_e for log_q, known in pairs], np.zeros(self.n_classes)
+        if all(partition.n_blocks == 1 for partition in self.partitions):
+            by_count = np.ascontiguousarray(np.stack(made, axis=1))
+            return Scores(base, self.log_weights, by_count=by_count)
+        tables = Tables.layout(self.partitions)
+        tables.values[:] = np.concatenate(made)
+        return Scores(base, self.log_weights, tables=tables)
+
+    @property
+    def slope(self) -> FloatArray:
+        """What a one adds to the score: log θ."""
+        return self.log_weights
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.log_weights.shape[1])
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return int(self.log_weights.shape[0])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters: weights but for their scale, and q, of every block."""
+        free = 0
+        for partition, log_q in zip(self.partitions, self.log_q, strict=True):
+            free += int(np.isfinite(log_q).sum()) - partition.n_blocks
+            if np.ptp(self.log_weights) > 0:
+                free += partition.labels.size - partition.n_blocks
+        return free
+
+    @classmethod
+    def stack(cls, models: Sequence["UrnModel"]) -> "UrnModel":
+        """Return the model of all classes of several models."""
+        return cls.make(
+            [partition for model in models for partition in model.partitions],
+            np.concatenate([model.log_weights for model in models], axis=1),
+            [log_q for model in models for log_q in model.log_q],
+        )
+
+    def only(self, classes: IntArray) -> "UrnModel":
+        """Return the model of some of the classes."""
+        return UrnModel.make(
+            [self.partitions[y] for y in classes],
+            np.ascontiguousarray(self.log_weights[:, classes]),
+            [self.log_q[y] for y in classes],
+        )
+
+    def count_probabilities(self) -> list[list[FloatArray]]:
+        """Return q(l | y) for every class, block and count l."""
+        return [
+            [np.exp(part) for part in np.split(log_q, partition.starts[1:])]
+            for partition, log_q in zip(self.partitions, self.log_q, strict=True)
+        ]
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        if observed.holes is None:
+            return log_linear.score(observed.ones, self.scores, n_jobs)
+        out = np.zeros((self.n_classes, observed.n_rows))
+        for part, rows in observed.chunks():
+            states = rows.symbols()
+
+            def one(y: int, part: slice = part, states: Any = states) -> None:
+                self._each(query_kernels.score_urn, y, states, out[y, part])
+
+            run(one, range(self.n_classes), n_jobs)
+        return np.ascontiguousarray(out.T)
+
+    def marginals(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+        states = observed.symbols()
+        out = states.astype(np.float64)
+        self._each(query_kernels.marginals_urn, y, states, out)
+        return out
+
+    def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
+        """Return the most probable completion x of each row, and log P(x | y)."""
+        states, out = observed.symbols(), np.zeros(observed.n_rows)
+        self._each(query_kernels.complete_urn, y, states, out, ranked=True)
+        return states, out
+
+    def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
+        """Return a completion of each row, drawn from P(x | e, y)."""
+        states = observed.symbols()
+        # Rows that agree in what is known are drawn together: they share their polynomials.
+        _, first, alike = np.unique(states, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(alike.ravel(), kind="stable")
+        for members in np.split(order, np.cumsum(np.bincount(alike.ravel()))[:-1]):
+            known = states[first[alike.ravel()[members[0]]]].copy()
+            self._draw_alike(states, members, known, y, rng)
+        return states
+
+    def hole_sums(
+        self, observed: Observed, mass: FloatArray, y: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the mass of class y by variables on, by pairs on (none), and by counts."""
+        weights = np.ascontiguousarray(self.log_weights[:, y])
+        ones, counts = np.zeros(self.n_variables), np.zeros(self.partitions[y].table_size)
+        states = observed.symbols()
+        for (block, table), part in zip(
+            self._urns(y), np.split(counts, self.partitions[y].starts[1:]), strict=True
+        ):
+            query_kernels.sums_urn(states, block, weights, table, mass, ones, part)
+        return ones, np.empty(0), counts
+
+    def _draw_alike(
+        self,
+        states: SymbolArray,
+        rows: IntArray,
+        known: SymbolArray,
+        y: int,
+        rng: np.random.Generator,
+    ) -> None:
+        weights = np.ascontiguousarray(self.log_weights[:, y])
+        for block, table in self._urns(y):
+            holes = block[known[block] < 0]
+            if not holes.size:
+                continue
+            counts = np.empty(rows.size, dtype=np.int64)
+            query_kernels.draw_counts(known, block, weights, table, rng.random(rows.size), counts)
+            on = np.empty((rows.size, holes.size), dtype=np.int8)
+            query_kernels.draw_members(np.exp(weights[holes]), counts, rng.random(on.shape), on)
+            states[np.ix_(rows, holes)] = on
+
+    def _urns(self, y: int) -> list[tuple[IntArray, FloatArray]]:
+        """Return the variables and the look-ups of each block of a class."""
+        partition = self.partitions[y]
+        if self.scores.by_count.size:
+            return [(np.arange(self.n_variables), self.scores.by_count[:, y].copy())]
+        tables = np.split(self.scores.tables.of_class(y), partition.starts[1:])
+        return list(zip(partition.blocks, tables, strict=True))
+
+    def _each(
+        self,
+        kernel: Callable[..., None],
+        y: int,
+        states: SymbolArray,
+        out: FloatArray,
+        ranked: bool = False,
+    ) -> None:
+        """Run a kernel on every block of a class."""
+        weights = np.ascontiguousarray(self.log_weights[:, y])
+        for block, table in self._urns(y):
+            members = block[np.argsort(-weights[block], kind="stable")] if ranked else block
+            kernel(states, members, weights, table, out)
+
+
+def _last_possible(log_q: FloatArray) -> int:
+    """Return the largest count that has a probability."""
+    return int(np.flatnonzero(log_q > -np.inf)[-1])

@@ -1,0 +1,87 @@
+"""The polynomials of weighted urns, and what they expect of each variable."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.families.urns import kernels
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import run
+
+
+@dataclass(frozen=True)
+class UrnPolynomials:
+    """What the weights of one class's urns tell, whatever the rows.
+
+    Attributes
+    ----------
+    order : array of shape (n_variables,)
+        The variables by block, those of a block by weight.
+    weights : array of shape (n_variables,)
+        Their weights, in this order.
+    log_e : array
+        log e_l of each block and count, in the layout of the partition; +inf where not known.
+    """
+
+    order: IntArray
+    weights: FloatArray
+    log_e: FloatArray
+
+
+def urn_polynomials(
+    partitions: Sequence[Partition],
+    log_weights: FloatArray,
+    reach: Sequence[IntArray],
+    near: Sequence[IntArray] = (),
+    n_jobs: int | None = None,
+) -> list[UrnPolynomials]:
+    """Return the polynomials of each class, for counts up to the reach of each block.
+
+    `log_weights` has a column a class; `near` are orders in which they are nearly sorted, if known.
+    """
+    columns = np.exp(np.ascontiguousarray(log_weights.T))
+
+    def one(y: int) -> UrnPolynomials:
+        partition = partitions[y]
+        if near:  # a stable sort takes a third of the time of one from nothing
+            order = near[y][np.argsort(columns[y][near[y]], kind="stable")]
+        else:
+            order = np.argsort(columns[y])
+        if partition.n_blocks > 1:
+            order = order[np.argsort(partition.labels[order], kind="stable")]
+        weights, table = columns[y][order], np.empty(partition.table_size)
+        sizes, starts = partition.sizes, partition.starts
+        kernels.fill_polynomials(sizes, starts, weights, reach[y], table)
+        return UrnPolynomials(order, weights, table)
+
+    return run(one, range(columns.shape[0]), n_jobs)
+
+
+def expected_ones(
+    partitions: Sequence[Partition],
+    polynomials: Sequence[UrnPolynomials],
+    histograms: Sequence[FloatArray],
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return E[x_j], shape (n_variables, n_classes), given the mass of each count in each block.
+
+    Each class is made of weighted urns, one a block, with polynomials made by `urn_polynomials`.
+    """
+    out = np.empty((len(polynomials), polynomials[0].order.size))
+
+    def one(y: int) -> None:
+        partition, known = partitions[y], polynomials[y]
+        kernels.expected_in_blocks(
+            known.order,
+            partition.sizes,
+            partition.starts,
+            known.weights,
+            np.ascontiguousarray(histograms[y]),
+            known.log_e,
+            out[y],
+        )
+
+    run(one, range(len(polynomials)), n_jobs)
+    return np.ascontiguousarray(out.T)

@@ -1,0 +1,185 @@
+"""Weighted urns with some of their variables known: what is left is a smaller weighted urn.
+
+`states` holds 0, 1 or −1 (not known) for every row and variable, `members` the variables of the
+urn, `table` log q(l) − log e_l(weights) for every count l of ones in the urn.
+"""
+
+import numpy as np
+from numba import njit
+
+from exchangeable.families.urns.kernels import (
+    STORED,
+    _add_weight,
+    _compile,
+    expected_ones,
+    log_polynomials,
+)
+from exchangeable.runtime.vectors import log_sum
+
+_exact = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_exact
+def _split(state, members, log_weights, holes, weights):  # type: ignore[no-untyped-def]
+    """List the unknown variables with their weights; return how many, the ones and their term."""
+    n_holes, n_ones, linear = 0, 0, 0.0
+    for at in range(members.size):
+        j = members[at]
+        if state[j] == 1:
+            n_ones += 1
+            linear += log_weights[j]
+        elif state[j] != 0:
+            holes[n_holes] = j
+            weights[n_holes] = np.exp(log_weights[j])
+            n_holes += 1
+    return n_holes, n_ones, linear
+
+
+@_exact
+def _count_scores(weights, n_ones, table):  # type: ignore[no-untyped-def]
+    """Return log P(l of the unknown are on, the known) for all l, but for the known's own term.
+
+    Also returns the polynomials log e_l of the unknown, as far as they are needed.
+    """
+    last = weights.size  # counts that cannot be have no mass: their polynomials are not needed
+    while last > 0 and table[n_ones + last] == -np.inf:
+        last -= 1
+    log_e = np.empty(last + 1)
+    log_polynomials(weights, log_e)
+    scores = np.full(weights.size + 1, -np.inf)
+    scores[: last + 1] = log_e + table[n_ones : n_ones + last + 1]
+    return scores, log_e
+
+
+@_exact
+def score_urn(states, members, log_weights, table, out):  # type: ignore[no-untyped-def]
+    """Add log P(known entries) of every row to `out`."""
+    holes = np.empty(members.size, dtype=np.int64)
+    weights = np.empty(members.size)
+    for row in range(states.shape[0]):
+        n_holes, n_ones, linear = _split(states[row], members, log_weights, holes, weights)
+        scores, _ = _count_scores(weights[:n_holes], n_ones, table)
+        out[row] += linear + log_sum(scores)
+
+
+@_exact
+def marginals_urn(states, members, log_weights, table, out):  # type: ignore[no-untyped-def]
+    """Write P(x_j = 1 | known entries) of every row for the unknown variables of the urn."""
+    holes = np.empty(members.size, dtype=np.int64)
+    weights = np.empty(members.size)
+    expected = np.empty(members.size)
+    for row in range(states.shape[0]):
+        n_holes, n_ones, _ = _split(states[row], members, log_weights, holes, weights)
+        if n_holes == 0:
+            continue
+        scores, log_e = _count_scores(weights[:n_holes], n_ones, table)
+        total = log_sum(scores)
+        if total == -np.inf:
+            out[row, holes[:n_holes]] = 0.0
+            continue
+        shares = np.exp(scores - total)
+        expected_ones(weights[:n_holes], shares, log_e, expected[:n_holes])
+        for at in range(n_holes):
+            out[row, holes[at]] = min(expected[at], 1.0)
+
+
+@_exact
+def complete_urn(states, ranked, log_weights, table, out):  # type: ignore[no-untyped-def]
+    """Fill in the unknown of every row so that it is most probable; add its score to `out`.
+
+    Whatever their number, it is the heaviest that are on: `ranked` lists the urn's variables by
+    falling weight.
+    """
+    for row in range(states.shape[0]):
+        state = states[row]
+        n_ones, linear = 0, 0.0
+        for at in range(ranked.size):
+            if state[ranked[at]] == 1:
+                n_ones += 1
+                linear += log_weights[ranked[at]]
+        best, best_score, gathered, taken = 0, linear + table[n_ones], linear, 0
+        for at in range(ranked.size):
+            if state[ranked[at]] < 0:
+                taken += 1
+                gathered += log_weights[ranked[at]]
+                if gathered + table[n_ones + taken] > best_score:
+                    best, best_score = taken, gathered + table[n_ones + taken]
+        out[row] += best_score
+        for at in range(ranked.size):
+            if state[ranked[at]] < 0:
+                state[ranked[at]] = 1 if best > 0 else 0
+                best -= 1
+
+
+@_exact
+def draw_counts(state, members, log_weights, table, uniforms, out):  # type: ignore[no-untyped-def]
+    """Write how many of a row's unknown variables are on, one draw for each uniform number."""
+    holes = np.empty(members.size, dtype=np.int64)
+    weights = np.empty(members.size)
+    n_holes, n_ones, _ = _split(state, members, log_weights, holes, weights)
+    scores, _ = _count_scores(weights[:n_holes], n_ones, table)
+    total = log_sum(scores)
+    shares = np.exp(scores - total) if total > -np.inf else np.full(n_holes + 1, 1.0)
+    shares = np.cumsum(shares)
+    for row in range(uniforms.size):
+        out[row] = np.searchsorted(shares, uniforms[row] * shares[-1], side="right")
+
+
+@_compile
+def draw_members(weights, counts, uniforms, out):  # type: ignore[no-untyped-def]
+    """Set which variables are on, given how many: out[row, j] from uniforms[row, j].
+
+    Walking down from the last variable, each is on with the probability it has given how many are
+    left to be on among it and those before it. `counts` is used up.
+    """
+    n, high = weights.size, counts.max()
+    stage = n if n * (high + 1) <= STORED else int(np.sqrt(n)) + 1
+    starts = np.zeros(((n + stage - 1) // stage, high + 1))
+    ratios = np.zeros((stage + 1, high + 1))
+    for s in range(starts.shape[0] - 1):
+        ratios[0] = starts[s]
+        for j in range(stage):
+            top = min(s * stage + j + 1, high)
+            _add_weight(weights[s * stage + j], ratios[j % 2], ratios[1 - j % 2], top)
+        starts[s + 1] = ratios[stage % 2]
+    for s in range(starts.shape[0] - 1, -1, -1):
+        first = s * stage
+        last = min(first + stage, n)
+        ratios[0] = starts[s]
+        for j in range(first, last - 1):
+            ratios[j - first + 1] = 0.0
+            top = min(j + 1, high)
+            _add_weight(weights[j], ratios[j - first], ratios[j - first + 1], top)
+        for j in range(last - 1, first - 1, -1):
+            for row in range(counts.size):
+                left = counts[row]
+                on = (
+                    left > 0
+                    and uniforms[row, j] * (ratios[j - first, left] + weights[j]) < (weights[j])
+                )
+                out[row, j] = on
+                counts[row] -= on
+
+
+@_exact
+def sums_urn(states, members, log_weights, table, mass, ones, histogram):  # type: ignore[no-untyped-def]
+    """Add each row's mass to the variables and the counts it has, the unknown by their chances."""
+    holes = np.empty(members.size, dtype=np.int64)
+    weights = np.empty(members.size)
+    expected = np.empty(members.size)
+    for row in range(states.shape[0]):
+        if mass[row] <= 0.0:
+            continue
+        n_holes, n_ones, _ = _split(states[row], members, log_weights, holes, weights)
+        for at in range(members.size):
+            if states[row, members[at]] == 1:
+                ones[members[at]] += mass[row]
+        if n_holes == 0:
+            histogram[n_ones] += mass[row]
+            continue
+        scores, log_e = _count_scores(weights[:n_holes], n_ones, table)
+        shares = np.exp(scores - log_sum(scores))
+        expected_ones(weights[:n_holes], shares, log_e, expected[:n_holes])
+        for at in range(n_holes):
+            ones[holes[at]] += mass[row] * expected[at]
+        histogram[n_ones : n_ones + n_holes + 1] += mass[row] * shares

@@ -1,1 +1,0 @@
-"""Exact answers to questions about any subset of the variables of a fitted model."""

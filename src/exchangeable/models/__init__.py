@@ -1,1 +1,0 @@
-"""Estimators, and the parameters and fits they are made of."""

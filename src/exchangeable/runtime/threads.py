@@ -1,0 +1,88 @@
+"""Run independent kernel calls on all cores.
+
+Kernels are compiled without the interpreter's lock, so plain Python threads are enough. Work is cut
+by the shape of the data and never by the number of threads, and partial sums are added in order:
+the result is the same, to the last bit, for any number of threads.
+"""
+
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numba
+
+from exchangeable.arrays import check_count
+from exchangeable.runtime.pool import ask
+
+Task = TypeVar("Task")
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
+def n_threads(n_jobs: int | None = None) -> int:
+    """Return how many threads to use: all that numba may use by default, as NUMBA_NUM_THREADS says.
+
+    As in scikit-learn −1 means all, −2 all but one.
+    """
+    available = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    if n_jobs is None:
+        return available
+    if check_count(n_jobs, "n_jobs", minimum=-sys.maxsize) == 0:
+        raise ValueError("n_jobs must not be 0: give a number of threads, or -1 for all of them")
+    return max(1, available + 1 + n_jobs) if n_jobs < 0 else n_jobs
+
+
+def run(
+    function: Callable[[Task], Result], tasks: Iterable[Task], n_jobs: int | None = None
+) -> list[Result]:
+    """Return ``[function(task) for task in tasks]``, computed by several threads."""
+    listed = list(tasks)
+    workers = min(n_threads(n_jobs), len(listed))
+    if workers <= 1:
+        return [function(task) for task in listed]
+    results: dict[int, Result] = {}
+    numbers = itertools.count()
+
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            while (number := next(numbers)) < len(listed):
+                results[number] = function(listed[number])
+        except BaseException as error:  # raised again below
+            errors.append(error)
+
+    errands = [ask(work, workers - 1) for _ in range(workers - 1)]
+    work()
+    for errand in errands:
+        errand.end()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(listed))]
+
+
+@dataclass(frozen=True)
+class Job(Generic[Task, Part, Result]):
+    """Work in parts, each worth a thread's while, and what is made of their results."""
+
+    function: Callable[[Task], Part]
+    tasks: Sequence[Task]
+    finish: Callable[[list[Part]], Result]
+
+    def run(self, n_jobs: int | None = None) -> Result:
+        """Do the work."""
+        return self.finish(run(self.function, self.tasks, n_jobs))
+
+
+def run_together(jobs: Sequence[Job[Any, Any, Any]], n_jobs: int | None = None) -> list[Any]:
+    """Do several jobs at once, so that threads wait for each other only in the end."""
+    tasks = [(job, task) for job in jobs for task in job.tasks]
+    found = iter(run(lambda pair: pair[0].function(pair[1]), tasks, n_jobs))
+    return [job.finish([next(found) for _ in job.tasks]) for job in jobs]
+
+
+def row_ranges(n_rows: int, chunk: int) -> list[tuple[int, int]]:
+    """Cut 0..n_rows into ranges of at most `chunk` rows."""
+    return [(start, min(start + chunk, n_rows)) for start in range(0, n_rows, chunk)]

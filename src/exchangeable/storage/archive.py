@@ -1,0 +1,139 @@
+"""The container: a zip with a JSON header and plain arrays, none of it compressed.
+
+Without compression a file cannot unfold into more than its own size. Every member is checked
+against that size, and every array against its own length, before memory is taken for it.
+"""
+
+import json
+import os
+import re
+import zipfile
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.storage.files import replacing
+
+HEADER = "header.json"
+MEMBER = re.compile(r"arrays/([0-9a-z_.]{1,200})\.npy")
+KINDS = "biuf"
+MOST_MEMBERS = 10_000
+LONGEST_REASON = 200
+"""A reason may quote what a hostile file holds, but not at any length."""
+LONG_AGO = (1980, 1, 1, 0, 0, 0)
+"""The date of every member, so that equal models make equal files."""
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model of this library, or not an intact one."""
+
+
+def write(
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    """Write header and arrays, replacing the file in one step."""
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False, indent=1)
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(HEADER, LONG_AGO), text.encode("utf-8", "surrogatepass"))
+        for name, array in arrays.items():
+            buffer = BytesIO()
+            np.lib.format.write_array(buffer, _little(array), version=(1, 0), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"arrays/{name}.npy", LONG_AGO), buffer.getbuffer())
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return header and arrays of a file, or say what is wrong with it."""
+    place = Path(path)
+    with place.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = _members(archive, os.fstat(file.fileno()).st_size)
+                header = _header(archive.read(HEADER))
+                arrays = {
+                    name: _array(archive.read(member), name) for name, member in members.items()
+                }
+        except ModelFileError as error:
+            raise ModelFileError(f"{place}: {str(error)[:LONGEST_REASON]}") from None
+        except (
+            zipfile.BadZipFile,
+            NotImplementedError,
+            OSError,
+            EOFError,
+            RuntimeError,
+            ValueError,
+        ) as error:
+            problem = str(error)[:LONGEST_REASON]
+            raise ModelFileError(f"{place} is not a model file: {problem}") from None
+    return header, arrays
+
+
+def _members(archive: zipfile.ZipFile, size: int) -> dict[str, str]:
+    """Return the archive's member of each array, refusing what a model file never holds."""
+    infos = archive.infolist()
+    if len(infos) > MOST_MEMBERS:
+        raise ModelFileError(f"holds {len(infos):,} members, more than a model has")
+    names = [info.filename for info in infos]
+    if HEADER not in names:
+        raise ModelFileError(f"is a zip without {HEADER}, so not a model file")
+    if len(set(names)) < len(names):
+        raise ModelFileError("holds two members of the same name")
+    for info in infos:
+        if info.filename != HEADER and not MEMBER.fullmatch(info.filename):
+            raise ModelFileError(f"holds {info.filename!r}, which is no part of a model")
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+            raise ModelFileError(f"holds {info.filename!r} compressed; a model file never is")
+    if sum(info.file_size for info in infos) > size:
+        raise ModelFileError("claims to hold more than its own size")
+    found = [match for name in names if (match := MEMBER.fullmatch(name))]
+    return {match[1]: match[0] for match in found}
+
+
+def _header(text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text.decode("utf-8", "surrogatepass"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"has a header that cannot be read: {error}") from None
+    if not isinstance(header, dict):
+        raise ModelFileError("has a header that is not an object")
+    return header
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _array(data: bytes, name: str) -> npt.NDArray[Any]:
+    """Return the array in the bytes of an ``.npy`` file."""
+    stream = BytesIO(data)
+    try:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError("unknown version of the array format")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    except (ValueError, SyntaxError, TypeError, RecursionError, OverflowError) as error:
+        raise ModelFileError(f"array {name!r} cannot be read: {error}") from None
+    if dtype.kind not in KINDS or dtype.hasobject or dtype.byteorder == ">":
+        raise ModelFileError(
+            f"array {name!r} is of type {dtype}; a model holds plain numbers only, never objects"
+        )
+    expected = dtype.itemsize
+    for length in shape:
+        if isinstance(length, bool) or length < 0:
+            raise ModelFileError(f"array {name!r} has shape {shape}")
+        expected *= length
+    left = len(data) - stream.tell()
+    if fortran or expected != left:
+        raise ModelFileError(
+            f"array {name!r} says {shape} of {dtype}, {expected:,} bytes, but holds {left:,}"
+        )
+    return np.frombuffer(data, dtype=dtype, offset=stream.tell()).reshape(shape).copy()
+
+
+def _little(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array as it is stored: contiguous, little-endian."""
+    if array.dtype.kind not in KINDS:
+        raise TypeError(f"cannot store an array of {array.dtype}")
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
