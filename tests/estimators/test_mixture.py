@@ -11,7 +11,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference_em import structural_em
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -27,6 +26,7 @@ from exchangeable.fitting.structural_em import (
     start_from_posterior,
 )
 from exchangeable.structure.learner import BlockLearner, BlockSettings
+from reference_em import structural_em
 
 STRUCTURES = ("evidence", "welch", "independent", "full", [[0, 3], [1, 2, 4], [5]])
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from saved_models import MODELS, answers
 
 import exchangeable
 from exchangeable import ModelFileError
+from saved_models import MODELS, answers
 
 KINDS = (
     "classifier words",

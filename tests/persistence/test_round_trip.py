@@ -8,7 +8,6 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from saved_models import HOLES, KIND, MODELS, X, answers
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
@@ -25,6 +24,7 @@ from exchangeable import (
     ExchangeableMixture,
     FiniteState,
 )
+from saved_models import HOLES, KIND, MODELS, X, answers
 
 FILES = Path(__file__).parent / "files"
 COMMITTED = (
