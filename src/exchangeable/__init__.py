@@ -21,6 +21,7 @@ from exchangeable.statistics import (
     Statistic,
     Transitions,
 )
+from exchangeable.structure.blocks import Blocks
 from exchangeable.structure.exchangeability import exchangeability_report
 
 __version__ = version("exchangeable")
@@ -28,6 +29,7 @@ __version__ = version("exchangeable")
 __all__ = [
     "EVM",
     "BlockCounts",
+    "Blocks",
     "CategoricalCounts",
     "Count",
     "ExchangeableClassifier",

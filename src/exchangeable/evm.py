@@ -24,6 +24,7 @@ from exchangeable.arrays import (
     named_evidence,
 )
 from exchangeable.data.observed import Observed
+from exchangeable.families.mixture import Mixture
 from exchangeable.queries.methods import Queries
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.combinatorics import log_divide
@@ -58,7 +59,7 @@ class EVM(Queries, BaseEstimator):
     >>> evm = EVM(Count(3)).fit(X)
     >>> evm.weights_.tolist()
     [0.25, 0.0, 0.5, 0.25]
-    >>> evm.conditional({0: 1}).round(3).tolist()
+    >>> evm.marginals({0: 1}).round(3).tolist()
     [1.0, 0.714, 0.714]
     >>> x, log_probability = evm.map({0: 0})
     >>> x.tolist()
@@ -75,7 +76,7 @@ class EVM(Queries, BaseEstimator):
         Examples
         --------
         >>> from exchangeable import EVM, Count
-        >>> EVM.from_weights(Count(2), [0.5, 0.0, 0.5]).conditional({0: 1}).tolist()
+        >>> EVM.from_weights(Count(2), [0.5, 0.0, 0.5]).marginals({0: 1}).tolist()
         [1.0, 1.0]
         """
         cls._check_statistic(statistic)
@@ -98,7 +99,7 @@ class EVM(Queries, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_variables)
-            One example a row.
+            One example per row.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         alpha : float, default=0.0
@@ -132,77 +133,72 @@ class EVM(Queries, BaseEstimator):
         """Return the log-probability of each row: another name for `log_prob`."""
         return self.log_prob(X)
 
-    def log_marginal(self, evidence: Evidence = None) -> float:
+    def log_marginal(self, given: Evidence = None) -> float:
         """Return the log-probability of a partial assignment, −inf if it is impossible.
 
         Parameters
         ----------
-        evidence : array-like of shape (n_variables,), dict or None
+        given : array-like of shape (n_variables,), dict or None
             An array with NaN for unassigned variables, or a dict from variable (its number, or its
             name if the model was fitted on a frame with names) to value.
         """
-        return self._log_joint(self._assigned(evidence), self._log_urns())[1]
+        return self._log_joint(self._assigned(given), self._log_urns())[1]
 
-    def conditional(  # type: ignore[override]
-        self, evidence: Evidence = None, query: Any = None
-    ) -> FloatArray:
-        """Return the probability of each variable being on, given the evidence.
+    def marginals(self, given: Any = None) -> FloatArray:
+        """Return the probability of each variable being on, given what is known.
 
-        For variables with more than two values the result has one column a value. An assigned
-        variable has probability 1 for its value.
+        For variables with more than two values the result has one column per value, and one
+        question is answered at a time. An assigned variable has probability 1 for its value.
 
         Parameters
         ----------
-        evidence : array-like of shape (n_variables,), dict or None
-            As in `log_marginal`; it must be possible.
-        query : sequence of int or str, optional
-            A few binary variables whose joint distribution to return instead, with one axis each:
-            entry [1, 0] is the probability that the first is on and the second off.
+        given : array-like of shape (n_variables,) or (n_samples, n_variables), dict or None
+            As in `log_marginal`, or one row per question; it must be possible.
         """
-        if query is not None:
-            return super().conditional(query, evidence)
-        log_urns, assigned = self._log_urns(), self._assigned(evidence)
+        if self.statistic.n_symbols == 2 and np.ndim(given) > 1:
+            return super().marginals(given)
+        log_urns, assigned = self._log_urns(), self._assigned(given)
         _, log_marginal = self._log_joint(assigned, log_urns)
-        self._check_possible(log_marginal, evidence)
+        self._check_possible(log_marginal, given)
         masses = self.statistic._log_masses(log_urns, assigned)
         probability = np.exp(masses - logsumexp(masses, axis=1, keepdims=True))
         return probability[:, 1] if self.statistic.n_symbols == 2 else probability
 
-    def map(self, evidence: Evidence = None) -> tuple[SymbolArray, float]:
-        """Return the most probable completion of the evidence, and its log-probability.
+    def map(self, given: Evidence = None) -> tuple[SymbolArray, float]:
+        """Return the most probable completion of what is given, and its log-probability.
 
         Parameters
         ----------
-        evidence : array-like of shape (n_variables,), dict or None
+        given : array-like of shape (n_variables,), dict or None
             As in `log_marginal`; it must be possible.
         """
-        log_urns, assigned = self._log_urns(), self._assigned(evidence)
+        log_urns, assigned = self._log_urns(), self._assigned(given)
         possible = np.isfinite(self.statistic._log_sizes(assigned))
         candidates = np.where(possible, log_urns, -np.inf)
         best = int(candidates.argmax())
-        self._check_possible(candidates[best], evidence)
+        self._check_possible(candidates[best], given)
         x = self.statistic._complete(best, assigned).astype(self.statistic._dtype)
         return x, float(candidates[best])
 
     def sample(  # type: ignore[override]
-        self, n: int = 1, evidence: Evidence = None, random_state: RandomState = None
+        self, n: int = 1, given: Evidence = None, random_state: RandomState = None
     ) -> SymbolArray:
-        """Draw `n` assignments from the distribution, given the evidence.
+        """Draw `n` assignments from the distribution, given what is known.
 
         Parameters
         ----------
         n : int, default=1
             Number of rows to draw.
-        evidence : array-like of shape (n_variables,), dict or None
+        given : array-like of shape (n_variables,), dict or None
             As in `log_marginal`; it must be possible.
         random_state : int, RandomState, Generator or None
             Seed of the draws.
         """
         n = check_count(n, "n", minimum=0)
         rng = as_generator(random_state)
-        log_urns, assigned = self._log_urns(), self._assigned(evidence)
+        log_urns, assigned = self._log_urns(), self._assigned(given)
         log_joint, log_marginal = self._log_joint(assigned, log_urns)
-        self._check_possible(log_marginal, evidence)
+        self._check_possible(log_marginal, given)
         chance = np.exp(log_joint - log_marginal)
         positions = rng.choice(chance.size, size=n, p=chance / chance.sum())
         draws = np.empty((n, self.statistic.n_variables), dtype=self.statistic._dtype)
@@ -211,18 +207,16 @@ class EVM(Queries, BaseEstimator):
             draws[rows] = self.statistic._draw(int(position), assigned, rows.size, rng)
         return draws
 
-    def _class_model(self) -> StatisticModel:
+    def _mixture(self) -> Mixture:
+        """Return the component as a mixture of one, which answers every question."""
         log_urns = self._log_urns()
         if self.statistic.n_symbols != 2:
             raise ValueError(
                 f"this question is for binary variables, but those of {self.statistic!r} have "
-                f"{self.statistic.n_symbols} values; conditional, map and sample answer for them"
+                f"{self.statistic.n_symbols} values; marginals, map and sample answer for them"
             )
-        return StatisticModel(self.statistic, log_urns)
-
-    @property
-    def _log_prior(self) -> FloatArray:
-        return np.zeros(1)
+        model: Any = StatisticModel(self.statistic, log_urns)
+        return Mixture(model, np.zeros(1))
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:
         return Observed.from_symbols(self._symbols(X))
@@ -250,10 +244,10 @@ class EVM(Queries, BaseEstimator):
         log_joint = log_urns + self.statistic._log_sizes(assigned)
         return log_joint, float(logsumexp(log_joint))
 
-    def _assigned(self, evidence: Evidence) -> IntArray:
-        named = named_evidence(evidence, getattr(self, "feature_names_in_", None))
+    def _assigned(self, given: Evidence) -> IntArray:
+        named = named_evidence(given, getattr(self, "feature_names_in_", None))
         return check_evidence(named, self.statistic.n_variables, self.statistic.n_symbols)
 
-    def _check_possible(self, log_probability: float, evidence: Evidence) -> None:
+    def _check_possible(self, log_probability: float, given: Evidence) -> None:
         if log_probability == -np.inf:
-            raise ValueError(f"the evidence {evidence!r} has probability zero in this model")
+            raise ValueError(f"the evidence {given!r} has probability zero in this model")

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What users type."""

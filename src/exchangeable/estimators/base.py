@@ -1,8 +1,7 @@
-"""What classifier and mixture share: the blocks they were told to use, and those they have."""
+"""What all estimators share: their parameters, the rows they take, and the model they hold."""
 
-from collections.abc import Sequence
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -11,31 +10,22 @@ from exchangeable.arrays import FloatArray, IntArray, missing_as_nan
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.estimators.rows import as_checked, by_chunks
 from exchangeable.estimators.summary import summary_html
-from exchangeable.families.blocks.model import BlockModel
-from exchangeable.families.count_trees.model import CountTreeModel
-from exchangeable.families.hidden_trees.model import HiddenModel
-from exchangeable.families.joined import JoinedModel
-from exchangeable.families.trees.model import TreeModel
-from exchangeable.families.urns.model import UrnModel
-from exchangeable.fitting.options import resolved_structure
+from exchangeable.families.contract import Model
+from exchangeable.families.mixture import Mixture
 from exchangeable.queries.methods import Queries
-from exchangeable.structure.learner import BlockSettings, Structure, check_structure
-
-FittedModel: TypeAlias = (
-    BlockModel | UrnModel | TreeModel | CountTreeModel | HiddenModel | JoinedModel
-)
+from exchangeable.structure.blocks import Blocks
 
 
-class FittedBlocks(Queries):
-    """Mixin for estimators that keep a model with one partition a class or component."""
+class MixtureEstimator(Queries):
+    """Mixin for estimators that hold a model and the probabilities of its classes."""
 
-    structure: Any
-    significance: float
-    start: float
-    prior: float
-    conditions: Sequence[int]
     binarize: float | None
-    _model: FittedModel
+    _model: Model
+
+    @property
+    def _log_prior(self) -> FloatArray:
+        """Log-probabilities of the classes or components."""
+        raise NotImplementedError
 
     @property
     def n_blocks_(self) -> IntArray:
@@ -54,31 +44,42 @@ class FittedBlocks(Queries):
 
     @property
     def urn_weights_(self) -> FloatArray:
-        """Weight θ of each variable in each class or component, of weighted urns and trees."""
-        model = self._fitted()
-        if isinstance(model, BlockModel | HiddenModel):
-            return np.ones((model.n_classes, model.n_variables))
-        return np.exp(model.slope.T)
+        """Weight θ of each variable in each class or component, where the family has weights."""
+        return np.exp(self._fitted().log_urn_weights().T)
 
     @property
     def edges_(self) -> list[IntArray]:
-        """For each class or component its tree's edges, one row (variable, parent) each.
+        """For each class or component its tree's edges, one row (node, parent) each.
 
-        In a tree over counts, and in hidden trees, these are the numbers of blocks, as they stand
-        in `partitions_`.
+        A node is a variable, or the number of a block in `partitions_` where the family's trees are
+        over blocks.
         """
-        model = self._fitted()
-        if isinstance(model, TreeModel | CountTreeModel | HiddenModel | JoinedModel):
-            return model.edges()
-        return [np.empty((0, 2), dtype=np.int64)] * model.n_classes
+        return self._fitted().edges()
 
-    def _fitted(self) -> FittedModel:
+    def _fitted(self) -> Model:
         """Return the model, or say that there is none yet."""
         check_is_fitted(self, "_model")
         return self._model
 
-    _class_model = _fitted
+    def _mixture(self) -> Mixture:
+        return Mixture(self._fitted(), self._log_prior)
+
     score_samples = by_chunks(Queries.score_samples)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``blocks__significance`` and the like turn a word into `Blocks`.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name.
+        """
+        nested = any(name.startswith("blocks__") for name in params)
+        blocks = params.get("blocks", getattr(self, "blocks", None))
+        if nested and isinstance(blocks, str):
+            params["blocks"] = Blocks(blocks)
+        updated: Self = super().set_params(**params)  # type: ignore[misc]
+        return updated
 
     def _repr_html_(self) -> str:
         """Return the essentials of a fitted model, as a notebook shows them."""
@@ -103,13 +104,3 @@ class FittedBlocks(Queries):
             reset=reset,
         )
         return as_observed(X, self.binarize, self.n_jobs)
-
-    def _check_structure(self, n_variables: int, classes: Sequence[Any]) -> Structure:
-        """Return what the `structure` parameter stands for."""
-        return check_structure(
-            resolved_structure(self),
-            BlockSettings(self.significance, self.start, self.prior, self.conditions),
-            n_variables,
-            classes,
-            getattr(self, "feature_names_in_", None),
-        )

@@ -1,6 +1,6 @@
-"""Naive Bayes over exchangeable blocks."""
+"""Naive Bayes over exchangeable blocks, and what goes beyond: classes of any family."""
 
-from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,83 +13,72 @@ from sklearn.utils.validation import validate_data
 from exchangeable.arrays import (
     FloatArray,
     IntArray,
-    check_alpha,
-    check_count,
     check_flag,
-    check_number,
     check_sample_weight,
     missing_as_nan,
     normalize_log,
 )
 from exchangeable.data.observed import Observed, as_observed
-from exchangeable.estimators.base import FittedBlocks
-from exchangeable.estimators.rows import by_chunks, fit_classifier, open_rows
-from exchangeable.families.blocks.model import BlockModel, fit_blocks, learn_partitions
-from exchangeable.families.count_trees.model import CountTreeModel
-from exchangeable.families.trees.model import TreeModel
-from exchangeable.families.urns.model import UrnModel
-from exchangeable.fitting.incomplete import fit_incomplete
-from exchangeable.fitting.labelled_fit import fit_labelled
-from exchangeable.fitting.labels import class_groups, log_prior, unique_labels
-from exchangeable.fitting.options import check_choices, density_options, is_papers, refuse
-from exchangeable.fitting.structural_em import EMSettings
-from exchangeable.structure.learner import Structure
+from exchangeable.data.stream.passes import Passes
+from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.rows import by_chunks, open_rows, take_names
+from exchangeable.families import family_named
+from exchangeable.families.contract import FamilySpec
+from exchangeable.families.problem import Problem
+from exchangeable.fitting.classes import (
+    FittedClasses,
+    class_groups,
+    fit_classes,
+    log_prior,
+    unique_labels,
+)
+from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
+from exchangeable.structure.blocks import as_blocks, kind_of
 
 
 def _adds_up(classifier: Any) -> bool:
-    """Whether batches add up: the weights of urns and trees need all rows at once."""
-    if not is_papers(classifier):
-        raise AttributeError(
-            "partial_fit is for the paper's model; urn='weighted', dependence='tree' and pooling "
-            "need all rows at once: use fit"
-        )
+    """Whether batches add up, so that there is a `partial_fit`."""
+    try:
+        family_named(classifier.family).check("partial_fit", "partial_fit")
+    except ValueError as error:
+        raise AttributeError(str(error)) from None
+    if classifier.pooling is not None:
+        raise AttributeError("partial_fit does not go with pooling, whose prior needs all rows")
     return True
 
 
-class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
+class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     r"""Naive Bayes classifier over blocks of exchangeable variables.
 
     Given the class, the variables fall into blocks; in a block only the number of ones matters:
     P(y, x) = p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)) for blocks of m_b variables (Definition
     4.1 of the paper). Each class has blocks of its own, learned from its rows. With every variable
     a block of its own this is `BernoulliNB`; with larger blocks it sees correlations that naive
-    Bayes cannot, with the same number of parameters.
+    Bayes cannot, with the same number of parameters. Other families go beyond the paper.
 
     Parameters
     ----------
-    structure : {"auto", "evidence", "welch", "independent", "full"}, partition or dict
-        How each class's variables are put into blocks. ``"welch"`` is the paper's sweep: sort by
-        mean, cut where Welch's t-test rejects. ``"evidence"`` starts from a finer sweep and merges
-        neighbours as long as the evidence grows. ``"independent"`` is naive Bayes, ``"full"`` one
-        block. A list of lists of variables (numbers or feature names) is used for all classes, a
-        dict from class to such a list for each its own. ``"auto"``, the default, is ``"evidence"``
-        for uniform urns, ``"full"`` for weighted ones, and ``"independent"`` for trees of
-        variables.
-    urn : {"uniform", "weighted"}, default="uniform"
-        Whether the variables of a block are all alike, as in the paper, or have weights: given how
-        many are on, heavier ones are on more often. P(x) = q(n)·Π_j θ_j^{x_j} / e_n(θ) in a block.
-    dependence : {"independent", "tree"}, default="independent"
-        With ``"tree"`` each class has a tree over its variables: with uniform urns its Chow-Liu
-        tree, with weighted ones a weighted tree, q(n)·T(x) / F(n). With uniform urns and a
-        `structure` of larger blocks it is a tree over the blocks' counts.
+    family : {"blocks", "urns", "tree", "weighted tree", "count tree"}, default="blocks"
+        What each class is made of. ``"blocks"``: blocks of exchangeable variables, the paper's
+        model. ``"urns"``: the variables of a block have weights; given how many are on, heavier
+        ones are on more often. ``"tree"``: a tree over the variables. ``"weighted tree"``: such a
+        tree, and a distribution of how many variables are on. ``"count tree"``: a tree over the
+        numbers of ones in the blocks.
+    blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
+        How each class's variables are put into blocks: a method's name, or `Blocks` with its
+        settings. A list of lists of variables (numbers or feature names) is used for all classes, a
+        dict from class to such a list for each its own. ``"auto"``, the default, is what suits the
+        family: ``"evidence"`` for blocks and trees over counts, ``"full"`` for weights,
+        ``"independent"`` for trees of variables.
     pooling : float, optional
-        Strength of the pooled prior: each class is given so many pseudo-rows distributed as the
-        whole training set. Without it the paper's model has Laplace smoothing alone, and weighted
-        urns and trees have 8 pseudo-rows.
+        Strength of the pooled prior: each class is given this many pseudo-rows distributed as the
+        whole training set. By default ``"blocks"`` have Laplace smoothing alone, other families 8.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; 32 by default, 200 for
-        weighted trees, 4 for each free parameter of an edge between blocks' counts.
+        Pseudo-rows that pull each edge of a tree towards independence; by default 32 for trees, 200
+        for weighted trees, 4 for each free parameter of an edge between blocks.
     alpha : float, default=0.1
-        Laplace smoothing: added to the number of rows with each count in a block.
-    significance : float, default=0.1
-        Significance level of the tests of ``structure="welch"``, and of conditions 2 and 3.
-    start : float, default=0.5
-        Significance level of the finer sweep that ``structure="evidence"`` starts from.
-    prior : float, default=0.1
-        Dirichlet parameter of the evidence.
-    conditions : tuple of int, default=(1,)
-        Which of Proposition 3.3's necessary conditions a learned block must pass: 1 (equal means)
-        always, and with 2 or 3 blocks are split where variances or covariances differ.
+        Laplace smoothing: added to the number of rows with each count in a block. Under a pooled
+        prior it smooths the training set's own frequencies.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
     fit_prior : bool, default=True
@@ -99,9 +88,10 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
     semi_supervised : bool, default=False
         Whether rows labelled −1 are rows without a label, from which `fit` learns by EM.
     max_iter : int, default=50
-        Largest number of EM iterations (by EM only).
+        Largest number of iterations, where parameters are found by EM or step by step.
     tol : float, default=1e-3
-        EM stops when the average log-likelihood gains less than this (by EM only).
+        EM stops when the average penalised log-likelihood gains less than this; weights that are
+        fitted to complete rows are found when a step moves them less than this.
     n_jobs : int, optional
         Number of threads; all cores by default. It never changes the result.
 
@@ -126,7 +116,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Number of times the parameters were estimated: 1, or the number of EM iterations.
     converged_ : bool
-        Whether EM stopped before `max_iter` (by EM only).
+        Whether EM ended because nothing more was to be gained (by EM only).
 
     Examples
     --------
@@ -145,17 +135,12 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        structure: Any = "auto",
+        family: str = "blocks",
         *,
-        urn: str = "uniform",
-        dependence: str = "independent",
+        blocks: Any = "auto",
         pooling: float | None = None,
         shrinkage: float | None = None,
         alpha: float = 0.1,
-        significance: float = 0.1,
-        start: float = 0.5,
-        prior: float = 0.1,
-        conditions: Sequence[int] = (1,),
         binarize: float | None = 0.0,
         fit_prior: bool = True,
         class_prior: npt.ArrayLike | None = None,
@@ -164,16 +149,11 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         tol: float = 1e-3,
         n_jobs: int | None = None,
     ) -> None:
-        self.structure = structure
-        self.urn = urn
-        self.dependence = dependence
+        self.family = family
+        self.blocks = blocks
         self.pooling = pooling
         self.shrinkage = shrinkage
         self.alpha = alpha
-        self.significance = significance
-        self.start = start
-        self.prior = prior
-        self.conditions = conditions
         self.binarize = binarize
         self.fit_prior = fit_prior
         self.class_prior = class_prior
@@ -203,14 +183,10 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
-        self._check_options()
-        elsewhere = open_rows(self, X, y, sample_weight, labelled=True)
+        spec = self._check_options()
+        elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
         if elsewhere is not None:
-            model, classes = fit_classifier(self, elsewhere)
-            self._set_model(model, classes, model.totals)
-            self.n_iter_ = 1
-            self._forget_em()
-            return self
+            return self._fit_chunks(spec, elsewhere)
         X, y = validate_data(
             self,
             missing_as_nan(X),
@@ -224,24 +200,58 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
             raise ValueError("all rows are unlabelled (-1); at least one needs a class")
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
-        alpha, observed = check_alpha(self.alpha), as_observed(X, self.binarize, self.n_jobs)
-        structure = self._check_structure(observed.n_variables, classes.tolist())
-        if not is_papers(self):
-            self._fit_pooled(observed, y, sample_weight, structure, classes)
+        observed = as_observed(X, self.binarize, self.n_jobs)
+        problem = problem_of(self, spec, observed.n_variables, classes.tolist(), labelled=True)
+        if spec.direct is not None and self._is_direct(observed, problem):
+            groups = class_groups(y, classes, sample_weight)
+            model = spec.direct.fit(problem, observed.ones, groups, self.n_jobs)
+            self._keep(FittedClasses(model, np.array([g.total for g in groups])), classes)
             return self
-        if self.semi_supervised or observed.holes is not None:
-            labels = np.full(len(y), -1)
-            known = y != -1 if self.semi_supervised else np.full(len(y), True)
-            labels[known] = np.searchsorted(classes, labelled)
-            self._fit_incomplete(observed, labels, sample_weight, structure, classes)
-            return self
-        rows = observed.ones
-        groups = class_groups(y, classes, sample_weight)
-        partitions = learn_partitions(rows, groups, structure, self.n_jobs)
-        model = fit_blocks(rows, groups, partitions, alpha, self.n_jobs)
-        self._set_model(model, classes, model.totals)
-        self.n_iter_ = 1
-        self._forget_em()
+        labels = np.full(len(y), -1)
+        known = y != -1 if self.semi_supervised else np.full(len(y), True)
+        labels[known] = np.searchsorted(classes, labelled)
+        self._keep(self._fit_in_memory(spec, problem, observed, labels, sample_weight), classes)
+        return self
+
+    def _is_direct(self, observed: Observed, problem: Problem) -> bool:
+        """Whether sums over the rows of each class are all that is needed."""
+        return not self.semi_supervised and observed.holes is None and problem.pooling is None
+
+    def _fit_in_memory(
+        self,
+        spec: FamilySpec,
+        problem: Problem,
+        observed: Observed,
+        labels: IntArray,
+        sample_weight: npt.ArrayLike | None,
+    ) -> FittedClasses:
+        """Fit classes by steps, or by EM where labels or entries are missing."""
+        if self.class_prior is not None or not self.fit_prior:
+            fixed = log_prior(np.ones(problem.n_components), False, self.class_prior)
+            problem = replace(problem, log_prior=fixed)
+        weight = check_sample_weight(sample_weight, observed.n_rows)
+        return fit_classes(spec, problem, observed, labels, weight, rule_of(self), self.n_jobs)
+
+    def _fit_chunks(self, spec: FamilySpec, data: Passes) -> Self:
+        """Fit to rows in chunks or on a cluster, by passes that sum."""
+        early = None
+        if kind_of(as_blocks(self.blocks)[1]) != "given":
+            early = problem_of(self, spec, 1, [], labelled=True).structure
+        by_label = spec.direct.sums(data, early)
+        classes = unique_labels(list(by_label), "y")
+        sums = [by_label[label] for label in classes.tolist()]
+        if not sum(total for total, *_ in sums) > 0:
+            raise ValueError("sample_weight is zero for every row; at least one must count")
+        if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
+            odd = classes[classes != np.floor(classes)][0]
+            raise ValueError(
+                f"Unknown label type: continuous. y holds {odd}, which is no class; use a "
+                "regressor, or integers"
+            )
+        take_names(self, data)
+        problem = problem_of(self, spec, data.n_variables, classes.tolist(), labelled=True)
+        model = spec.direct.fit_chunks(problem, data, classes, sums)
+        self._keep(FittedClasses(model, np.array([total for total, *_ in sums])), classes)
         return self
 
     @available_if(_adds_up)
@@ -255,7 +265,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         """Add a batch of rows to what is known.
 
         The blocks of a class are learned from the first batch in which it occurs (unless they are
-        given by `structure`) and stay; the counts in them add up. The larger the first batch, the
+        given by `blocks`) and stay; the counts in them add up. The larger the first batch, the
         closer the result is to that of `fit`.
 
         Parameters
@@ -269,7 +279,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
-        self._check_options()
+        spec = self._check_options()
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -283,7 +293,7 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
             ensure_all_finite="allow-nan",
             reset=first,
         )
-        alpha, observed = check_alpha(self.alpha), as_observed(X, self.binarize, self.n_jobs)
+        observed = as_observed(X, self.binarize, self.n_jobs)
         if observed.holes is not None:
             raise ValueError(
                 "X contains NaN; partial_fit needs complete rows, since hidden counts of one batch "
@@ -296,19 +306,20 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
         if unknown.size:
             raise ValueError(f"y contains {unknown.tolist()}, which are not in {known}")
         groups = class_groups(y, known, sample_weight)
-        structure = self._check_structure(rows.n_variables, known.tolist())
-        before = BlockModel.blank(rows.n_variables, known.size) if first else self._fitted()
-        if not isinstance(before, BlockModel):
-            raise ValueError("partial_fit cannot go on from weighted urns or trees; use fit")
-        model = before.add(rows, groups, structure, self.n_jobs)
-        model.set_tables(alpha, self.n_jobs)
-        self._set_model(model, known, model.totals)
+        problem = problem_of(self, spec, rows.n_variables, known.tolist(), labelled=True)
+        before = None if first else self._fitted()
+        if before is not None and not isinstance(before, spec.model):
+            raise ValueError(
+                f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
+            )
+        model = spec.direct.add(problem, before, rows, groups, self.n_jobs)
+        self._keep(FittedClasses(model, model.totals), known)
         return self
 
     @by_chunks
     def predict_joint_log_proba(self, X: Any) -> FloatArray:
         """Return log P(x, y) for every row and class, −inf where the model excludes it."""
-        return self._fitted().score(self._observed(X), self.n_jobs) + self.class_log_prior_
+        return self._mixture().joint(self._observed(X), self.n_jobs)
 
     @by_chunks
     def predict_log_proba(self, X: Any) -> FloatArray:
@@ -338,84 +349,26 @@ class ExchangeableClassifier(FittedBlocks, ClassifierMixin, BaseEstimator):
     def _labels(self) -> npt.NDArray[Any]:
         return self.classes_
 
-    def _check_options(self) -> None:
+    def _check_options(self) -> FamilySpec:
         """Refuse values of parameters that only some fits would notice."""
-        check_choices(self)
+        spec = spec_of(self)
         check_flag(self.fit_prior, "fit_prior")
         check_flag(self.semi_supervised, "semi_supervised")
-        check_count(self.max_iter, "max_iter")
-        if not 0 <= check_number(self.tol, "tol") < np.inf:
-            raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
-        if isinstance(self.structure, Iterator):
-            raise TypeError("structure is an iterator, which can be read only once; pass a list")
+        rule_of(self)
+        if self.semi_supervised:
+            spec.check("semi_supervised", "semi_supervised=True")
+        return spec
 
-    def _set_model(
-        self,
-        model: BlockModel | UrnModel | TreeModel | CountTreeModel,
-        classes: npt.NDArray[Any],
-        totals: FloatArray,
-        prior: FloatArray | None = None,
-    ) -> None:
+    def _keep(self, fitted: FittedClasses, classes: npt.NDArray[Any]) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""
-        if prior is None:
-            prior = log_prior(totals, self.fit_prior, self.class_prior)
-        self.class_log_prior_ = prior
-        self.class_count_ = totals
-        self.classes_ = classes
-        self._model = model
-
-    def _fit_pooled(
-        self,
-        observed: Observed,
-        y: npt.NDArray[Any],
-        sample_weight: npt.ArrayLike | None,
-        structure: Structure,
-        classes: npt.NDArray[Any],
-    ) -> None:
-        """Fit weighted urns or trees, or blocks under a pooled prior."""
-        refuse(
-            self,
-            {"semi_supervised": False},
-            "is for the paper's model, not for urn='weighted', dependence='tree' or pooling",
-        )
-        options = density_options(self, structure, classes.size)
-        weight = check_sample_weight(sample_weight, observed.n_rows)
-        model, totals, self.n_iter_ = fit_labelled(
-            observed, np.searchsorted(classes, y), weight, options, self.n_jobs
-        )
-        self._set_model(model, classes, totals)
-        self._forget_em()
-
-    def _forget_em(self) -> None:
-        """Drop what an earlier fit by EM has left."""
-        for name in ("history_", "log_likelihood_", "converged_"):
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _fit_incomplete(
-        self,
-        observed: Observed,
-        labels: IntArray,
-        sample_weight: npt.ArrayLike | None,
-        structure: Structure,
-        classes: npt.NDArray[Any],
-    ) -> None:
-        learned = self.class_prior is None and self.fit_prior
-        known = None if learned else log_prior(np.ones(classes.size), False, self.class_prior)
-        state = fit_incomplete(
-            observed,
-            labels,
-            check_sample_weight(sample_weight, observed.n_rows),
-            classes.size,
-            structure,
-            EMSettings(
-                check_alpha(self.alpha),
-                self.tol,
-                self.max_iter,
-                fixed_prior=known,
-                n_jobs=self.n_jobs,
-            ),
-        )
-        self._set_model(state.model, classes, state.model.totals, state.log_prior)
-        self.history_, self.log_likelihood_ = state.history, state.history[-1]
-        self.n_iter_, self.converged_ = state.n_iter, state.converged
+        state = fitted.state
+        if state is None:
+            prior = log_prior(fitted.totals, self.fit_prior, self.class_prior)
+            for name in ("history_", "log_likelihood_", "converged_"):
+                vars(self).pop(name, None)
+        else:
+            prior = state.best.log_prior
+            self.history_, self.log_likelihood_ = state.history, state.history[-1]
+            self.converged_ = state.converged
+        self.class_log_prior_, self.class_count_ = prior, fitted.totals
+        self.classes_, self._model, self.n_iter_ = classes, fitted.model, fitted.n_iter

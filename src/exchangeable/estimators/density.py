@@ -1,4 +1,4 @@
-"""The best density model there is for some binary rows, found by itself."""
+"""Automatic search for a density model of binary data."""
 
 import time
 from collections.abc import Sequence
@@ -17,36 +17,35 @@ from exchangeable.arrays import (
     check_number,
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
-from exchangeable.estimators.base import FittedBlocks
-from exchangeable.families.common.expectation import log_likelihood
-from exchangeable.families.joined import join
-from exchangeable.fitting.density_em import Run, StopRule
-from exchangeable.fitting.density_fit import MOST_TREE_VARIABLES, average
-from exchangeable.fitting.options import held_out
-from exchangeable.fitting.search import FAMILIES, Search, Settings, Trial
-from exchangeable.fitting.search_progress import SearchProgress
+from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.families import REGISTRY, family_named
+from exchangeable.families.mixture import Mixture
+from exchangeable.fitting.em import EMState, StopRule
+from exchangeable.fitting.progress import SearchProgress
+from exchangeable.fitting.search import Search, Settings, Trial
+from exchangeable.fitting.tasks import held_out
 from exchangeable.runtime.threads import n_threads, run
 
-SEARCHED = ("urns", "tree", "weighted tree", "hidden tree")
 SEARCH_SHARE = 0.7
 """Part of the time budget that the search may take; the rest is for the fits to be averaged."""
-SETTINGS = ("urn", "dependence", "n_components", "pooling", "shrinkage")
+Member = tuple[Trial, list[EMState]]
 
 
-class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
+class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     """Density of binary rows: finds families, sizes and priors by itself, and averages fits.
 
-    For each family (weighted urns, trees, weighted trees, hidden trees) the number of components
+    For each family (urns, trees, weighted trees, hidden trees) the number of components
     and the strengths of the priors are searched in stages, each trial compared by the likelihood
     of held-out rows. The best settings of each are fitted again from several starts and averaged.
     The averages of all families, each with the share that suits the held-out rows, are the model,
-    which is itself one mixture. All queries are exact, but that the most probable completion may
+    which is itself one mixture. All queries are exact, except that the most probable completion may
     be a local maximum where hidden trees are among the families.
 
     Parameters
     ----------
-    families : sequence of {"urns", "weighted tree", "tree", "hidden tree", "independent"}, optional
-        Families to try; all but the last by default.
+    families : sequence of str, optional
+        Families to try, as `ExchangeableMixture` names them; by default urns, trees, weighted trees
+        and hidden trees, as far as they can have this many variables.
     n_init : int, default=10
         Number of fits of each family that are averaged.
     max_components : int, default=500
@@ -66,8 +65,8 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
     random_state : int, RandomState, Generator or None
         Seed of the starts.
     n_jobs : int, optional
-        Number of threads; all cores by default. It never changes the result, but for how far a
-        search gets within `time_budget`.
+        Number of threads; all cores by default. It never changes the result, except for how far
+        a search gets within `time_budget`.
 
     Attributes
     ----------
@@ -76,7 +75,7 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
     table_ : list of dict
         What was tried, in order: settings, held-out and training log-likelihood, and seconds.
     best_params_ : dict
-        The settings that were best: urn, dependence, n_components, pooling and shrinkage.
+        The settings that were best, as parameters of `ExchangeableMixture`.
     members_ : list of dict
         The families in the mixture: settings as above, ``n_fits`` and ``share``, which add up to
         1. A family whose share would be less than 0.02 is left out.
@@ -102,8 +101,6 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
     >>> density.marginals({0: 1})[1] > density.marginals({0: 0})[1]
     np.True_
     """
-
-    structure = "full"
 
     def __init__(
         self,
@@ -162,7 +159,7 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         examples = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
         search = self._search(examples, held, rng, began)
         with threadpool_limits(1, "blas"), SearchProgress() as progress:
-            search.report = progress.show
+            search.report = lambda search: progress.show(_summary(search))
             found = [search.climb(family) for family in self._families(observed.n_variables)]
             trials = sorted(filter(None, found), key=lambda trial: -trial.valid)
             members = self._refit(search, trials, began, progress)
@@ -186,15 +183,23 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
         return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
 
     def _families(self, n_variables: int) -> Sequence[str]:
-        families = SEARCHED if self.families is None else tuple(self.families)
-        unknown = [family for family in families if family not in FAMILIES]
-        if unknown or not families:
+        """Return the families to try: those asked for, or all that are searched and can be had."""
+        if self.families is None:
+            searched = [spec for spec in REGISTRY.values() if spec.search is not None]
+            return [
+                spec.name
+                for spec in searched
+                if spec.most_variables is None or n_variables <= spec.most_variables
+            ]
+        names = [self.families] if isinstance(self.families, str) else list(self.families)
+        unknown = [name for name in names if name not in REGISTRY]
+        if unknown or not names:
             raise ValueError(
-                f"families={self.families!r}: expected one or more of {', '.join(FAMILIES)}"
+                f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
             )
-        if self.families is None and n_variables > MOST_TREE_VARIABLES:
-            return ("urns",)
-        return families
+        for name in names:
+            family_named(name).check_size(n_variables)
+        return names
 
     def _search(
         self, examples: Examples, held: Examples, rng: np.random.Generator, began: float
@@ -209,7 +214,9 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
             raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
         alpha = check_alpha(self.alpha)
         if alpha == 0:
-            raise ValueError("alpha must be positive: what never occurs needs some probability")
+            raise ValueError(
+                "alpha must be > 0: values never seen in training would get probability 0"
+            )
         return Search(
             examples,
             held,
@@ -223,13 +230,13 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
 
     def _refit(
         self, search: Search, trials: Sequence[Trial], began: float, progress: SearchProgress
-    ) -> list[tuple[Trial, list[Run]]]:
+    ) -> list[Member]:
         """Fit the best settings of each family, the best first, as long as there is time.
 
         A family whose trial took longer than what is left is passed over.
         """
         end = np.inf if self.time_budget is None else began + float(self.time_budget)
-        members = list[tuple[Trial, list[Run]]]()
+        members = list[Member]()
         for place, trial in enumerate(trials):
             now = time.monotonic()
             if members and now + trial.seconds > end:
@@ -240,11 +247,11 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
 
     def _fits(
         self, search: Search, settings: Settings, end: float, progress: SearchProgress
-    ) -> list[Run]:
+    ) -> list[EMState]:
         """Fit some settings from several starts, as many as there is time for."""
         rule = StopRule(self.tol / 5, search.rule.max_iter, patience=5)
         search.n_jobs = 1
-        n_init, runs = check_count(self.n_init, "n_init"), list[Run]()
+        n_init, runs = check_count(self.n_init, "n_init"), list[EMState]()
         workers = n_threads(self.n_jobs)
         while len(runs) < n_init and (not runs or time.monotonic() < end):
             numbers = range(len(runs), min(len(runs) + workers, n_init))
@@ -255,33 +262,41 @@ class ExchangeableDensity(FittedBlocks, DensityMixin, BaseEstimator):
                 numbers,
                 self.n_jobs,
             )
-            progress.tell(f"fit {len(runs)} of {n_init} of {settings.family} to be averaged")
+            progress.show(f"fit {len(runs)} of {n_init} of {settings.family} to be averaged")
         return runs
 
-    def _take_over(self, search: Search, members: list[tuple[Trial, list[Run]]]) -> None:
-        averages = [average(runs) for _, runs in members]
-        model, log_prior, shares = join(averages, search.valid, self.n_jobs)
+    def _take_over(self, search: Search, members: list[Member]) -> None:
+        """Join the averages of all families, and store what was found."""
+        averages = [Mixture.average([state.best for state in states]) for _, states in members]
+        joined, shares = Mixture.join(averages, search.valid, self.n_jobs)
         kept = [
-            (trial, len(runs), float(share))
-            for (trial, runs), share in zip(members, shares, strict=True)
+            (trial, len(states), float(share))
+            for (trial, states), share in zip(members, shares, strict=True)
             if share > 0
         ]
-        self.n_fits_ = sum(n_fits for _, n_fits, _ in kept)
-        alive = np.flatnonzero(log_prior > np.log(1e-10 / self.n_fits_))
-        self._model = model.only(alive) if alive.size < log_prior.size else model
+        n_fits = sum(n_fits for _, n_fits, _ in kept)
+        log_prior = joined.log_prior
+        alive = np.flatnonzero(log_prior > np.log(1e-10 / n_fits))
         weights = np.exp(log_prior[alive])
-        self.weights_ = weights / weights.sum()
+        weights /= weights.sum()
+        model = joined.model.only(alive) if alive.size < log_prior.size else joined.model
+        mixture = Mixture(model, np.log(weights))
+        self._model, self.weights_, self.n_fits_ = model, weights, n_fits
         self.table_ = [trial.row() for trial in search.trials.values()]
         self.members_ = [
-            {**_settings(trial), "n_fits": n_fits, "share": share} for trial, n_fits, share in kept
+            {**trial.settings.parameters(), "n_fits": n_fits, "share": share}
+            for trial, n_fits, share in kept
         ]
-        self.best_params_, self.best_score_ = _settings(search.best), search.best.valid
-        self.n_parameters_ = self._model.n_parameters + self.weights_.size - 1
-        found = log_likelihood(self._model, search.valid, self._log_prior, self.n_jobs)
-        self.valid_score_ = found / search.valid.total
+        self.best_params_ = search.best.settings.parameters()
+        self.best_score_ = search.best.valid
+        self.n_parameters_ = mixture.n_parameters
+        self.valid_score_ = mixture.log_likelihood(search.valid, self.n_jobs) / search.valid.total
 
 
-def _settings(trial: Trial) -> dict[str, Any]:
-    """Return a trial's settings as the estimator tells them."""
-    row = trial.row()
-    return {name: row[name] for name in SETTINGS}
+def _summary(search: Search) -> str:
+    """Return how far a search is, in a line."""
+    best = search.best
+    return (
+        f"{len(search.trials)} trials, best {best.valid:.4f}: {best.settings.family}, "
+        f"{best.settings.n_components} components, pooling {best.settings.pooling:g}"
+    )

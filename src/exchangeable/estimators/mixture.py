@@ -1,8 +1,7 @@
-"""Mixtures of exchangeable blocks for density estimation and clustering."""
+"""Mixtures for density estimation and clustering, of any family."""
 
-import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -10,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
 
 from exchangeable.arrays import (
@@ -18,97 +16,88 @@ from exchangeable.arrays import (
     IntArray,
     RandomState,
     as_generator,
-    check_alpha,
     check_count,
+    check_flag,
     check_sample_weight,
-    normalize_log,
 )
-from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
-from exchangeable.estimators.base import FittedBlocks
-from exchangeable.estimators.rows import by_chunks, open_mixture, open_rows
-from exchangeable.families.blocks.model import BlockModel
-from exchangeable.fitting.chunked_mixture import ChunkedData
-from exchangeable.fitting.mixture_fit import NO_MASS, FittedMixture, fit_mixture
-from exchangeable.fitting.mixture_runs import MixtureRuns
-from exchangeable.fitting.options import check_choices, is_papers, refuse
-from exchangeable.fitting.restarts import run_all
+from exchangeable.data.stream.passes import Passes
+from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.rows import by_chunks, open_rows, take_names
+from exchangeable.families.common.em_data import InMemory, Streamed
+from exchangeable.families.contract import FamilySpec
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.problem import Problem
+from exchangeable.fitting.mixtures import FittedMixture, fit_mixture
+from exchangeable.fitting.runs import Runs
 from exchangeable.fitting.selection import Selection, select_components
-from exchangeable.fitting.starts import STARTS
-from exchangeable.fitting.structural_em import EMSettings, EMState, InMemory
+from exchangeable.fitting.tasks import (
+    COMBINE,
+    STARTS,
+    check_choice,
+    held_out,
+    problem_of,
+    rule_of,
+    spec_of,
+)
+from exchangeable.structure.blocks import as_blocks
+from exchangeable.structure.learner import BlockLearner
+from exchangeable.structure.rounds import check_learner
 
-NEEDS_POOLING = "needs a pooled prior: set pooling, urn='weighted', dependence='tree' or 'hidden'"
 
-
-class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
+class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     """Mixture of components whose variables fall into exchangeable blocks.
 
     P(x) = Σ_y p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)): the component is latent, each has blocks
     of its own, and blocks and parameters are found by structural EM (Algorithm 1 of the paper).
     With every variable a block of its own this is latent class analysis, a mixture of independent
-    Bernoulli variables.
+    Bernoulli variables. Other families go beyond the paper.
 
     Parameters
     ----------
     n_components : int, default=20
-        Number of components.
-    structure : {"auto", "evidence", "welch", "independent", "full"}, partition or dict
-        How each component's variables are put into blocks. ``"welch"`` is the paper's sweep.
-        ``"evidence"`` goes on, where that has converged, with what evidence merging makes of
-        the sweep's blocks.
-        ``"independent"`` is latent naive Bayes, ``"full"`` one block a component. A list of lists
-        of variables (numbers or feature names) is used for all components, a dict from component
-        (0, 1, …) to such a list for each its own. ``"auto"``, the default, is ``"evidence"`` for
-        uniform urns, ``"full"`` for weighted ones, and ``"independent"`` for trees of variables.
-    urn : {"uniform", "weighted"}, default="uniform"
-        Whether the variables of a block are all alike, as in the paper, or have weights: given how
-        many are on, heavier ones are on more often. P(x) = q(n)·Π_j θ_j^{x_j} / e_n(θ) in a block.
-    dependence : {"independent", "tree", "hidden"}, default="independent"
-        With ``"tree"`` each component has a tree over its variables: with uniform urns a mixture of
-        Chow-Liu trees, with weighted ones a weighted tree, q(n)·T(x) / F(n). With uniform urns and
-        a `structure` of larger blocks it is a tree over the blocks' counts, learned when
-        structural EM has found the blocks. With ``"hidden"`` there is one tree over the blocks,
-        single variables unless `structure` lists others, and every block has a hidden state of its
-        own, given which it is exchangeable; `n_components` is the number of states, and the
-        components are the states of the root.
+        Number of components; for ``family="hidden tree"`` of states of each block.
+    family : {"blocks", "urns", "tree", "weighted tree", "count tree", "hidden tree"}
+        What each component is made of. ``"blocks"``, the default: blocks of exchangeable variables,
+        the paper's model. ``"urns"``: the variables of a block have weights; given how many are on,
+        heavier ones are on more often. ``"tree"``: a tree over the variables, for mixtures of
+        Chow-Liu trees. ``"weighted tree"``: such a tree, and a distribution of how many variables
+        are on. ``"count tree"``: a tree over the numbers of ones in the blocks that structural EM
+        has found. ``"hidden tree"``: one tree over blocks, single variables unless `blocks` lists
+        others, each with a hidden state; the components are the states of its root.
+    blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
+        How each component's variables are put into blocks: a method's name, or `Blocks` with its
+        settings. ``"evidence"`` goes on, where the paper's sweep has converged, with what evidence
+        merging makes of its blocks. A list of lists of variables (numbers or feature names) is used
+        for all components, a dict from component (0, 1, …) to such a list for each its own.
+        ``"auto"``, the default, is what suits the family: ``"evidence"`` for blocks and trees over
+        counts, ``"full"`` for weights, ``"independent"`` for trees of variables.
     pooling : float, optional
-        Strength of the pooled prior: each component is given so many pseudo-rows distributed as
-        the whole training set. Without it the paper's model has Laplace smoothing alone, and
-        weighted urns and trees have 8 pseudo-rows, each state of a hidden tree half a row.
+        Strength of the pooled prior: each component is given this many pseudo-rows distributed as
+        the whole training set. By default ``"blocks"`` have Laplace smoothing alone, each state of
+        a hidden tree half a row, and components of other families 8.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; 32 by default, 200 for
-        weighted trees, 4 for each free parameter of an edge between blocks' counts, 1 for hidden
-        trees.
+        Pseudo-rows that pull each edge of a tree towards independence; by default 32 for trees, 200
+        for weighted trees, 4 for each free parameter of an edge between blocks, 1 for hidden trees.
     alpha : float, default=0.1
         Laplace smoothing: added to the weight of the rows with each count in a block. Under a
         pooled prior it smooths the training set's own frequencies.
-    significance : float, default=0.1
-        Significance level of the sweep.
-    start : float, default=0.1
-        Significance level of the sweep whose blocks evidence merging merges.
-    prior : float, default=0.1
-        Dirichlet parameter of the evidence.
-    conditions : tuple of int, default=(1,)
-        Which of Proposition 3.3's necessary conditions a learned block must pass.
-    accept : {"all", "component"}, default="all"
-        Whether all components change their blocks at once if that raises the log-likelihood, as in
-        the paper, or each chooses for itself.
     init : {"rows", "random", "both"}, default="both"
         How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
         ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn.
     n_init : int, default=1
         Number of runs from different starts.
-    restarts : {"best", "average"}, default="best"
+    combine : {"best", "average"}, default="best"
         Whether the run with the highest log-likelihood is kept (of held-out rows, if there are
         some), or the average of all runs, which is itself one mixture with the components of all.
     tol : float, default=1e-4
-        EM stops when the average log-likelihood gains less than this.
+        EM stops when the average penalised log-likelihood gains less than this.
     max_iter : int, default=500
         Largest number of iterations of a run.
     validation_fraction : float, optional
         Share of the rows of `fit` to hold out: a run ends when their likelihood no longer grows,
-        and keeps the best parameters. Needs weighted urns, trees or `pooling`, and is not used
-        where `fit` gets ``X_valid``.
+        and keeps the best parameters. Not used where `fit` gets ``X_valid``.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
     warm_start : bool, default=False
@@ -139,16 +128,16 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     n_iter_ : int
         Its number of iterations.
     converged_ : bool
-        Whether it stopped before `max_iter`.
+        Whether it ended because nothing more was to be gained.
     n_parameters_ : int
-        Number of free parameters: k·n + k − 1 for uniform urns, whatever the blocks.
+        Number of free parameters: k·n + k − 1 for ``"blocks"``, whatever they are.
     urn_weights_ : ndarray of shape (n_components, n_features)
         Weight θ of each variable in each component; only ratios in a block matter.
     edges_ : list of ndarray of shape (n_edges, 2)
         For each component its tree's edges, each a variable and its parent, or a block and its
         parent where the tree is over counts or hidden.
     valid_history_ : list of lists of float
-        Average log-likelihood of the held-out rows before every step, for each run.
+        The same of held-out rows, where there were some.
 
     Examples
     --------
@@ -168,20 +157,14 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         self,
         n_components: int = 20,
         *,
-        structure: Any = "auto",
-        urn: str = "uniform",
-        dependence: str = "independent",
+        family: str = "blocks",
+        blocks: Any = "auto",
         pooling: float | None = None,
         shrinkage: float | None = None,
         alpha: float = 0.1,
-        significance: float = 0.1,
-        start: float = 0.1,
-        prior: float = 0.1,
-        conditions: Sequence[int] = (1,),
-        accept: str = "all",
         init: str = "both",
         n_init: int = 1,
-        restarts: str = "best",
+        combine: str = "best",
         tol: float = 1e-4,
         max_iter: int = 500,
         validation_fraction: float | None = None,
@@ -192,20 +175,14 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.structure = structure
-        self.urn = urn
-        self.dependence = dependence
+        self.family = family
+        self.blocks = blocks
         self.pooling = pooling
         self.shrinkage = shrinkage
         self.alpha = alpha
-        self.significance = significance
-        self.start = start
-        self.prior = prior
-        self.conditions = conditions
-        self.accept = accept
         self.init = init
         self.n_init = n_init
-        self.restarts = restarts
+        self.combine = combine
         self.tol = tol
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
@@ -245,54 +222,59 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         X_valid : {array-like, sparse matrix}, optional
-            Other rows: the run under which they are likeliest is kept. With weighted urns, trees
-            or `pooling` a run also ends when their likelihood no longer grows.
+            Rows held out: a run ends when their likelihood no longer grows, and the run under
+            which they are likeliest is kept.
         """
-        self._check_choices()
-        elsewhere = open_rows(self, X, None, sample_weight)
+        spec = self._check_options()
+        n_components = check_count(self.n_components, "n_components")
+        elsewhere = open_rows(self, spec, X, None, sample_weight)
         if elsewhere is not None:
-            if X_valid is not None:
-                raise ValueError("X_valid goes with X in memory; compare scores of X_valid instead")
-            refuse(self, {"validation_fraction": None}, NEEDS_POOLING)
-            chunked, begin = open_mixture(self, elsewhere)
-            return self._finish(chunked, begin, side_by_side=False)
+            if X_valid is not None or self.validation_fraction is not None:
+                raise ValueError(
+                    "held-out rows go with X in memory; for rows in chunks leave X_valid and "
+                    "validation_fraction away and compare scores of other rows instead"
+                )
+            return self._fit_chunks(spec, elsewhere, n_components)
         observed = self._observed(X, reset=True)
         weight = check_sample_weight(sample_weight, observed.n_rows)
-        n_components = check_count(self.n_components, "n_components")
         counting = np.flatnonzero(weight > 0)
-        if n_components > counting.size:
-            raise ValueError(
-                f"n_components={n_components} is more than the rows of X that count, "
-                f"n_samples = {counting.size}"
-            )
-        structure = self._check_structure(observed.n_variables, range(n_components))
-        row_weight = weight[counting]
+        _check_rows(n_components, counting.size)
+        problem = problem_of(self, spec, observed.n_variables, range(n_components), labelled=False)
         valid = None if X_valid is None else self._observed(X_valid)
-        if not is_papers(self):
-            fitted = fit_mixture(self, observed.take(counting), row_weight, valid, structure)
-            self._take_over(fitted)
-            return self
-        refuse(self, {"validation_fraction": None}, NEEDS_POOLING)
-        examples, member = merge_equal_rows(observed.take(counting), row_weight)
-        begin = partial(MixtureRuns, examples, member, row_weight, n_components, structure)
-        return self._finish(InMemory(examples, self.n_jobs), begin, valid=valid)
+        rng = as_generator(self.random_state)
+        generators = rng.spawn(self._n_runs(spec))
+        rows, weight, held = self._hold_out(observed.take(counting), weight[counting], valid, rng)
+        examples, member = merge_equal_rows(rows, weight)
+        problem = replace(problem, examples=examples, valid=held)
+        data = InMemory(examples, member, weight, self.n_jobs)
+        return self._fit(spec, problem, data, generators)
 
-    def _finish(
+    def _fit_chunks(self, spec: FamilySpec, passes: Passes, n_components: int) -> Self:
+        """Fit to rows in chunks or on a cluster, by passes that sum."""
+        data = Streamed.of(passes)
+        _check_rows(n_components, data.n_rows)
+        take_names(self, passes)
+        problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
+        if isinstance(problem.structure, BlockLearner):
+            check_learner(problem.structure)
+        generators = as_generator(self.random_state).spawn(self._n_runs(spec))
+        return self._fit(spec, problem, data, generators)
+
+    def _fit(
         self,
-        data: InMemory | ChunkedData,
-        begin: Callable[..., Any],
-        side_by_side: bool = True,
-        valid: Observed | None = None,
+        spec: FamilySpec,
+        problem: Problem,
+        data: InMemory | Streamed,
+        generators: Sequence[np.random.Generator],
     ) -> Self:
-        """Run EM from every start and keep the best, or the average of all."""
-        states = self._run(data, begin, side_by_side)
-        worth = [state.history[-1] for state in states]
-        if valid is not None:
-            worth = [self._worth(state, valid) for state in states]
-        self._keep(states, int(np.argmax(worth)))
-        if self.restarts == "average":
-            self._average(states, data)
-        self.n_samples_weight_ = data.total
+        """Run EM from every start, and keep the best run or the average of all."""
+        runs = Runs(
+            spec, problem, data, rule_of(self), self.init, generators, self._warm(data.n_variables)
+        )
+        path = None if self.checkpoint is None else Path(self.checkpoint)
+        purpose = {} if path is None else self._purpose(data.fingerprint, len(generators))
+        fitted = fit_mixture(runs, self.combine, self.n_jobs, path, purpose)
+        self._keep(fitted, data.total)
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -302,7 +284,7 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     @by_chunks
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the log-probability of each component for every row."""
-        return normalize_log(self._joint(X), self._log_prior)[0]
+        return self._mixture().log_posterior(self._observed(X), self.n_jobs)[0]
 
     @by_chunks
     def predict_proba(self, X: Any) -> FloatArray:
@@ -372,118 +354,94 @@ class ExchangeableMixture(FittedBlocks, DensityMixin, BaseEstimator):
     @property
     def n_parameters_(self) -> int:
         """Number of free parameters."""
-        model, k = self._fitted(), self.weights_.size
-        if isinstance(model, BlockModel):
-            return int(k * self.n_features_in_ + k - 1)
-        return int(model.n_parameters + k - 1)
+        return self._mixture().n_parameters
 
     @property
     def _log_prior(self) -> FloatArray:
         return np.asarray(np.log(self.weights_))
 
-    def _check_choices(self) -> None:
-        check_choices(self)
-        for name, known in (("accept", ("all", "component")), ("init", STARTS)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is unknown; expected one of {', '.join(known)}"
-                )
-        if not self.tol >= 0:
-            raise ValueError(f"tol must be at least 0, got {self.tol!r}")
+    def _check_options(self) -> FamilySpec:
+        """Refuse values of parameters that only some fits would notice."""
+        spec = spec_of(self)
+        check_choice(self.init, "init", STARTS)
+        check_choice(self.combine, "combine", COMBINE)
+        check_flag(self.warm_start, "warm_start")
+        rule_of(self)
+        if self.warm_start:
+            spec.check("warm_start", "warm_start=True")
+        return spec
 
-    def _joint(self, X: Any) -> FloatArray:
-        return self._fitted().score(self._observed(X), self.n_jobs) + self._log_prior
+    def _n_runs(self, spec: FamilySpec) -> int:
+        """Return the number of runs: one where it goes on from the fit before."""
+        n_init = check_count(self.n_init, "n_init")
+        warm = self.warm_start and isinstance(getattr(self, "_model", None), spec.model)
+        return 1 if warm else n_init
 
-    def _run(
-        self, data: InMemory | ChunkedData, begin: Callable[..., Any], side_by_side: bool
-    ) -> list[EMState]:
-        """Run EM from every start."""
-        before = getattr(self, "_model", None) if self.warm_start else None
-        warm = EMState(before, self._log_prior) if isinstance(before, BlockModel) else None
-        n_init = check_count(self.n_init, "n_init") if warm is None else 1
-        settings = EMSettings(
-            check_alpha(self.alpha),
-            self.tol,
-            check_count(self.max_iter, "max_iter"),
-            self.accept,
-        )
-        runs = begin(settings, self.init, as_generator(self.random_state).spawn(n_init), warm)
-        return run_all(
-            runs.run,
-            n_init,
-            settings.max_iter,
-            self.n_jobs if side_by_side else 1,
-            settings.alpha,
-            None if self.checkpoint is None else Path(self.checkpoint),
-            self._purpose(data.fingerprint if self.checkpoint else 0, n_init),
-        )
+    def _warm(self, n_variables: int) -> Mixture | None:
+        """Return the parameters to go on from, if that is asked for and there are some."""
+        if not self.warm_start or not hasattr(self, "_model"):
+            return None
+        if self._model.n_variables != n_variables:
+            raise ValueError(
+                f"warm_start=True goes on from a fit to {self._model.n_variables} columns, but X "
+                f"has {n_variables}; set warm_start=False"
+            )
+        return self._mixture()
 
-    def _worth(self, state: EMState, rows: Observed) -> float:
-        """Return the average log-likelihood of other rows under a run's parameters."""
-        joint = state.model.score(rows, self.n_jobs) + state.log_prior
-        return float(normalize_log(joint, state.log_prior)[1].mean())
+    def _hold_out(
+        self,
+        observed: Observed,
+        weight: FloatArray,
+        valid: Observed | None,
+        rng: np.random.Generator,
+    ) -> tuple[Observed, FloatArray, Examples | None]:
+        """Return the rows to fit with their weights, and those held out, if any."""
+        if valid is not None:
+            return observed, weight, merge_equal_rows(valid, np.ones(valid.n_rows))[0]
+        if self.validation_fraction is None:
+            return observed, weight, None
+        kept, out = held_out(self.validation_fraction, observed.n_rows, rng)
+        if self.n_components > kept.size:
+            raise ValueError(
+                f"n_components={self.n_components} is more than the {kept.size} rows left to fit"
+            )
+        held = merge_equal_rows(observed.take(out), weight[out])[0]
+        return observed.take(kept), weight[kept], held
 
     def _purpose(self, fingerprint: int, n_init: int) -> dict[str, Any]:
         """Return what a checkpoint must have been made for, so that going on makes sense."""
-        if self.checkpoint is None:
-            return {}
         if not isinstance(self.random_state, int | np.integer):
             raise ValueError(
                 f"checkpoint needs a whole number as random_state, got {self.random_state!r}: "
                 "without one the same starts cannot be had again"
             )
-        names = ("n_components", "alpha", "significance", "start", "prior", "accept", "init", "tol")
+        settings, method = as_blocks(self.blocks)
+        names = ("n_components", "family", "pooling", "shrinkage", "alpha", "init", "tol")
         return {
             "data": fingerprint,
             "n_init": n_init,
-            "structure": str(self.structure),
-            "conditions": list(self.conditions),
+            "blocks": str(method),
+            "block settings": str(sorted(settings.get_params().items(), key=lambda item: item[0])),
             "random_state": int(self.random_state),
             **{name: getattr(self, name) for name in names},
         }
 
-    def _average(self, states: list[EMState], data: InMemory | ChunkedData) -> None:
-        """Replace the run that was kept by the average of all, one mixture of their components."""
-        model = BlockModel.stack([state.model for state in states], check_alpha(self.alpha))
-        log_prior = np.concatenate([state.log_prior for state in states]) - np.log(len(states))
-        alive = np.flatnonzero(np.exp(log_prior) > NO_MASS / len(states))
-        self._model = model.only(alive, check_alpha(self.alpha))
-        weights = np.exp(log_prior[alive])
-        self.weights_ = weights / weights.sum()
-        found = data.expect(self._model, self._log_prior, moments=False)
-        self.log_likelihood_ = found.log_likelihood / data.total
-
-    def _take_over(self, fitted: FittedMixture) -> None:
-        """Store what was fitted under a pooled prior."""
-        kept = fitted.runs[fitted.best]
+    def _keep(self, fitted: FittedMixture, total: float) -> None:
+        """Take over what was fitted, all at once: a fit that fails changes nothing."""
+        kept = fitted.states[fitted.best]
         self._model, self.weights_ = fitted.model, fitted.weights
-        self.history_ = [run.history for run in fitted.runs]
-        self.valid_history_ = [run.valid_history for run in fitted.runs]
+        self.history_ = [state.history for state in fitted.states]
+        vars(self).pop("valid_history_", None)
+        if kept.valid_history:
+            self.valid_history_ = [state.valid_history for state in fitted.states]
         self.best_init_, self.n_iter_ = fitted.best, max(kept.n_iter, 1)
         self.converged_, self.log_likelihood_ = kept.converged, fitted.log_likelihood
-        self.n_samples_weight_ = fitted.total
+        self.n_samples_weight_ = total
 
-    def _keep(self, states: list[EMState], best: int) -> None:
-        """Store a run's result, without components that have lost their rows."""
-        state = states[best]
-        share = state.model.totals / state.model.totals.sum()
-        alive = np.flatnonzero(share > NO_MASS)
-        if alive.size < share.size:
-            warnings.warn(
-                f"{share.size - alive.size} of {share.size} components lost all their rows and "
-                "were dropped; fewer components would do",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self._model = state.model.only(alive, check_alpha(self.alpha))
-        weights = np.exp(state.log_prior[alive])
-        self.weights_ = weights / weights.sum()
-        self.history_ = [entry.history for entry in states]
-        self.best_init_, self.n_iter_ = best, max(state.n_iter, 1)
-        self.converged_, self.log_likelihood_ = state.converged, state.history[-1]
-        if not state.converged and state.n_iter >= self.max_iter:
-            warnings.warn(
-                f"EM did not converge in {self.max_iter} iterations; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+
+def _check_rows(n_components: int, n_rows: int) -> None:
+    if n_components > n_rows:
+        raise ValueError(
+            f"n_components={n_components} is more than the rows of X that count, "
+            f"n_samples = {n_rows}"
+        )

@@ -7,34 +7,43 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, check_alpha, check_count, check_sample_weight
+from exchangeable.arrays import FloatArray, check_sample_weight
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.stream import cluster
 from exchangeable.data.stream.passes import ChunkedRows, ChunkError, Passes, observe
 from exchangeable.data.stream.sources import Source, as_source
-from exchangeable.families.blocks.model import BlockModel
-from exchangeable.fitting.chunked_fit import class_statistics, fit_classes
-from exchangeable.fitting.chunked_mixture import ChunkedData, ChunkedRuns
-from exchangeable.fitting.options import is_papers
-from exchangeable.structure.learner import BlockLearner
-from exchangeable.structure.rounds import check_learner
+from exchangeable.families.contract import FamilySpec
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def open_rows(
-    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, labelled: bool = False
+    estimator: Any,
+    spec: FamilySpec,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    labelled: bool = False,
 ) -> Passes | None:
     """Return the rows if they come in chunks or lie on a cluster, None for a matrix in memory."""
     column = y if isinstance(y, str) else None
     on_cluster = cluster.is_collection(X)
-    if not on_cluster and isinstance(X, np.memmap) and not is_papers(estimator):
+    if not on_cluster and isinstance(X, np.memmap) and "chunks" in spec.cannot:
         return None
     source = None if on_cluster else as_source(X, column)
     if source is None and not on_cluster:
         return None
-    _refuse_options(estimator)
+    spec.check("chunks", "X in chunks or on a cluster")
+    if estimator.pooling is not None:
+        raise ValueError(
+            f"pooling={estimator.pooling!r} needs X in memory, since the prior is made of all "
+            "rows; leave pooling=None for rows in chunks or on a cluster"
+        )
+    if getattr(estimator, "semi_supervised", False):
+        raise ValueError(
+            "semi_supervised=True needs X in memory; of rows in chunks every one needs a label"
+        )
     labels = None if column is not None else y
     if source is None:
         return cluster.open_collection(
@@ -47,21 +56,6 @@ def open_rows(
         estimator.binarize,
         estimator.n_jobs,
     )
-
-
-def _refuse_options(estimator: Any) -> None:
-    """Refuse what only a matrix in memory can be fitted with."""
-    if not is_papers(estimator):
-        raise ValueError(
-            "rows in chunks or on a cluster can be fitted with urn='uniform', "
-            "dependence='independent' and pooling=None only, so far; got "
-            f"urn={estimator.urn!r}, dependence={estimator.dependence!r}, "
-            f"pooling={estimator.pooling!r}: load X into memory for those"
-        )
-    if getattr(estimator, "semi_supervised", False):
-        raise ValueError(
-            "semi_supervised=True needs X in memory; of rows in chunks every one needs a label"
-        )
 
 
 def _one_column(labels: Any, name: str) -> npt.NDArray[Any]:
@@ -78,48 +72,13 @@ def _weights(sample_weight: Any) -> FloatArray:
     return check_sample_weight(weights, weights.size)
 
 
-def _take_names(estimator: Any, data: Passes) -> None:
+def take_names(estimator: Any, data: Passes) -> None:
     """Store what scikit-learn's estimators know of the columns."""
     estimator.n_features_in_ = data.n_variables
     if data.names is not None:
         estimator.feature_names_in_ = np.asarray(data.names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-
-
-def fit_classifier(estimator: Any, data: Passes) -> tuple[BlockModel, npt.NDArray[Any]]:
-    """Return what a classifier is fitted to be, and its classes."""
-    alpha = check_alpha(estimator.alpha)
-    named = estimator._check_structure(1, []) if isinstance(estimator.structure, str) else None
-    learned = named is not None and named.needs_moments
-    classes, sums = class_statistics(data, learned)
-    if not sum(total for total, *_ in sums) > 0:
-        raise ValueError("sample_weight is zero for every row; at least one must count")
-    if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
-        raise ValueError(
-            f"Unknown label type: continuous. y holds {classes[classes != np.floor(classes)][0]}, "
-            "which is no class; use a regressor, or integers"
-        )
-    _take_names(estimator, data)
-    structure = estimator._check_structure(data.n_variables, classes.tolist())
-    model = fit_classes(data, classes, sums, structure, data.n_variables, alpha)
-    return model, classes
-
-
-def open_mixture(estimator: Any, passes: Passes) -> tuple[ChunkedData, Callable[..., Any]]:
-    """Return the rows of a mixture after a first pass, and what begins its runs."""
-    n_components = check_count(estimator.n_components, "n_components")
-    data = ChunkedData.of(passes)
-    if n_components > data.n_rows:
-        raise ValueError(
-            f"n_components={n_components} is more than the rows of X that count, "
-            f"n_samples = {data.n_rows}"
-        )
-    _take_names(estimator, passes)
-    structure = estimator._check_structure(passes.n_variables, range(n_components))
-    if isinstance(structure, BlockLearner):
-        check_learner(structure)
-    return data, functools.partial(ChunkedRuns, data, n_components, structure)
 
 
 def by_chunks(method: Method) -> Method:

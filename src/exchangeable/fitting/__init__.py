@@ -1,1 +1,1 @@
-"""TODO."""
+"""Fits: one EM, its starts and restarts, classes from labels, search and selection."""

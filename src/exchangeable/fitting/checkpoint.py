@@ -1,71 +1,136 @@
-"""Stopping and going on: the states of all EM runs in one file, replaced in one step."""
+"""Stopping and going on: the states of all EM runs in one file, replaced in one step.
 
-import json
-import os
-import tempfile
-from contextlib import suppress
+A checkpoint is a file of the same make as a model file, read with the same checks, for every
+family.
+"""
+
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
-from exchangeable.families.blocks.model import BlockModel
-from exchangeable.fitting.structural_em import EMState
-from exchangeable.partitions import Partition
+from exchangeable.families import model_kinds
+from exchangeable.families.mixture import Mixture
+from exchangeable.fitting.em import EMState
+from exchangeable.storage import archive
+from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import numbers
+
+FORMAT = "exchangeable checkpoint"
+VERSION = 2
+NUMBERS = ("history", "valid_history", "totals")
+COUNTS = ("best_iter", "phase", "stale", "stage")
+Arrays = dict[str, npt.NDArray[Any]]
 
 
 def save_states(path: Path, states: list[EMState | None], purpose: dict[str, Any]) -> None:
     """Write the states of the runs (None for those not begun), replacing the file in one step."""
-    arrays: dict[str, Any] = {"purpose": np.array(json.dumps(purpose))}
-    for number, state in enumerate(states):
-        if state is not None:
-            arrays[f"{number}.labels"] = np.stack([p.labels for p in state.model.partitions])
-            arrays[f"{number}.histograms"] = np.concatenate(state.model.histograms)
-            arrays[f"{number}.totals"] = state.model.totals
-            arrays[f"{number}.log_prior"] = state.log_prior
-            arrays[f"{number}.history"] = np.array(state.history)
-            arrays[f"{number}.phase"] = np.array(state.phase)
-            arrays[f"{number}.converged"] = np.array(state.converged)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)
-        os.replace(name, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+    arrays: Arrays = {}
+    runs = [None if s is None else _encode(s, f"{i}.", arrays) for i, s in enumerate(states)]
+    header = {"format": FORMAT, "version": VERSION, "purpose": purpose, "runs": runs}
+    archive.write(path, header, arrays)
 
 
-def load_states(
-    path: Path, n_runs: int, purpose: dict[str, Any], alpha: float
-) -> list[EMState | None]:
+def load_states(path: Path, n_runs: int, purpose: dict[str, Any]) -> list[EMState | None]:
     """Return the states in a checkpoint, refusing one that was made for something else."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = dict(file)
-            kept = json.loads(str(arrays["purpose"]))
-    except (BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+        header, arrays = archive.read(path)
+        if header.get("format") != FORMAT or header.get("version") != VERSION:
+            raise ModelFileError("is not a checkpoint of this version of the library")
+        kept, runs = header.get("purpose"), header.get("runs")
+        if not isinstance(kept, dict) or not isinstance(runs, list) or len(runs) != n_runs:
+            raise ModelFileError("does not hold the runs of this fit")
+        differing = sorted(key for key in purpose if kept.get(key) != purpose[key])
+        if differing:
+            was = ", ".join(f"{key} was {kept.get(key)}, is {purpose[key]}" for key in differing)
+            raise ValueError(f"the checkpoint {path} belongs to another fit: {was}; remove it")
+        return [
+            None if run is None else _decode(run, f"{number}.", arrays)
+            for number, run in enumerate(runs)
+        ]
+    except (ModelFileError, OSError) as error:
         raise ValueError(f"{path} is not a checkpoint of this library: {error}") from error
-    differing = sorted(key for key in purpose if kept.get(key) != purpose[key])
-    if differing:
-        told = ", ".join(f"{key} was {kept.get(key)}, is {purpose[key]}" for key in differing)
-        raise ValueError(f"the checkpoint {path} belongs to another fit: {told}; remove it")
-    return [_state(arrays, number, alpha) for number in range(n_runs)]
 
 
-def _state(arrays: dict[str, Any], number: int, alpha: float) -> EMState | None:
-    if f"{number}.labels" not in arrays:
-        return None
-    partitions = [Partition.from_labels(labels) for labels in arrays[f"{number}.labels"]]
-    ends = np.cumsum([partition.table_size for partition in partitions])[:-1]
-    histograms = np.split(arrays[f"{number}.histograms"], ends)
-    model = BlockModel(partitions, histograms, arrays[f"{number}.totals"])
-    model.set_tables(alpha, 1)
+def _encode(state: EMState, prefix: str, arrays: Arrays) -> dict[str, Any]:
+    """Return a state as JSON, its arrays added to the others."""
+    for name in NUMBERS:
+        arrays[f"{prefix}{name}"] = np.asarray(getattr(state, name), dtype=np.float64)
+    arrays[f"{prefix}mark"] = np.array([state.mark, state.fell])
+    encoded: dict[str, Any] = {name: int(getattr(state, name)) for name in COUNTS}
+    encoded["converged"] = bool(state.converged)
+    encoded["best is latest"] = state.best is state.mixture
+    mixtures = {"mixture": state.mixture, "before": state.before}
+    if state.best is not state.mixture:
+        mixtures["best"] = state.best
+    for name, mixture in mixtures.items():
+        if mixture is not None:
+            encoded[name] = _encode_mixture(mixture, f"{prefix}{name}.", arrays)
+    return encoded
+
+
+def _encode_mixture(mixture: Mixture, prefix: str, arrays: Arrays) -> dict[str, Any]:
+    arrays[f"{prefix}log_prior"] = mixture.log_prior
+    parameters = mixture.model.encode()
+    for name, array in parameters.items():
+        arrays[f"{prefix}{name}"] = array
+    return {"kind": mixture.model.kind, "arrays": list(parameters)}
+
+
+def _decode(run: Any, prefix: str, arrays: Any) -> EMState:
+    if not isinstance(run, dict):
+        raise ModelFileError("holds a run that is not an object")
+    mixture = _decode_mixture(run.get("mixture"), f"{prefix}mixture.", arrays)
+    best = mixture
+    if not run.get("best is latest"):
+        best = _decode_mixture(run.get("best"), f"{prefix}best.", arrays)
+    before = run.get("before")
+    k = mixture.log_prior.size
+    history = _line(arrays, f"{prefix}history", None)
+    valid_history = _line(arrays, f"{prefix}valid_history", None)
+    mark, fell = _line(arrays, f"{prefix}mark", 2)
+    counts = {name: run.get(name) for name in COUNTS}
+    if not all(type(count) is int and 0 <= count < 1 << 31 for count in counts.values()):
+        raise ModelFileError(f"holds a run with counts {counts}")
+    if not history.size or counts["best_iter"] >= history.size:
+        raise ModelFileError("holds a run without a history")
+    if valid_history.size not in (0, history.size):
+        raise ModelFileError("holds a run with histories of different lengths")
     return EMState(
-        model,
-        arrays[f"{number}.log_prior"],
-        arrays[f"{number}.history"].tolist(),
-        int(arrays[f"{number}.phase"]),
-        bool(arrays[f"{number}.converged"]),
+        mixture,
+        best,
+        numbers(_array(arrays, f"{prefix}totals"), "totals", (k,), low=0, high=np.inf),
+        history.tolist(),
+        valid_history.tolist(),
+        mark=float(mark),
+        before=None if before is None else _decode_mixture(before, f"{prefix}before.", arrays),
+        converged=run.get("converged") is True,
+        fell=float(fell),
+        **counts,  # type: ignore[arg-type]
     )
+
+
+def _decode_mixture(value: Any, prefix: str, arrays: Any) -> Mixture:
+    names = value.get("arrays") if isinstance(value, dict) else None
+    kind = model_kinds().get(value.get("kind")) if isinstance(value, dict) else None
+    if kind is None or not isinstance(names, list):
+        raise ModelFileError("holds a model that is not known here")
+    model = kind.decode({str(name): _array(arrays, f"{prefix}{name}") for name in names})
+    log_prior = _array(arrays, f"{prefix}log_prior")
+    return Mixture(
+        model, numbers(log_prior, "log_prior", (model.n_classes,), low=-np.inf, high=1e-6)
+    )
+
+
+def _line(arrays: Any, name: str, size: int | None) -> npt.NDArray[Any]:
+    array = _array(arrays, name)
+    shape = (array.size if size is None else size,)
+    return numbers(array, name, shape, low=-np.inf, high=np.inf)
+
+
+def _array(arrays: Any, name: str) -> npt.NDArray[Any]:
+    if name not in arrays:
+        raise ModelFileError(f"lacks {name}")
+    array: npt.NDArray[Any] = arrays[name]
+    return array

@@ -10,57 +10,79 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from exchangeable.data.examples import Examples
-from exchangeable.fitting.density_em import Run, StopRule
-from exchangeable.fitting.density_fit import HIDDEN_POOLING, SHRINKAGE, DensityOptions, DensityRuns
-from exchangeable.structure.learner import BlockLearner, BlockSettings
+from exchangeable.families import REGISTRY, family_named
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.problem import Problem
+from exchangeable.fitting.em import EMState, StopRule
+from exchangeable.fitting.runs import Runs
+from exchangeable.structure.blocks import Blocks, structure_of
 
-FAMILIES = {
-    "independent": ("uniform", "independent"),
-    "urns": ("weighted", "independent"),
-    "tree": ("uniform", "tree"),
-    "weighted tree": ("weighted", "tree"),
-    "hidden tree": ("uniform", "hidden"),
-}
-"""What each family is called in the options: (urn, dependence)."""
-FIRST_COMPONENTS = 30
-FIRST_POOLING = (8.0, 32.0)
-FIRST_STATES, MOST_STATES = 16, 128
-"""States of each variable of a hidden tree, whose cost grows with their square."""
 MANY_VARIABLES = 400
-"""With so many variables the search starts from the second, stronger pooling."""
+"""With this many variables the search starts from the second, stronger pooling."""
 STEPS = (
     {"n_components": 2.5, "pooling": 4.0, "shrinkage": 4.0},
     {"n_components": 1.5, "pooling": 2.0, "shrinkage": 2.0},
 )
 """Factors of the climb, coarse and fine."""
-WHOLE = BlockLearner("full", BlockSettings(0.1, 0.1, 0.1, (1,)))
-SINGLE = BlockLearner("independent", WHOLE.settings)
+ANYWHERE = SearchSpace()
+"""Where a search of a family begins that is not searched unless it is asked for."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a trial fits."""
+    """What a trial fits: parameters of an `ExchangeableMixture`."""
 
     family: str
     n_components: int
     pooling: float
     shrinkage: float = 0.0
+    blocks: str = "auto"
 
-    def options(self, alpha: float, rule: StopRule, varied: bool = False) -> DensityOptions:
-        """Return the settings as the fit takes them."""
-        return DensityOptions(
-            self.family,
-            self.n_components,
-            SINGLE if self.family == "hidden tree" else WHOLE,
-            True,
-            self.pooling,
-            alpha,
-            self.shrinkage,
-            rule,
+    @property
+    def spec(self) -> FamilySpec:
+        """The family."""
+        return family_named(self.family)
+
+    @property
+    def space(self) -> SearchSpace:
+        """Where a search of the family begins and ends."""
+        return self.spec.search or ANYWHERE
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the settings as an `ExchangeableMixture` takes them."""
+        named: dict[str, Any] = {
+            "family": self.family,
+            "n_components": self.n_components,
+            "pooling": self.pooling,
+        }
+        if self.spec.shrinkage is not None:
+            named["shrinkage"] = self.shrinkage
+        if self.blocks != "auto":
+            named["blocks"] = self.blocks
+        return named
+
+    def problem(
+        self, examples: Examples, valid: Examples, alpha: float, varied: bool = False
+    ) -> Problem:
+        """Return the settings as a problem."""
+        method = self.spec.blocks[0] if self.blocks == "auto" else self.blocks
+        n, k = examples.rows.n_variables, self.n_components
+        return Problem(
+            k,
+            structure_of(Blocks(), method, False, n, range(k)),
+            examples=examples,
+            valid=valid,
+            alpha=alpha,
+            pooling=self.pooling,
+            shrinkage=self.shrinkage,
+            relearns=self.spec.relearns,
             varied=varied,
         )
 
@@ -92,13 +114,8 @@ class Trial:
 
     def row(self) -> dict[str, object]:
         """Return the trial as one row of a table."""
-        urn, dependence = FAMILIES[self.settings.family]
         return {
-            "urn": urn,
-            "dependence": dependence,
-            "n_components": self.settings.n_components,
-            "pooling": self.settings.pooling,
-            "shrinkage": self.settings.shrinkage,
+            **self.settings.parameters(),
             "valid": self.valid,
             "train": self.train,
             "n_iter": self.n_iter,
@@ -141,7 +158,7 @@ class Search:
     n_jobs: int | None = None
     report: Callable[["Search"], None] = lambda search: None
     trials: dict[Settings, Trial] = field(default_factory=dict)
-    _urns: dict[tuple[Settings, int, StopRule], Run] = field(default_factory=dict)
+    _before: dict[tuple[Any, ...], Mixture] = field(default_factory=dict)
 
     @property
     def best(self) -> Trial:
@@ -165,7 +182,7 @@ class Search:
                 run.worth,
                 run.history[run.best_iter],
                 run.best_iter,
-                run.model.n_parameters + settings.n_components - 1,
+                run.best.n_parameters,
                 time.monotonic() - began,
             )
             self.report(self)
@@ -178,48 +195,60 @@ class Search:
         rule: StopRule,
         varied: bool = False,
         deadline: float = np.inf,
-    ) -> Run:
+    ) -> EMState:
         """Fit some settings from one start; fits to be averaged should be `varied`.
 
         EM ends with the iteration in which the deadline passes.
         """
-        fitted, stop = None, threading.Event()
+        stop = threading.Event()
 
-        def watch(run: Run) -> None:
+        def watch(state: EMState) -> None:
             if time.monotonic() >= deadline:
                 stop.set()
 
-        if settings.family == "weighted tree":  # trials that differ in shrinkage share their urns
-            urns = replace(settings, family="urns", shrinkage=0.0)
-            key = (urns, seed, rule)
-            if key not in self._urns:
-                self._urns[key] = self.fit(urns, seed, rule, deadline=deadline)
-            fitted = self._urns[key]
-        generator = np.random.default_rng([seed, settings.n_components])
-        options = settings.options(self.alpha, rule, varied)
-        runs = DensityRuns.of(self.examples, self.valid, options, [generator])
-        return runs.run(0, watch, stop, self.n_jobs, fitted)
+        def run(settings: Settings, problem: Problem, before: Mixture | None) -> EMState:
+            generator = np.random.default_rng([seed, settings.n_components])
+            data = InMemory(self.examples)
+            runs = Runs(settings.spec, problem, data, rule, "rows", [generator])
+            return runs.run(0, None, watch, stop, self.n_jobs, before)
 
-    def starts_of(self, family: str, near: Sequence[Settings] = ()) -> list[Settings]:
+        problem = settings.problem(self.examples, self.valid, self.alpha, varied)
+        if settings.spec.before is None:
+            return run(settings, problem, None)
+        name, earlier = settings.spec.before(problem)
+        key = (name, earlier.n_components, earlier.pooling, seed, rule)
+        if key not in self._before:  # trials that differ in shrinkage alone share what comes before
+            first = Settings(name, settings.n_components, settings.pooling, blocks=settings.blocks)
+            self._before[key] = run(first, earlier, None).best
+        return run(settings, problem, self._before[key])
+
+    def starts_of(
+        self, family: str, near: Sequence[Settings] = (), blocks: str = "auto"
+    ) -> list[Settings]:
         """Return where to begin with a family: as usual, near given settings and earlier trials.
 
-        What was better comes first, lest there be no time for it.
+        What was better comes first, in case there is no time for the rest.
         """
-        shrinkage = SHRINKAGE.get(family, 0.0)
-        if family == "hidden tree":  # components of other families are no states of hidden trees
-            usual = Settings(family, min(FIRST_STATES, self._largest), HIDDEN_POOLING, shrinkage)
-            return [start for start in near if start.family == family] or [usual]
+        spec = family_named(family)
+        shrinkage, space = spec.shrinkage or 0.0, spec.search or ANYWHERE
         wide = self.examples.rows.n_variables >= MANY_VARIABLES
-        first = min(FIRST_COMPONENTS, self._largest)
-        usual = Settings(family, first, FIRST_POOLING[int(wide)], shrinkage)
-        tried = list(filter(None, (self.best_of(other) for other in FAMILIES)))
+        first = min(space.first_components, self._largest)
+        usual = Settings(family, first, space.pooling[int(wide)], shrinkage, blocks)
+        if space.alone:
+            return [start for start in near if start.family == family] or [usual]
+        tried = list(filter(None, (self.best_of(other) for other in REGISTRY)))
         tried.sort(key=lambda trial: -trial.valid)
         before = [*near, *(trial.settings for trial in tried)]
-        uses = family_uses_shrinkage(family)
+        uses = spec.shrinkage is not None
         return [usual] + [
-            replace(start, family=family, shrinkage=(start.shrinkage or shrinkage) if uses else 0.0)
+            replace(
+                start,
+                family=family,
+                shrinkage=(start.shrinkage or shrinkage) if uses else 0.0,
+                blocks=blocks,
+            )
             for start in before
-            if start.family != "hidden tree"
+            if not start.space.alone
         ]
 
     def climb(
@@ -227,16 +256,17 @@ class Search:
         family: str,
         steps: Sequence[Mapping[str, float]] = STEPS,
         near: Sequence[Settings] = (),
+        blocks: str = "auto",
     ) -> Trial | None:
         """Climb a family's settings one at a time, and return its best trial."""
-        for start in self.starts_of(family, near):
+        for start in self.starts_of(family, near, blocks):
             self.try_one(start)
         for factors in steps:
             moved = True
             while moved and self.best_of(family) is not None:
                 moved = False
                 for name, factor in factors.items():
-                    if name == "shrinkage" and not family_uses_shrinkage(family):
+                    if name == "shrinkage" and family_named(family).shrinkage is None:
                         continue
                     moved |= self._climb_one(family, name, factor)
         return self.best_of(family)
@@ -272,22 +302,18 @@ class Search:
         }
         values[name] = values[name] * factor
         k = round(values["n_components"])
-        if settings.family == "hidden tree" and k > MOST_STATES:
-            return None
-        if not 1 <= k <= self._largest or not 0.05 <= values["pooling"] <= 1e4:
+        if (
+            not 1 <= k <= min(self._largest, settings.space.most_components)
+            or not 0.05 <= values["pooling"] <= 1e4
+        ):
             return None
         if k == settings.n_components and name == "n_components":
             return None
-        if family_uses_shrinkage(settings.family) and not 0.1 <= values["shrinkage"] <= 1e5:
+        if settings.spec.shrinkage is not None and not 0.1 <= values["shrinkage"] <= 1e5:
             return None
-        return Settings(
-            settings.family,
-            k,
-            float(f"{values['pooling']:.3g}"),
-            float(f"{values['shrinkage']:.3g}"),
+        return replace(
+            settings,
+            n_components=k,
+            pooling=float(f"{values['pooling']:.3g}"),
+            shrinkage=float(f"{values['shrinkage']:.3g}"),
         )
-
-
-def family_uses_shrinkage(family: str) -> bool:
-    """Whether a family has edges."""
-    return family in SHRINKAGE

@@ -18,8 +18,8 @@ from exchangeable.storage.archive import ModelFileError
 __all__ = ["ModelFileError", "SavedModel", "load", "read_model", "save"]
 
 FORMAT = "exchangeable model"
-VERSION = 1
-"""Version of the file format. A reader takes all versions up to its own."""
+VERSION = 2
+"""Version of the file format."""
 
 
 @dataclass(frozen=True)
@@ -135,5 +135,8 @@ def _check_version(header: dict[str, Any]) -> None:
             f"has format version {header['version']}, but this library reads up to {VERSION}; "
             "upgrade exchangeable to read it"
         )
-    if header["version"] < 1:
-        raise ModelFileError(f"has format version {header['version']}, which never was")
+    if header["version"] < VERSION:
+        raise ModelFileError(
+            f"has format version {header['version']}, from before parameters were renamed; fit the "
+            "model again"
+        )

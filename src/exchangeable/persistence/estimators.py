@@ -13,17 +13,20 @@ from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
-from exchangeable.persistence.parameters import Model, decode_model, encode_model
+from exchangeable.families.contract import Model
+from exchangeable.persistence.parameters import decode_model, encode_model
 from exchangeable.persistence.statistics import decode_statistic, encode_statistic
 from exchangeable.statistics import Statistic
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import numbers, probabilities
 from exchangeable.storage.values import Reader, Writer, short
+from exchangeable.structure.blocks import Blocks
 
 CLASSES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         EVM,
+        Blocks,
         ExchangeableClassifier,
         ExchangeableDensity,
         ExchangeableImputer,

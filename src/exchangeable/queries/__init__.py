@@ -1,1 +1,1 @@
-"""TODO."""
+"""Every question, written once over a mixture."""

@@ -1,7 +1,6 @@
-"""Queries on classes with prior probabilities, written once over the contract of a model.
+"""Every question, written once over a mixture.
 
-Every function takes the model, the log-probabilities of its classes, and rows with holes. What a
-row says for certain is its evidence e.
+Every function takes a mixture and rows with holes. What is known of a row is its evidence e.
 """
 
 from collections.abc import Callable
@@ -11,7 +10,8 @@ import numpy as np
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import ClassModel
+from exchangeable.families.contract import Model
+from exchangeable.families.mixture import Mixture
 from exchangeable.runtime.threads import run
 
 MAX_STATES = 1 << 16
@@ -25,12 +25,9 @@ class Completions(NamedTuple):
     log_prob: FloatArray
 
 
-def class_posterior(
-    model: ClassModel, log_prior: FloatArray, observed: Observed, n_jobs: int | None = None
-) -> FloatArray:
+def class_posterior(mixture: Mixture, observed: Observed, n_jobs: int | None = None) -> FloatArray:
     """Return P(y | e) of every row, all of which must be possible."""
-    joint = model.score(observed, n_jobs) + log_prior
-    log_posterior, log_evidence = normalize_log(joint, log_prior)
+    log_posterior, log_evidence = mixture.log_posterior(observed, n_jobs)
     check_possible(log_evidence)
     return np.exp(log_posterior)
 
@@ -45,14 +42,12 @@ def check_possible(log_evidence: FloatArray) -> None:
         )
 
 
-def marginals(
-    model: ClassModel, log_prior: FloatArray, observed: Observed, n_jobs: int | None = None
-) -> FloatArray:
+def marginals(mixture: Mixture, observed: Observed, n_jobs: int | None = None) -> FloatArray:
     """Return P(x_j = 1 | e) for every row and variable."""
-    posterior = class_posterior(model, log_prior, observed, n_jobs)
+    posterior = class_posterior(mixture, observed, n_jobs)
 
     def one(place: slice, part: Observed) -> FloatArray:
-        chance = _average_over_classes(model, part, posterior[place], lambda p: p)[0]
+        chance = _average_over_classes(mixture.model, part, posterior[place], lambda p: p)[0]
         symbols = part.symbols()
         return np.where(symbols == UNASSIGNED, np.minimum(chance, 1.0), symbols)
 
@@ -60,8 +55,7 @@ def marginals(
 
 
 def conditional(
-    model: ClassModel,
-    log_prior: FloatArray,
+    mixture: Mixture,
     observed: Observed,
     query: IntArray,
     n_jobs: int | None = None,
@@ -73,16 +67,15 @@ def conditional(
     for place, part in observed.chunks(n_states):
         symbols = np.repeat(part.symbols(), n_states, axis=0)
         symbols[:, query] = np.tile(states, (part.n_rows, 1))
-        joint = model.score(Observed.from_symbols(symbols), n_jobs) + log_prior
-        result[place] = normalize_log(joint, log_prior)[1].reshape(part.n_rows, n_states)
+        log_evidence = mixture.log_posterior(Observed.from_symbols(symbols), n_jobs)[1]
+        result[place] = log_evidence.reshape(part.n_rows, n_states)
     log_shares, log_evidence = normalize_log(result, np.zeros(n_states))
     check_possible(log_evidence)
     return np.exp(log_shares).reshape(-1, *(2,) * query.size)
 
 
 def most_probable(
-    model: ClassModel,
-    log_prior: FloatArray,
+    mixture: Mixture,
     observed: Observed,
     classes: IntArray,
     n_jobs: int | None = None,
@@ -95,10 +88,10 @@ def most_probable(
     def one(piece: tuple[slice, Observed]) -> None:
         place, part = piece
         for y in classes:
-            candidates, scores = model.complete(part, int(y))
-            better = scores + log_prior[y] > best[place]
+            candidates, scores = mixture.model.complete(part, int(y))
+            better = scores + mixture.log_prior[y] > best[place]
             rows[place][better], chosen[place][better] = candidates[better], y
-            best[place][better] = scores[better] + log_prior[y]
+            best[place][better] = scores[better] + mixture.log_prior[y]
 
     run(one, observed.chunks(), n_jobs)
     check_possible(best)
@@ -106,19 +99,18 @@ def most_probable(
 
 
 def draw(
-    model: ClassModel,
-    log_prior: FloatArray,
+    mixture: Mixture,
     observed: Observed,
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> tuple[SymbolArray, IntArray]:
     """Return a completion of every row drawn from P(x, y | e), and its class."""
-    classes = draw_classes(class_posterior(model, log_prior, observed, n_jobs), rng)
+    classes = draw_classes(class_posterior(mixture, observed, n_jobs), rng)
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
 
     def one(task: tuple[int, np.random.Generator]) -> None:
         members = np.flatnonzero(classes == task[0])
-        rows[members] = model.draw(observed.take(members), *task)
+        rows[members] = mixture.model.draw(observed.take(members), *task)
 
     drawn = [int(y) for y in np.unique(classes)]
     run(one, zip(drawn, rng.spawn(len(drawn)), strict=True), n_jobs)
@@ -133,21 +125,21 @@ def draw_classes(posterior: FloatArray, rng: np.random.Generator) -> IntArray:
 
 
 def class_information(
-    model: ClassModel, log_prior: FloatArray, observed: Observed, n_jobs: int | None = None
+    mixture: Mixture, observed: Observed, n_jobs: int | None = None
 ) -> FloatArray:
     """Return how much knowing x_j would tell about the class: I(y; x_j | e) in nats."""
-    posterior = class_posterior(model, log_prior, observed, n_jobs)
+    posterior = class_posterior(mixture, observed, n_jobs)
 
     def one(place: slice, part: Observed) -> FloatArray:
-        chance, left = _average_over_classes(model, part, posterior[place], lambda p: p, _entropy)
+        shares = posterior[place]
+        chance, left = _average_over_classes(mixture.model, part, shares, lambda p: p, _entropy)
         return np.maximum(_entropy(np.minimum(chance, 1.0)) - left, 0.0)
 
     return _by_parts(observed, one, n_jobs)
 
 
 def variable_information(
-    model: ClassModel,
-    log_prior: FloatArray,
+    mixture: Mixture,
     observed: Observed,
     target: int,
     n_jobs: int | None = None,
@@ -156,7 +148,7 @@ def variable_information(
 
     It is zero for the target itself, and wherever either is known.
     """
-    before = marginals(model, log_prior, observed, n_jobs)
+    before = marginals(mixture, observed, n_jobs)
     gain = _entropy(before)
     symbols = observed.symbols()
     open_rows = np.flatnonzero(symbols[:, target] == UNASSIGNED)
@@ -166,7 +158,7 @@ def variable_information(
         if members.size:
             extended = symbols[members]
             extended[:, target] = value
-            after = marginals(model, log_prior, Observed.from_symbols(extended), n_jobs)
+            after = marginals(mixture, Observed.from_symbols(extended), n_jobs)
             gain[members] -= share[members, None] * _entropy(after)
     gain[:, target] = 0.0
     gain[symbols[:, target] != UNASSIGNED] = 0.0
@@ -187,7 +179,7 @@ def _by_parts(
 
 
 def _average_over_classes(
-    model: ClassModel,
+    model: Model,
     part: Observed,
     posterior: FloatArray,
     *functions: Callable[[FloatArray], FloatArray],

@@ -1,5 +1,6 @@
 """The questions every fitted model answers about any subset of its variables."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +19,18 @@ from exchangeable.arrays import (
     is_sparse,
     missing_as_nan,
     named_evidence,
-    normalize_log,
 )
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import ClassModel
+from exchangeable.families.mixture import Mixture
 from exchangeable.queries import answers
 
 METHODS = ("most_probable", "marginal", "draw")
 MEMORY_SHARE = 1 / 32
-"""Filled rows are made in parts so much larger than those that fit the cache."""
+"""Filled rows are made in parts this much larger than those that fit the cache."""
 
 
 class MostProbable(NamedTuple):
-    """The most probable completion of evidence.
+    """The most probable completion of what is known.
 
     Attributes
     ----------
@@ -48,27 +48,22 @@ class MostProbable(NamedTuple):
 
 
 class Queries:
-    """Mixin for estimators made of classes or components that satisfy `ClassModel`.
+    """Mixin for estimators that are mixtures: the questions one can ask them.
 
-    Evidence is a matrix with NaN where nothing is known, one row a question; or, for a single
+    What is `given` is a matrix with NaN where nothing is known, one row per question; or, for one
     question, a dict from variable (its number or name) to value, a vector with NaN, or None if
     nothing is known at all.
     """
 
     n_jobs: int | None = None
 
-    def _class_model(self) -> ClassModel:
-        """Return the fitted model, or say that there is none yet."""
-        raise NotImplementedError
-
-    @property
-    def _log_prior(self) -> FloatArray:
-        """Log-probabilities of the classes."""
+    def _mixture(self) -> Mixture:
+        """Return the fitted mixture, or say that there is none yet."""
         raise NotImplementedError
 
     def _labels(self) -> npt.NDArray[Any]:
         """Return the names of the classes."""
-        return np.arange(self._class_model().n_classes)
+        return np.arange(self._mixture().log_prior.size)
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:
         """Return checked rows with holes."""
@@ -82,8 +77,7 @@ class Queries:
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Examples; a NaN is an entry that is not known, which is summed out exactly.
         """
-        joint = self._class_model().score(self._observed(X), self.n_jobs) + self._log_prior
-        return normalize_log(joint, self._log_prior)[1]
+        return self._mixture().log_posterior(self._observed(X), self.n_jobs)[1]
 
     def anomaly_score(self, X: Any) -> FloatArray:
         """Return −log P of what is known of every row: the higher, the more unusual.
@@ -98,12 +92,12 @@ class Queries:
         """
         return -self.score_samples(X)
 
-    def marginals(self, evidence: Any = None) -> FloatArray:
-        """Return the probability of each variable being on, given the evidence.
+    def marginals(self, given: Any = None) -> FloatArray:
+        """Return the probability of each variable being on, given what is known.
 
         Parameters
         ----------
-        evidence : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
+        given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
             What is known; it must be possible.
 
         Returns
@@ -111,62 +105,59 @@ class Queries:
         ndarray of shape (n_samples, n_features), or (n_features,) for a single question
             Known variables have probability 0 or 1.
         """
-        observed, single = self._evidence(evidence)
-        result = answers.marginals(self._class_model(), self._log_prior, observed, self.n_jobs)
+        observed, single = self._evidence(given)
+        result = answers.marginals(self._mixture(), observed, self.n_jobs)
         return result[0] if single else result
 
-    def conditional(self, query: Any, evidence: Any = None) -> FloatArray:
-        """Return the joint distribution of a few variables, given the evidence.
+    def conditional(self, query: Any, given: Any = None) -> FloatArray:
+        """Return the joint distribution of a few variables, given what is known.
 
         Parameters
         ----------
         query : sequence of int or str, or one of them
             The variables asked for, none of which the evidence may set.
-        evidence : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
+        given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
             What is known; it must be possible.
 
         Returns
         -------
         ndarray of shape (n_samples, 2, 2, …), or (2, 2, …) for a single question
-            One axis a query variable, in their order: entry [1, 0] is the probability that the
+            One axis per query variable, in their order: entry [1, 0] is the probability that the
             first is on and the second off.
         """
-        observed, single = self._evidence(evidence)
+        observed, single = self._evidence(given)
         variables = self._query(query, observed)
-        result = answers.conditional(
-            self._class_model(), self._log_prior, observed, variables, self.n_jobs
-        )
+        result = answers.conditional(self._mixture(), observed, variables, self.n_jobs)
         return result[0] if single else result
 
-    def most_probable(self, evidence: Any = None, given: Any = None) -> MostProbable:
-        """Return the most probable completion of the evidence together with its class.
+    def most_probable(self, given: Any = None, *, label: Any = None) -> MostProbable:
+        """Return the most probable completion of what is given together with its class.
 
         The class or component is completed too: P(x, y) is maximised jointly, which is exact. What
         is most probable without regard to the class is intractable in every mixture.
 
         Parameters
         ----------
-        evidence : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
+        given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
             What is known; it must be possible.
-        given : label, optional
+        label : label, optional
             A class or component, if that is known as well.
         """
-        observed, single = self._evidence(evidence)
-        model, labels = self._class_model(), self._labels()
-        if given is None:
-            classes = np.arange(labels.size)
-        else:
-            classes = np.flatnonzero(labels == given)
+        observed, single = self._evidence(given)
+        mixture, labels = self._mixture(), self._labels()
+        classes = np.arange(labels.size)
+        if label is not None:
+            classes = np.flatnonzero(labels == label)
             if not classes.size:
-                raise ValueError(f"given={given!r} is not one of {labels.tolist()}")
-        found = answers.most_probable(model, self._log_prior, observed, classes, self.n_jobs)
+                raise ValueError(f"label={label!r} is unknown; expected one of {labels.tolist()}")
+        found = answers.most_probable(mixture, observed, classes, self.n_jobs)
         named = labels[found.classes]
         if single:
             return MostProbable(found.rows[0], named[0], float(found.log_prob[0]))
         return MostProbable(found.rows, named, found.log_prob)
 
     def sample(
-        self, n_samples: int = 1, evidence: Evidence = None, random_state: RandomState = None
+        self, n_samples: int = 1, given: Evidence = None, random_state: RandomState = None
     ) -> tuple[SymbolArray, npt.NDArray[Any]]:
         """Draw rows, given the evidence, and return them with the classes they came from.
 
@@ -174,26 +165,26 @@ class Queries:
         ----------
         n_samples : int, default=1
             Number of rows.
-        evidence : array-like of shape (n_features,), dict or None
+        given : array-like of shape (n_features,), dict or None
             What is known of all of them; it must be possible.
         random_state : int, RandomState, Generator or None
             Seed of the draws.
         """
-        model = self._class_model()
+        mixture = self._mixture()
         n_samples = check_count(n_samples, "n_samples", minimum=0)
         rng = as_generator(random_state)
-        observed, single = self._evidence(evidence)
+        observed, single = self._evidence(given)
         if not single:
             raise ValueError(
                 "sample takes a single row of evidence; for draws from many rows see impute"
             )
-        posterior = answers.class_posterior(model, self._log_prior, observed)
+        posterior = answers.class_posterior(mixture, observed)
         classes = np.sort(answers.draw_classes(np.repeat(posterior, n_samples, axis=0), rng))
-        rows = np.empty((n_samples, model.n_variables), dtype=np.uint8)
+        rows = np.empty((n_samples, mixture.model.n_variables), dtype=np.uint8)
         for y in np.unique(classes):
             members = np.flatnonzero(classes == y)
             copies = observed.take(np.zeros(members.size, dtype=np.int64))
-            rows[members] = model.draw(copies, int(y), rng)
+            rows[members] = mixture.model.draw(copies, int(y), rng)
         return rows, self._labels()[classes]
 
     def impute(
@@ -234,7 +225,7 @@ class Queries:
         filled = [self._fill(X, method, rng) for _ in range(n_draws)]
         return np.stack([f.toarray() if is_sparse(f) else f for f in filled])
 
-    def information_gain(self, evidence: Any = None, target: Any = None) -> FloatArray:
+    def information_gain(self, given: Any = None, *, target: Any = None) -> FloatArray:
         """Return how much each open variable would tell, in nats: which one to ask next.
 
         It is the expected loss of entropy of the class or component, or of a target variable, when
@@ -242,30 +233,31 @@ class Queries:
 
         Parameters
         ----------
-        evidence : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
+        given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
             What is known; it must be possible.
         target : int or str, optional
             A variable; by default it is the class or component one wants to know.
         """
-        observed, single = self._evidence(evidence)
-        given = self._class_model(), self._log_prior, observed
+        observed, single = self._evidence(given)
+        mixture = self._mixture()
         if target is None:
-            result = answers.class_information(*given, self.n_jobs)
+            result = answers.class_information(mixture, observed, self.n_jobs)
         else:
-            result = answers.variable_information(*given, self._variable(target), self.n_jobs)
+            wanted = self._variable(target)
+            result = answers.variable_information(mixture, observed, wanted, self.n_jobs)
         return result[0] if single else result
 
-    def _evidence(self, evidence: Any) -> tuple[Observed, bool]:
-        """Return evidence in any of its forms as rows, and whether it is a single question."""
-        n_variables = self._class_model().n_variables
-        if is_sparse(evidence) or np.ndim(evidence) > 1:
-            return self._observed(evidence), False
-        named = named_evidence(evidence, getattr(self, "feature_names_in_", None))
+    def _evidence(self, given: Any) -> tuple[Observed, bool]:
+        """Return what is given, in any of its forms, as rows, and whether it is one question."""
+        n_variables = self._mixture().model.n_variables
+        if is_sparse(given) or np.ndim(given) > 1:
+            return self._observed(given), False
+        named = named_evidence(given, getattr(self, "feature_names_in_", None))
         return Observed.from_symbols(check_evidence(named, n_variables)[None]), True
 
     def _variable(self, name: Any) -> int:
         """Return the number of a variable given by number or name."""
-        n_variables = self._class_model().n_variables
+        n_variables = self._mixture().model.n_variables
         names = getattr(self, "feature_names_in_", None)
         if isinstance(name, str) and names is not None and name in names:
             return int(np.flatnonzero(names == name)[0])
@@ -276,6 +268,11 @@ class Queries:
 
     def _query(self, query: Any, observed: Observed) -> IntArray:
         """Return the numbers of the variables asked for."""
+        if isinstance(query, Mapping):
+            raise TypeError(
+                f"query={query!r} is a dict; query names the variables asked for, and what is "
+                "known goes second: conditional(query, given)"
+            )
         named = [query] if isinstance(query, str | int | np.integer) else list(query)
         variables = np.array([self._variable(name) for name in named], dtype=np.int64)
         if not variables.size or 1 << variables.size > answers.MAX_STATES:
@@ -292,7 +289,7 @@ class Queries:
 
     def _fill(self, X: Any, method: str, rng: np.random.Generator) -> Any:
         """Return X with its holes filled once."""
-        self._class_model()
+        self._mixture()
         observed = self._observed(X)
         values = check_array(
             missing_as_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan"
@@ -308,13 +305,13 @@ class Queries:
 
     def _filled(self, part: Observed, method: str, rng: np.random.Generator) -> npt.NDArray[Any]:
         """Return some rows complete."""
-        model, log_prior = self._class_model(), self._log_prior
+        mixture = self._mixture()
         if method == "marginal":
-            return answers.marginals(model, log_prior, part, self.n_jobs)
+            return answers.marginals(mixture, part, self.n_jobs)
         if method == "draw":
-            return answers.draw(model, log_prior, part, rng, self.n_jobs)[0]
-        classes = np.arange(model.n_classes)
-        return answers.most_probable(model, log_prior, part, classes, self.n_jobs).rows
+            return answers.draw(mixture, part, rng, self.n_jobs)[0]
+        classes = np.arange(mixture.log_prior.size)
+        return answers.most_probable(mixture, part, classes, self.n_jobs).rows
 
 
 def _fill_holes(values: Any, place: slice, filled: npt.NDArray[Any]) -> None:

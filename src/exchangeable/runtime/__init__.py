@@ -1,1 +1,1 @@
-"""TODO."""
+"""Threads, bits, and functions that compile to vector instructions."""

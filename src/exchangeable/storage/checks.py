@@ -4,7 +4,7 @@ The kernels trust their input: an index out of range would read foreign memory, 
 would never end. So nothing that was read reaches them unchecked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,14 @@ from exchangeable.storage.archive import ModelFileError
 
 CLOSE = 1e-6
 """How far probabilities may be from adding up to one."""
+
+
+def needed(arrays: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> list[npt.NDArray[Any]]:
+    """Return the named arrays of a model, refusing a file that lacks one."""
+    for name in names:
+        if name not in arrays:
+            raise ModelFileError(f"the model lacks {name}")
+    return [arrays[name] for name in names]
 
 
 def stacked_labels(partitions: Sequence[Partition]) -> npt.NDArray[np.int32]:

@@ -8,9 +8,8 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, check_number
 from exchangeable.data.examples import Examples
-from exchangeable.data.groups import Group
+from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.rows import Rows
-from exchangeable.families.blocks.passes import Expectation
 from exchangeable.families.common.tables import block_counts
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import run
@@ -22,7 +21,7 @@ from exchangeable.structure.conditions import (
 from exchangeable.structure.evidence import merge_blocks
 from exchangeable.structure.sweep import sweep_counts, sweep_each
 
-NAMES = ("evidence", "welch", "independent", "full")
+METHODS = ("evidence", "welch", "independent", "full")
 NEGLIGIBLE = 1e-8
 """Rows of less weight than this do not count when the blocks of a component are learned."""
 FAR_APART = 20.0
@@ -73,7 +72,7 @@ class BlockSettings:
 
 @dataclass(frozen=True)
 class BlockLearner:
-    """How blocks are learned from the rows of a class, by one of `NAMES`."""
+    """How blocks are learned from the rows of a class, by one of `METHODS`."""
 
     name: str
     settings: BlockSettings
@@ -107,27 +106,33 @@ class BlockLearner:
         return [self] if self.needs_moments else []
 
     def propose(
-        self, examples: Examples, expectation: Expectation, n_jobs: int | None = None
+        self,
+        examples: Examples,
+        posterior: FloatArray,
+        moments: FloatArray,
+        n_components: int,
+        n_jobs: int | None = None,
     ) -> list[list[Partition]]:
         """Return proposals for the blocks of all components, given the examples' posteriors.
+
+        `moments` are the posteriors' two sums of each variable and component, as in `Sums`.
 
         The sweep tests the values x·P(y | x) over *all* examples, as in the paper's Algorithm 1.
         Evidence merging proposes the sweep's blocks as well as what it merges them to.
         """
-        n_components = expectation.totals.size
         if not self.needs_moments:
             nobody = Group(np.empty(0, dtype=np.int64))
             return [[self.learn(examples.rows, nobody, np.empty(0))] * n_components]
-        swept = self.sweeps(expectation.moments, examples.total, n_jobs)
+        swept = self.sweeps(moments, examples.total, n_jobs)
         if self._sweeps_only:
             return swept
         found = run(
             lambda y: self._refine(
                 examples.rows,
-                examples.weights * expectation.posterior[:, y],
+                examples.weights * posterior[:, y],
                 swept[0][y],
                 swept[-1][y],
-                np.ascontiguousarray(expectation.moments[0, :, y]),
+                np.ascontiguousarray(moments[0, :, y]),
             ),
             range(n_components),
             n_jobs,
@@ -140,7 +145,7 @@ class BlockLearner:
         """Return proposals for one component.
 
         `weights` say how much of each row is the component's, `moments` are its two sums of each
-        variable as in `Expectation`, and `n` is the weight of all rows of all components.
+        variable as in `Sums`, and `n` is the weight of all rows of all components.
         """
         swept = self.sweeps(moments[:, :, None], n)
         if self._sweeps_only:
@@ -219,6 +224,28 @@ Structure = BlockLearner | list[Partition]
 """Where blocks come from: learned from each class's rows, or given, one partition a class."""
 
 
+def learn_partitions(
+    rows: Rows, groups: Sequence[Group], structure: Structure, n_jobs: int | None = None
+) -> list[Partition]:
+    """Return the blocks of each group of rows, as given or learned."""
+    if isinstance(structure, list):
+        return structure
+    if structure.needs_moments:
+        sums = group_ones(rows, groups, n_jobs)
+    else:
+        sums = [np.empty(0)] * len(groups)
+
+    def learn(y: int) -> Partition:
+        return structure.learn(rows, groups[y], sums[y])
+
+    return run(learn, range(len(groups)), n_jobs)
+
+
+def is_method(structure: Any) -> bool:
+    """Whether blocks are to be learned by a named method, rather than given."""
+    return isinstance(structure, str)
+
+
 def check_structure(
     structure: Any,
     settings: BlockSettings,
@@ -226,24 +253,19 @@ def check_structure(
     classes: Sequence[Any],
     names: Sequence[str] | None = None,
 ) -> Structure:
-    """Return what the user's `structure` stands for.
+    """Return what the user's `blocks` stand for.
 
-    It is the name of a learner, a partition for all classes, or a dict from class to partition; a
+    It is the name of a method, a partition for all classes, or a dict from class to partition; a
     partition is a list of blocks, a block a list of variables' numbers or names.
     """
     settings.check()
-    if isinstance(structure, str):
-        if structure not in NAMES:
-            raise ValueError(
-                f"structure={structure!r} is unknown; expected one of {', '.join(NAMES)}, "
-                "or a partition given as lists of variables"
-            )
+    if is_method(structure):
         return BlockLearner(structure, settings)
     if not isinstance(structure, Mapping):
         return [_given(structure, n_variables, names)] * len(classes)
     missing = [c for c in classes if c not in structure]
     if missing:
-        raise ValueError(f"structure gives no partition for the classes {missing}")
+        raise ValueError(f"blocks gives no partition for the classes {missing}")
     return [_given(structure[c], n_variables, names) for c in classes]
 
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Rows in chunks and on clusters, and passes over them."""

@@ -1,18 +1,16 @@
 """What the passes of a fit sum over chunks; every function takes a `Chunk` first.
 
 They are plain functions of plain data, so that `functools.partial` of one can be sent to where the
-chunk is. Posteriors are never stored: a `Recipe` says how to compute those of a chunk again.
+chunk is. Posteriors are never stored: a recipe says how to compute those of a chunk again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data import packed_kernels
 from exchangeable.data.examples import MAX_PACKED, Examples
 from exchangeable.data.forms import Words
 from exchangeable.data.groups import Group, group_ones
@@ -21,78 +19,11 @@ from exchangeable.data.rows import Rows, take_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.blocks import passes
 from exchangeable.families.common import table_kernels
-from exchangeable.families.common.tables import Tables, block_counts, group_histograms
+from exchangeable.families.common.em_data import PosteriorRecipe
+from exchangeable.families.common.tables import block_counts, group_histograms
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
-from exchangeable.structure.intervals import ClassSums, Runs
-
-
-class Recipe(Protocol):
-    """How the responsibilities of a chunk's rows are found."""
-
-    def groups(self, chunk: Chunk, n_jobs: int | None) -> list[Group]:
-        """Return the rows of each class, by what share of them is the class's."""
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """Rows belong to the class of their label."""
-
-    classes: npt.NDArray[Any]
-
-    def groups(self, chunk: Chunk, n_jobs: int | None) -> list[Group]:
-        """Return the rows of each class."""
-        return chunk.groups(self.classes)
-
-
-class _Posterior:
-    """Rows belong to components by their posteriors, unless next to nothing of them does."""
-
-    negligible = 1e-8
-
-    def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
-        """Return the posteriors of the rows that count."""
-        raise NotImplementedError
-
-    def groups(self, chunk: Chunk, n_jobs: int | None) -> list[Group]:
-        """Return the rows of each component."""
-        found = []
-        for share in self.posterior(chunk, n_jobs).T:
-            mass = chunk.examples.weights * share
-            members = np.flatnonzero(mass > self.negligible)
-            found.append(Group(members, mass[members]))
-        return found
-
-
-@dataclass(frozen=True)
-class Scored(_Posterior):
-    """Posteriors under some parameters."""
-
-    tables: Tables
-    log_prior: FloatArray
-
-    def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
-        """Return the posteriors of the rows that count."""
-        return passes.rescore(chunk.examples, self.tables, self.log_prior, n_jobs).posterior
-
-
-@dataclass(frozen=True)
-class Dealt(_Posterior):
-    """Each row dealt to one component."""
-
-    component: npt.NDArray[np.integer[Any]]
-    n_components: int
-
-    def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
-        """Return the posteriors of the rows that count."""
-        own = self.component[chunk.first : chunk.first + chunk.n_counting]
-        return np.asarray(own[:, None] == np.arange(self.n_components), dtype=np.float64)
-
-
-def first_look(chunk: Chunk, n_jobs: int | None = None) -> tuple[int, float, FloatArray]:
-    """Return the number of rows that count, their weight, and how often each variable is on."""
-    group = Group(np.arange(chunk.rows.n_rows), chunk.weights)
-    return chunk.n_counting, group.total, group_ones(chunk.rows, [group], n_jobs)[0]
+from exchangeable.structure.intervals import ClassSums
 
 
 def class_sums(chunk: Chunk, n_jobs: int | None = None) -> dict[Any, ClassSums]:
@@ -159,9 +90,9 @@ def rows_at(chunk: Chunk, chosen: IntArray) -> npt.NDArray[np.uint8]:
 
 
 def posterior_sums(
-    chunk: Chunk, recipe: _Posterior, n_jobs: int | None = None
+    chunk: Chunk, recipe: PosteriorRecipe, n_jobs: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the moments of the posteriors, as in `Expectation`, and the components' weights."""
+    """Return the moments of the posteriors, as in `Sums`, and the components' weights."""
     posterior = recipe.posterior(chunk, n_jobs)
     return (
         passes.sum_moments(chunk.examples, posterior, n_jobs=n_jobs),
@@ -171,7 +102,7 @@ def posterior_sums(
 
 def posterior_histograms(
     chunk: Chunk,
-    recipe: _Posterior,
+    recipe: PosteriorRecipe,
     classes: IntArray,
     partitions: Sequence[Partition],
     n_jobs: int | None = None,
@@ -179,47 +110,3 @@ def posterior_histograms(
     """Return the histograms of some components, given what makes the posteriors."""
     posterior = recipe.posterior(chunk, n_jobs)
     return passes.soft_histograms(chunk.examples, posterior, classes, partitions, n_jobs)
-
-
-def expectations(
-    chunk: Chunk,
-    candidates: Sequence[tuple[Sequence[Partition], Tables]],
-    log_prior: FloatArray,
-    moments: bool,
-    n_jobs: int | None = None,
-) -> list[tuple[float, list[FloatArray], FloatArray, FloatArray]]:
-    """Return, under each of several parameters, what `expect` sums, without posteriors."""
-    found = []
-    for partitions, table in candidates:
-        e = passes.expect(
-            chunk.examples, partitions, table, log_prior, moments=moments, n_jobs=n_jobs
-        )
-        found.append((e.log_likelihood, e.histograms, e.moments, e.totals))
-    return found
-
-
-def run_histograms(
-    chunk: Chunk, recipe: Recipe, wanted: Sequence[Runs], n_jobs: int | None = None
-) -> list[FloatArray]:
-    """Return for each class the histograms of its runs of blocks."""
-    rows = chunk.rows if isinstance(recipe, Labelled) else chunk.examples.rows
-    groups = recipe.groups(chunk, n_jobs)
-
-    def one(y: int) -> FloatArray:
-        runs, group = wanted[y], groups[y]
-        histogram = np.zeros(runs.table_size)
-        if runs.begins.size:
-            packed_kernels.add_intervals(
-                *rows.arrays,
-                group.members,
-                group.weights,
-                runs.labels,
-                runs.n_blocks,
-                runs.begins,
-                runs.ends,
-                runs.starts,
-                histogram,
-            )
-        return histogram
-
-    return run(one, range(len(wanted)), n_jobs)

@@ -12,8 +12,9 @@ from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import NO_BITS, NO_INDICES
-from exchangeable.families.blocks import hole_kernels, linear_kernels, query_kernels
-from exchangeable.families.blocks.passes import Expectation, is_linear
+from exchangeable.families.blocks import hole_kernels, query_kernels
+from exchangeable.families.blocks.passes import BlockSums, is_linear
+from exchangeable.families.common import linear_kernels
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import n_threads, row_ranges, run
@@ -54,7 +55,7 @@ def _linear(tables: Tables) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 def expect(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
-) -> Expectation:
+) -> BlockSums:
     """Score every row, and sum the counts that are expected in every block."""
     assert examples.holes is not None
     if is_linear(tables):
@@ -77,13 +78,12 @@ def expect(
     zero = histogram[tables.starts] + np.repeat(totals, np.diff(tables.first_block))
     histogram[tables.starts] = np.where(zero > 1e-13 * totals.sum(), zero, 0.0)
     likelihood = float(sum(part[0] for part in parts))
-    moments = np.empty((0, 0, 0))
-    return Expectation(likelihood, posterior, tables.split(histogram), moments, totals)
+    return BlockSums(likelihood, posterior, totals, tables.split(histogram))
 
 
 def _expect_singles(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
-) -> Expectation:
+) -> BlockSums:
     """Do the same where every variable is a block: holes are variables of their own.
 
     What a row of known zeros is worth loses the variable's share where it has a hole.
@@ -111,8 +111,8 @@ def _expect_singles(
     histogram = np.empty(tables.values.size)
     histogram[place + 1] = expected
     histogram[place] = np.maximum(totals - expected, 0.0)
-    likelihood, moments = float(sum(part[0] for part in parts)), np.empty((0, 0, 0))
-    return Expectation(likelihood, posterior, tables.split(histogram), moments, totals)
+    likelihood = float(sum(part[0] for part in parts))
+    return BlockSums(likelihood, posterior, totals, tables.split(histogram))
 
 
 def log_likelihood(

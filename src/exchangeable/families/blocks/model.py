@@ -1,35 +1,40 @@
-"""Classes or components made of independent blocks: their parameters, fit and scores."""
+"""Classes or components made of independent blocks: their parameters, scores and answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import Rows
-from exchangeable.families.blocks import holes
+from exchangeable.families.blocks import holes, passes, saved
+from exchangeable.families.blocks.passes import BlockSums
+from exchangeable.families.blocks.row_counts import Counted
 from exchangeable.families.common import table_kernels
-from exchangeable.families.common.tables import Tables, group_histograms, score_tables
+from exchangeable.families.common.tables import Tables, score_tables
+from exchangeable.families.contract import Arrays, Model, RowsInMemory
+from exchangeable.families.mixture import Mixture
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import run
-from exchangeable.structure.learner import Structure
 
 SMALL_TABLES = 1 << 18
 """Tables with fewer entries than this are not worth several threads."""
+COUNTS = "counts of rows in blocks"
 
 
 @dataclass
-class BlockModel:
+class BlockModel(Model):
     """For each class its blocks and the weight of the rows seen, by count in each block.
 
     The histograms are the sufficient statistics: they add up over batches. `tables` are the
     parameters made of them, log q(l | y) − log C(m, l) for every block and count.
     """
 
+    kind: ClassVar[str] = "blocks"
     partitions: list[Partition]
     histograms: list[FloatArray]
     totals: FloatArray
@@ -37,7 +42,7 @@ class BlockModel:
 
     @classmethod
     def blank(cls, n_variables: int, n_classes: int) -> Self:
-        """Return a model that has seen no rows; its one block a class only keeps the place."""
+        """Return a model that has seen no rows; its one block per class only holds the place."""
         partition = Partition.from_labels(np.zeros(n_variables, dtype=np.int32))
         histograms = [np.zeros(partition.table_size) for _ in range(n_classes)]
         return cls([partition] * n_classes, histograms, np.zeros(n_classes))
@@ -61,52 +66,27 @@ class BlockModel:
         model.set_tables(alpha)
         return model
 
-    def add(
-        self, rows: Rows, groups: Sequence[Group], structure: Structure, n_jobs: int | None = None
-    ) -> Self:
-        """Return the model with a batch added; classes seen for the first time get their blocks."""
-        partitions, histograms = list(self.partitions), list(self.histograms)
-        needs_rows = not isinstance(structure, list) and structure.needs_moments
-        new = [
-            y
-            for y, group in enumerate(groups)
-            if self.totals[y] == 0 and (group.total > 0 or not needs_rows)
-        ]
-        if isinstance(structure, list):
-            learned = [structure[y] for y in new]
-        else:
-            learned = learn_partitions(rows, [groups[y] for y in new], structure, n_jobs)
-        for y, partition in zip(new, learned, strict=True):
-            partitions[y] = partition
-            histograms[y] = np.zeros(partition.table_size)
-        batch = group_histograms(rows, groups, partitions, n_jobs)
-        return type(self)(
-            partitions,
-            [before + added for before, added in zip(histograms, batch, strict=True)],
-            self.totals + [group.total for group in groups],
-        )
-
-    def only(self, classes: IntArray, alpha: float) -> Self:
+    def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes."""
-        if classes.size == self.totals.size:
-            return self
         part = type(self)(
             [self.partitions[y] for y in classes],
             [self.histograms[y] for y in classes],
             self.totals[classes],
         )
-        part.set_tables(alpha)
+        part.tables = Tables.layout(part.partitions)
+        part.tables.values[:] = np.concatenate([self.made_tables.of_class(y) for y in classes])
         return part
 
     @classmethod
-    def stack(cls, models: Sequence["BlockModel"], alpha: float) -> "BlockModel":
+    def stack(cls, models: Sequence["BlockModel"]) -> Self:
         """Return the model of all classes of several models."""
         stacked = cls(
             [partition for model in models for partition in model.partitions],
             [histogram for model in models for histogram in model.histograms],
             np.concatenate([model.totals for model in models]),
         )
-        stacked.set_tables(alpha)
+        stacked.tables = Tables.layout(stacked.partitions)
+        stacked.tables.values[:] = np.concatenate([model.made_tables.values for model in models])
         return stacked
 
     def set_tables(
@@ -117,10 +97,7 @@ class BlockModel:
         `like` are tables of the same partitions, where there are some.
         """
         log_factorial = log_factorials(self.partitions[0].labels.size)
-        if like is None:
-            tables = Tables.layout(self.partitions)
-        else:
-            tables = replace(like, values=np.empty(like.values.size))
+        tables = self._empty_tables(like)
         if tables.values.size < SMALL_TABLES:
             sizes = np.concatenate([partition.sizes for partition in self.partitions])
             table_kernels.fill_table(
@@ -150,6 +127,48 @@ class BlockModel:
         run(fill, range(len(self.partitions)), n_jobs)
         self.tables = tables
 
+    def set_pooled_tables(
+        self, pooled: Sequence[FloatArray], strength: float, like: Tables | None = None
+    ) -> None:
+        """Compute the tables under a pooled prior.
+
+        `pooled` holds, for each class, the share of the whole training set with each count of each
+        of its blocks; the class is given `strength` rows distributed like that.
+        """
+        tables = self._empty_tables(like)
+        for y, partition in enumerate(self.partitions):
+            mass = self.histograms[y] + strength * pooled[y]
+            totals = np.repeat(np.add.reduceat(mass, partition.starts), partition.sizes + 1)
+            tables.of_class(y)[:] = np.log(mass / totals) - log_ways(partition)
+        self.tables = tables
+
+    def _empty_tables(self, like: Tables | None) -> Tables:
+        if like is None:
+            return Tables.layout(self.partitions)
+        return replace(like, values=np.empty(like.values.size))
+
+    @property
+    def made_tables(self) -> Tables:
+        """The tables, which must have been computed."""
+        if self.tables is None:
+            raise RuntimeError("the tables have not been computed")
+        return self.tables
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.partitions)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return self.partitions[0].labels.size
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters: one for each variable of a class, whatever its blocks."""
+        return self.n_classes * self.n_variables
+
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return q(l | y) for every class, block and count l."""
         log_factorial = log_factorials(self.partitions[0].labels.size)
@@ -162,16 +181,6 @@ class BlockModel:
                 blocks.append(np.exp(entries + log_ways))
             result.append(blocks)
         return result
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.partitions)
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables."""
-        return self.partitions[0].labels.size
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y) for every row and class, e being what is known of the row."""
@@ -191,6 +200,55 @@ class BlockModel:
         """Return a random completion of every row in class y."""
         return holes.draw(observed, self.partitions[y], self.made_tables.of_class(y), rng)
 
+    def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> BlockSums:
+        """Score every row and sum what the next parameters and blocks are made of."""
+        if data.examples.holes is not None:
+            return holes.expect(data.examples, self.made_tables, log_prior, data.n_jobs)
+        if passes.is_linear(self.made_tables) and not moments:
+            return passes.expect_linear(data.examples, self.made_tables, log_prior, data.n_jobs)
+        counted = row_counts_of(data, self.partitions)
+        scores = passes.score(counted, self.made_tables, log_prior, data.n_jobs)
+        return passes.complete(counted, scores, moments=moments, n_jobs=data.n_jobs)
+
+    def posteriors(self, data: RowsInMemory, log_prior: FloatArray) -> FloatArray:
+        """Return the posteriors of rows whose counts are not needed again."""
+        scores = passes.rescore(data.examples, self.made_tables, log_prior, data.n_jobs)
+        return scores.posterior
+
+    @classmethod
+    def best(
+        cls, data: RowsInMemory, candidates: Sequence[Mixture], moments: bool = False
+    ) -> tuple[BlockSums, Mixture]:
+        """Return the likeliest candidate, and what a pass under it sums; counts are shared.
+
+        The counts of the rows in its blocks are kept, so that blocks that stay as they are need not
+        be counted again.
+        """
+        models: list[Any] = [candidate.model for candidate in candidates]
+        log_prior = candidates[0].log_prior
+        winner = len(candidates) - 1
+        if data.examples.holes is not None:
+            if winner:
+                worth = [
+                    holes.log_likelihood(data.examples, each.made_tables, log_prior, data.n_jobs)
+                    for each in models
+                ]
+                winner = int(np.argmax(worth))
+            return models[winner].expect(data, log_prior, moments), candidates[winner]
+        if not winner:
+            sums = models[0].expect(data, log_prior, moments)
+            _forget_all_but(data, models[0])
+            return sums, candidates[0]
+        counted = [row_counts_of(data, model.partitions) for model in models]
+        pairs = zip(counted, [model.made_tables for model in models], strict=True)
+        scores = passes.score_each(list(pairs), log_prior, data.n_jobs)
+        for number in range(winner):
+            if scores[number].log_likelihood >= scores[winner].log_likelihood:
+                winner = number
+        _forget_all_but(data, models[winner])
+        sums = passes.complete(counted[winner], scores[winner], moments=moments, n_jobs=data.n_jobs)
+        return sums, candidates[winner]
+
     def expected_log_likelihood(self) -> FloatArray:
         """Return, for each class, Σ h·log(q / C) over its histogram: what its rows are worth."""
         worth = []
@@ -201,40 +259,51 @@ class BlockModel:
             worth.append(float(histogram[seen] @ table[seen]))
         return np.array(worth)
 
-    @property
-    def made_tables(self) -> Tables:
-        """The tables, which `set_tables` must have made."""
-        if self.tables is None:
-            raise RuntimeError("set_tables has not been called")
-        return self.tables
+    def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray]:
+        """Return what the empty row scores in class y and what each of the row's ones adds.
+
+        In a block with n ones these share table[n] − table[0] equally.
+        """
+        partition, table = self.partitions[y], self.made_tables.of_class(y)
+        zero = table[partition.starts]
+        count = np.bincount(partition.labels[row], minlength=partition.n_blocks)
+        gain = table[partition.starts + count] - zero
+        return float(zero.sum()), (gain / np.maximum(count, 1))[partition.labels[row]]
+
+    def page_tables(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the look-ups with which the page answers by itself."""
+        return {"tables": self.made_tables.values}
+
+    def encode(self) -> Arrays:
+        """Return the parameters as the arrays that a file keeps."""
+        return saved.encode(self.partitions, self.histograms, self.totals, self.made_tables)
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model of arrays that were read, everything checked."""
+        return cls(*saved.decode(arrays))
 
 
-def learn_partitions(
-    rows: Rows, groups: Sequence[Group], structure: Structure, n_jobs: int | None = None
-) -> list[Partition]:
-    """Return the blocks of each group of rows, as given or learned."""
-    if isinstance(structure, list):
-        return structure
-    if structure.needs_moments:
-        sums = group_ones(rows, groups, n_jobs)
-    else:
-        sums = [np.empty(0)] * len(groups)
-
-    def learn(y: int) -> Partition:
-        return structure.learn(rows, groups[y], sums[y])
-
-    return run(learn, range(len(groups)), n_jobs)
+def log_ways(partition: Partition) -> FloatArray:
+    """Return log C(m, l) of every block and count, in the layout of the partition."""
+    log_factorial = log_factorials(partition.labels.size)
+    sizes = np.repeat(partition.sizes, partition.sizes + 1)
+    ones = np.arange(partition.table_size) - np.repeat(partition.starts, partition.sizes + 1)
+    return np.asarray(log_factorial[sizes] - log_factorial[ones] - log_factorial[sizes - ones])
 
 
-def fit_blocks(
-    rows: Rows,
-    groups: Sequence[Group],
-    partitions: list[Partition],
-    alpha: float,
-    n_jobs: int | None = None,
-) -> BlockModel:
-    """Return the model of given blocks whose parameters fit each group of rows."""
-    histograms = group_histograms(rows, groups, partitions, n_jobs)
-    model = BlockModel(partitions, histograms, np.array([group.total for group in groups]))
-    model.set_tables(alpha, n_jobs)
-    return model
+def row_counts_of(data: RowsInMemory, partitions: list[Partition]) -> Counted:
+    """Return the rows' counts in some blocks, counting those that are new."""
+    kept: list[Counted] = data.memo.setdefault(COUNTS, [])
+    for counted in kept:
+        if counted.is_of(partitions):
+            return counted
+    counted = Counted.of(data.examples, partitions, kept, data.n_jobs)
+    kept.append(counted)
+    return counted
+
+
+def _forget_all_but(data: RowsInMemory, model: BlockModel) -> None:
+    """Keep the counts in one model's blocks alone."""
+    kept: list[Counted] = data.memo.get(COUNTS, [])
+    data.memo[COUNTS] = [counted for counted in kept if counted.is_of(model.partitions)]

@@ -1,19 +1,27 @@
 """What one EM iteration asks of an engine: posteriors, histograms and moments."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray, IntArray, aligned_zeros
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
-from exchangeable.families.blocks import kernels, linear_kernels
+from exchangeable.families.blocks import kernels
 from exchangeable.families.blocks.row_counts import Counted
+from exchangeable.families.common import linear_kernels
+from exchangeable.families.common.moments import (
+    add_parts,
+    lines_per_row,
+    moments_job,
+    one_class_per_line,
+    sum_moments,
+)
 from exchangeable.families.common.tables import Tables
+from exchangeable.families.contract import NO_MOMENTS, Sums
 from exchangeable.partitions import Partition
-from exchangeable.runtime.threads import Job, row_ranges, run, run_together
+from exchangeable.runtime.threads import Job, run, run_together
 
 
 @dataclass(frozen=True)
@@ -33,28 +41,16 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Expectation(Scores):
+class BlockSums(Sums):
     """What the next parameters and blocks are made of.
 
     Attributes
     ----------
     histograms : list of arrays
         For each class the posterior weight of the rows by count in each of its blocks.
-    moments : array of shape (2, n_variables, n_classes)
-        Sums of the posteriors, and of their squares, over the rows with a variable on; may be
-        empty.
-    totals : array of shape (n_classes,)
-        Posterior weight of each class.
     """
 
     histograms: list[FloatArray]
-    moments: FloatArray
-    totals: FloatArray
-
-
-def _by_class(posterior: FloatArray) -> FloatArray:
-    """Return posteriors as the kernels read them, one class a line."""
-    return np.ascontiguousarray(posterior.T)
 
 
 def score(
@@ -129,7 +125,7 @@ def _counting(
     is_new = np.zeros(layout.labels.shape[1], dtype=np.bool_)
     if uncounted is not None:
         is_new[uncounted] = True
-    groups, by_class = counted.counter.groups, _by_class(posterior)
+    groups, by_class = counted.counter.groups, one_class_per_line(posterior)
     if counted.kept is None:
         # Reading a group's sums once is much less than a step a number.
         parts = examples.parts(counted.steps, int(groups.starts[-1]))
@@ -158,75 +154,27 @@ def _counting(
         groups.gather(sums[span], classes[own], layout, gathered[span])
 
     def finish(_: list[None]) -> list[FloatArray]:
-        return layout.split(_sum(list(gathered.values())))
+        return layout.split(add_parts(list(gathered.values())))
 
     return Job(one, shares, finish)
 
 
-def sum_moments(
-    examples: Examples, posterior: FloatArray, powers: int = 2, n_jobs: int | None = None
-) -> FloatArray:
-    """Return the moments of given posteriors, as in `Expectation`, or only the first power's."""
-    return _summing(examples, posterior, powers).run(n_jobs)
-
-
-def _summing(examples: Examples, posterior: FloatArray, powers: int) -> Job[Any, Any, FloatArray]:
-    by_class = _by_class(posterior)
-    n_classes = by_class.shape[0]
-    codes, columns, width = examples.codes, examples.columns, powers * n_classes
-    shape = (examples.rows.n_variables, width) if codes is None else codes.room(width)
-    parts = examples.parts(_lines(examples) * width / 2, 8 * math.prod(shape))
-    if columns is not None:
-        n_tiles = len(columns.first_one)
-        parts = row_ranges(n_tiles, -(-n_tiles // len(parts)))
-
-    def one(span: tuple[int, int]) -> FloatArray:
-        sums = aligned_zeros(shape)
-        rest = (*span, examples.weights, by_class, sums)
-        if codes is not None:
-            linear_kernels.add_moments_coded(codes.codes, *rest)
-            return codes.fold(sums)
-        if columns is not None:
-            linear_kernels.add_moments_by_column(columns.first_one, columns.row, *rest)
-        else:
-            linear_kernels.add_moments(*examples.rows.arrays, *rest)
-        return sums
-
-    def finish(parts: list[FloatArray]) -> FloatArray:
-        return np.moveaxis(_sum(parts).reshape(-1, powers, n_classes), 1, 0)
-
-    return Job(one, parts, finish)
-
-
-def _lines(examples: Examples) -> float:
-    """Return how many lines a row's sum over its ones has."""
-    return examples.mean_ones if examples.codes is None else examples.codes.codes.shape[0]
-
-
-def _sum(parts: list[FloatArray]) -> FloatArray:
-    """Add up what the parts have given, in their order."""
-    first, *others = parts
-    for other in others:
-        first += other
-    return first
-
-
 def complete(
     counted: Counted, scores: Scores, *, moments: bool = True, n_jobs: int | None = None
-) -> Expectation:
+) -> BlockSums:
     """Return what the next step needs to know of scores."""
     examples, posterior = counted.counter.examples, scores.posterior
     classes = np.arange(posterior.shape[1])
     jobs: list[Job[Any, Any, Any]] = [_counting(counted, posterior, classes, classes)]
     if moments:
-        jobs.insert(0, _summing(examples, posterior, 2))  # in larger parts, so they come first
+        jobs.insert(0, moments_job(examples, posterior, 2))  # in larger parts, so they come first
     *summed, found = run_together(jobs, n_jobs)
-    return Expectation(
+    return BlockSums(
         scores.log_likelihood,
         posterior,
-        found,
-        summed[0] if summed else np.empty((0, 0, 0)),
         examples.weights @ posterior,
+        found,
+        moments=summed[0] if summed else NO_MOMENTS,
     )
 
 
@@ -238,7 +186,7 @@ def expect(
     *,
     moments: bool = True,
     n_jobs: int | None = None,
-) -> Expectation:
+) -> BlockSums:
     """Score every row and sum what the next parameters and blocks are made of.
 
     Rows must have no holes: see `holes` for those that do.
@@ -262,15 +210,14 @@ def is_linear(tables: Tables) -> bool:
 
 def expect_linear(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
-) -> Expectation:
+) -> BlockSums:
     """Do the same where every variable is a block: naive Bayes, a linear score."""
     scores = _score_singles(examples, tables, log_prior, n_jobs)
-    return Expectation(
+    return BlockSums(
         scores.log_likelihood,
         scores.posterior,
-        single_histograms(examples, scores.posterior, tables, n_jobs),
-        np.empty((0, 0, 0)),
         examples.weights @ scores.posterior,
+        single_histograms(examples, scores.posterior, tables, n_jobs),
     )
 
 
@@ -325,5 +272,5 @@ def _score_linear(
             )
         return float(found)
 
-    parts = examples.parts(log_prior.size * (2 + _lines(examples) / 2))
+    parts = examples.parts(log_prior.size * (2 + lines_per_row(examples) / 2))
     return Scores(sum(run(one, parts, n_jobs)), posterior.T)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What two or more families read."""

@@ -12,6 +12,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.rows import Rows
 from exchangeable.families.common import log_linear_kernels
 from exchangeable.families.common.tables import Tables
+from exchangeable.families.contract import Sums
 from exchangeable.runtime.threads import row_ranges, run
 
 SCORE_CHUNK = 1 << 10
@@ -62,19 +63,13 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Sums:
-    """What a pass over the examples found: sums of posteriors, and the posteriors.
+class LinearSums(Sums):
+    """What a pass over the examples has summed.
 
     Attributes
     ----------
-    log_likelihood : float
-        Of all examples, each by its weight.
-    posterior : array of shape (n_rows, n_classes)
-        P(y | x).
-    totals : array of shape (n_classes,)
-        Posterior weight of each class.
     ones : array of shape (n_variables, n_classes)
-        That of the rows with a variable on.
+        Posterior weight of the rows with a variable on.
     pairs : array of shape (n_variables, n_classes) or (0, 0)
         That of the rows with a variable and its parent on.
     counts : array of shape (n_variables + 1, n_classes) or (0, 0)
@@ -83,9 +78,6 @@ class Sums:
         For each class, that of the rows with each count in each block.
     """
 
-    log_likelihood: float
-    posterior: FloatArray
-    totals: FloatArray
     ones: FloatArray
     pairs: FloatArray
     counts: FloatArray
@@ -109,7 +101,7 @@ def expect(
     log_prior: FloatArray,
     n_jobs: int | None = None,
     given: FloatArray | None = None,
-) -> Sums:
+) -> LinearSums:
     """Find the posteriors of all examples and sum what the next parameters are made of.
 
     With posteriors that are `given` nothing is scored, and the log-likelihood is 0.
@@ -141,7 +133,7 @@ def expect(
     ones, pairs, counts, blocks = (
         np.sum([part[1][i] for part in parts], axis=0) for i in range(len(shapes))
     )
-    return Sums(
+    return LinearSums(
         float(sum(part[0] for part in parts)),
         posterior,
         examples.weights @ posterior,

@@ -1,1 +1,35 @@
-"""TODO."""
+"""Trees over the counts of blocks; composed of the paper's blocks, from whose fit they start."""
+
+from dataclasses import replace
+from typing import Any
+
+from exchangeable.families.contract import FamilySpec
+from exchangeable.families.count_trees.family import CountTreeFamily
+from exchangeable.families.count_trees.model import CountTreeModel
+
+
+def _blocks_first(problem: Any) -> tuple[str, Any]:
+    """Return the problem of the blocks over whose counts the trees are."""
+    return "blocks", replace(problem, pooling=None, shrinkage=0.0, relearns=True, valid=None)
+
+
+SPECS = (
+    FamilySpec(
+        name="count tree",
+        summary="a tree over the blocks of each component: how many are on in one depends on "
+        "how many are on in another",
+        model=CountTreeModel,
+        family=CountTreeFamily,
+        blocks=("evidence", "welch", "full", "given"),
+        blocks_hint="family='tree' is a tree over single variables",
+        pooling=8.0,
+        shrinkage=4.0,
+        needs_smoothing=True,
+        before=_blocks_first,
+        cannot={
+            "partial_fit": "its edges are chosen from all rows at once; use fit",
+            "warm_start": "its prior is made of the rows that are fitted; use fit without it",
+            "chunks": "its edges are chosen from all pairs of blocks; load X into memory",
+        },
+    ),
+)

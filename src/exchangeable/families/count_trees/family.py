@@ -1,7 +1,7 @@
 """The family of trees over blocks' counts: how posteriors become bins, trees and parameters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -9,20 +9,23 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group
 from exchangeable.data.rows import Rows, as_rows
-from exchangeable.families.common.expectation import ACTIVE, expect, log_likelihood
-from exchangeable.families.common.log_linear import Sums
+from exchangeable.families.common.count_prior import CountPrior
+from exchangeable.families.common.pooled import ACTIVE, PooledFamily
+from exchangeable.families.contract import Model, Sums
 from exchangeable.families.count_trees.forest import (
     CountForest,
-    CountSums,
     cut_counts,
     edge_sums,
     learn_forest,
 )
-from exchangeable.families.count_trees.model import CountTreeModel
-from exchangeable.families.urns.family import DensityModel, UrnFamily
-from exchangeable.fitting.density_em import log_shares
+from exchangeable.families.count_trees.model import CountTreeModel, CountTreeSums, expect_rows
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.problem import Problem
 from exchangeable.runtime.threads import run
+from exchangeable.structure.proposals import Proposal
 
+PENALTY = 1.0
+"""What an edge must gain in log-likelihood, for each of its parameters, to be there."""
 MOST_BINS = 8
 """The counts of a block fall into at most so many bins."""
 ROWS_A_CELL = 20.0
@@ -37,75 +40,76 @@ RAKINGS = 200
 CLOSE = 1e-12
 
 
-@dataclass(frozen=True)
-class CountTreeFamily:
-    """Trees over the counts of given blocks, one a component.
+class CountTreeFamily(PooledFamily):
+    """Trees over the counts of the blocks that the paper's structural EM, run before, has found."""
 
-    Attributes
-    ----------
-    urns : UrnFamily
-        The blocks and their prior.
-    shrinkage : float
-        For each free parameter of an edge so many pseudo-rows in which its ends are independent.
-    penalty : float
-        What an edge must gain in log-likelihood for each of its free parameters to be there.
-    """
+    closed_form = True
 
-    urns: UrnFamily
-    shrinkage: float
-    penalty: float
-    _pooled: dict[CountForest, FloatArray] = field(default_factory=dict)
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._pooled: dict[CountForest, FloatArray] = {}
 
-    def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> CountTreeModel:
+    def first(
+        self,
+        data: Any,
+        sums: Sums,
+        blocks: Proposal,
+        before: Mixture | None,
+        rng: np.random.Generator | None,
+    ) -> Mixture:
         """Return trees that fit given posteriors."""
+        partitions = blocks.partitions if before is None else before.model.partitions
+        self._prior = CountPrior.of(self.problem.pool, partitions)
         alone = [
             CountForest.of(p, np.zeros(p.table_size), np.full(p.n_blocks, p.n_blocks))
-            for p in self.urns.partitions
+            for p in partitions
         ]
         nothing = [np.empty(0)] * len(alone)
         with np.errstate(divide="ignore"):
-            model = CountTreeModel(alone, [np.log(q) for q in self.urns.smooth_shares], nothing)
-        held = expect(model, examples, sums.totals, n_jobs, given=sums.posterior)
+            model = CountTreeModel(alone, [np.log(q) for q in self._prior.smooth_shares], nothing)
+        held = expect_rows(model, data.examples, sums.totals, data.n_jobs, sums.posterior)
         model = self._fitted(alone, held.blocks, nothing)
-        return self._learn(examples, held, model, n_jobs)
+        model = self._learn(data.examples, held, model, data.n_jobs)
+        return Mixture(model, self.log_shares(sums.totals))
 
-    def following(
-        self,
-        examples: Examples,
-        model: DensityModel,
-        sums: Sums,
-        step: int,
-        n_jobs: int | None = None,
-    ) -> CountTreeModel:
-        """Return new parameters, and now and then new trees, if these are better."""
-        if not isinstance(model, CountTreeModel) or not isinstance(sums, CountSums):
-            raise TypeError(f"expected trees over counts, got {type(model).__name__}")
+    def prior_gain(self, before: Any, after: Any) -> float:
+        """Return the gain in what the pseudo-rows are expected to score; 0 where trees differ."""
+        if any(old is not new for old, new in zip(before.forests, after.forests, strict=True)):
+            return 0.0
+        gain = 0.0
+        for y, forest in enumerate(after.forests):
+            change = after.log_q[y] - before.log_q[y]
+            seen = self._prior.masses[y] > 0
+            gain += float(self._prior.masses[y][seen] @ change[seen])
+            if forest in self._pooled:
+                gain += float(self._pooled[forest] @ (after.log_ratio[y] - before.log_ratio[y]))
+        return gain
+
+    def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
+        """Return new parameters, and now and then new trees to choose from."""
         old = self._fitted(model.forests, sums.blocks, sums.edges)
         if step not in LEARNING_STEPS:
-            return old
-        new = self._learn(examples, sums, model, n_jobs)
-        log_prior = log_shares(sums.totals)
-        worth = [log_likelihood(each, examples, log_prior, n_jobs) for each in (old, new)]
-        return new if worth[1] > worth[0] else old
+            return [old]
+        return [old, self._learn(data.examples, sums, model, data.n_jobs)]
 
     def _learn(
-        self, examples: Examples, sums: Sums, model: CountTreeModel, n_jobs: int | None
+        self, examples: Examples, sums: CountTreeSums, model: CountTreeModel, n_jobs: int | None
     ) -> CountTreeModel:
         """Return the model with bins and trees that suit the posteriors."""
-        pool = self.urns.pool
+        pool = self.problem.pool
         share = pool.strength / pool.examples.total
         everyone = Group(np.arange(pool.examples.rows.n_rows), pool.examples.weights * share)
 
         def one(y: int) -> tuple[CountForest, FloatArray, FloatArray]:
-            partition = self.urns.partitions[y]
-            counted = sums.blocks[y] + pool.strength * self.urns.shares[y]
+            partition = self._prior.partitions[y]
+            counted = sums.blocks[y] + pool.strength * self._prior.shares[y]
             bins = choose_bins(np.split(counted, partition.starts[1:]))
             seen = class_rows(examples, sums.posterior, y, model)
             everything = [seen, (pool.examples.rows, everyone)]
-            forest = learn_forest(partition, bins, everything, self.penalty)
+            forest = learn_forest(partition, bins, everything, PENALTY)
             return forest, edge_sums(forest, *seen), edge_sums(forest, *everything[1])
 
-        found = run(one, range(len(self.urns.partitions)), n_jobs)
+        found = run(one, range(len(self._prior.partitions)), n_jobs)
         forests, edges, pooled = zip(*found, strict=True)
         self._pooled.update(zip(forests, pooled, strict=True))
         return self._fitted(forests, sums.blocks, edges)
@@ -117,7 +121,7 @@ class CountTreeFamily:
         edges: Sequence[FloatArray],
     ) -> CountTreeModel:
         """Return the parameters, given the mass of each count and of each cell of the edges."""
-        log_q = self.urns.log_q(blocks)
+        log_q = self._prior.log_q(blocks)
         log_ratio = []
         for forest, known, seen in zip(forests, log_q, edges, strict=True):
             mass = seen + self._pooled[forest] if seen.size else seen
@@ -129,7 +133,7 @@ class CountTreeFamily:
         margins, log_ratio = forest.bin_masses(q), np.empty(forest.n_cells)
         for child, above in forest.edges():
             apart = np.outer(margins[above], margins[child])
-            pseudo = self.shrinkage * (margins[above].size - 1) * (margins[child].size - 1)
+            pseudo = self.problem.shrinkage * (margins[above].size - 1) * (margins[child].size - 1)
             both = rake(forest.table(mass, child) + pseudo * apart, margins[above], margins[child])
             forest.table(log_ratio, child)[:] = np.log(both) - np.log(apart)
         return log_ratio
@@ -143,8 +147,9 @@ def choose_bins(masses: Sequence[FloatArray]) -> IntArray:
     in_all = sum(max(2, int(each[-1]) + 1) for each in bins)
     if in_all > MOST_BINS_IN_ALL:
         raise ValueError(
-            f"dependence='tree' looks at all pairs of blocks, of which {len(bins)} have too many; "
-            "give larger blocks, such as structure='welch'"
+            f"family='count tree' compares all pairs of bins of counts; the limit is "
+            f"{MOST_BINS_IN_ALL:,}, the {len(bins):,} blocks have {in_all:,}: give larger blocks, "
+            "such as blocks='welch'"
         )
     return np.concatenate(bins)
 

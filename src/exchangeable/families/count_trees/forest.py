@@ -5,7 +5,7 @@ its edges' ratios, both as flat arrays.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +18,6 @@ from exchangeable.data.rows import Rows
 from exchangeable.families.blocks import holes
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.common.forests import best_tree
-from exchangeable.families.common.log_linear import Sums
 from exchangeable.families.common.tables import block_counts
 from exchangeable.families.count_trees import kernels, query_kernels
 from exchangeable.partitions import Partition, log_factorials
@@ -93,13 +92,6 @@ class CountForest:
         starts = self.partition.starts[1:]
         parts = zip(np.split(self.bins, starts), np.split(masses, starts), strict=True)
         return [np.bincount(number, mass).astype(np.float64) for number, mass in parts]
-
-
-@dataclass(frozen=True)
-class CountSums(Sums):
-    """What a pass of EM found, `blocks` among it, and in `edges` the mass of each class's cells."""
-
-    edges: list[FloatArray] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,43 @@ those of the q_b. So every block's count is distributed as its q_b, and a forest
 the paper's block model. Small blocks have a bin for every count.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
+from exchangeable.families.common.log_linear_model import posteriors_with_holes
+from exchangeable.families.contract import Arrays, Model, RowsInMemory, Sums
+from exchangeable.families.count_trees import saved
 from exchangeable.families.count_trees.forest import CHUNK, CountForest, CountTree
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges, run
 
 
 @dataclass(frozen=True)
-class CountTreeModel:
+class CountTreeSums(Sums):
+    """What a pass over the examples has summed.
+
+    Attributes
+    ----------
+    blocks : list of arrays
+        For each class the posterior weight of the rows with each count in each block.
+    edges : list of arrays
+        For each class that of each pair of bins along its forest.
+    """
+
+    blocks: list[FloatArray]
+    edges: list[FloatArray]
+
+
+@dataclass(frozen=True)
+class CountTreeModel(Model):
     """For each class a forest over its blocks, q of each block, and the ratios of its edges.
 
     Attributes
@@ -37,6 +59,7 @@ class CountTreeModel:
         For each class the logs of its edges' ratios, in the layout of its forest.
     """
 
+    kind: ClassVar[str] = "count trees"
     forests: list[CountForest]
     log_q: list[FloatArray]
     log_ratio: list[FloatArray]
@@ -53,12 +76,8 @@ class CountTreeModel:
             made.append(CountTree(forest, log_q - ways, log_ratio))
         return made
 
-    def whole(self) -> "CountTreeModel":
-        """Return the model that can score any row, which is this one."""
-        return self
-
     @property
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[Partition]:  # type: ignore[override]
         """The blocks of each class."""
         return [forest.partition for forest in self.forests]
 
@@ -73,11 +92,6 @@ class CountTreeModel:
         return int(self.forests[0].partition.labels.size)
 
     @property
-    def slope(self) -> FloatArray:
-        """The log-weight of each variable in its urn: all are alike."""
-        return np.zeros((self.n_variables, self.n_classes))
-
-    @property
     def n_parameters(self) -> int:
         """Number of free parameters: q of every block, and what each edge adds."""
         free = 0
@@ -88,7 +102,7 @@ class CountTreeModel:
         return free
 
     @classmethod
-    def stack(cls, models: Sequence["CountTreeModel"]) -> "CountTreeModel":
+    def stack(cls, models: Sequence["CountTreeModel"]) -> Self:
         """Return the model of all classes of several models."""
         return cls(
             [forest for model in models for forest in model.forests],
@@ -96,10 +110,10 @@ class CountTreeModel:
             [log_ratio for model in models for log_ratio in model.log_ratio],
         )
 
-    def only(self, classes: IntArray) -> "CountTreeModel":
+    def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes."""
         parts = (self.forests, self.log_q, self.log_ratio)
-        return CountTreeModel(*([part[y] for y in classes] for part in parts))
+        return type(self)(*([part[y] for y in classes] for part in parts))
 
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return q(l | y) for every class, block and count l."""
@@ -131,3 +145,36 @@ class CountTreeModel:
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
         return self.trees[y].draw(observed, rng)
+
+    def expect(
+        self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> CountTreeSums:
+        """Find the posteriors of all rows, and sum counts and pairs of bins along the trees."""
+        return expect_rows(self, data.examples, log_prior, data.n_jobs)
+
+    def encode(self) -> Arrays:
+        """Return the parameters as the arrays that a file keeps."""
+        return saved.encode(self.forests, self.log_q, self.log_ratio)
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model of arrays that were read, everything checked."""
+        return cls(*saved.decode(arrays))
+
+
+def expect_rows(
+    model: CountTreeModel,
+    examples: Examples,
+    log_prior: FloatArray,
+    n_jobs: int | None = None,
+    given: FloatArray | None = None,
+) -> CountTreeSums:
+    """Find posteriors and sums; with posteriors that are `given` the log-likelihood is 0."""
+    log_likelihood, posterior = posteriors_with_holes(model, examples, log_prior, n_jobs, given)
+    mass = examples.weights[:, None] * posterior
+
+    def one(y: int) -> tuple[FloatArray, FloatArray]:
+        return model.trees[y].sums(examples.observed, np.ascontiguousarray(mass[:, y]))
+
+    blocks, edges = zip(*run(one, range(model.n_classes), n_jobs), strict=True)
+    return CountTreeSums(log_likelihood, posterior, mass.sum(axis=0), list(blocks), list(edges))

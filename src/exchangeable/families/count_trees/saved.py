@@ -1,12 +1,13 @@
 """Trees over counts in files."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from exchangeable.arrays import FloatArray
 from exchangeable.families.count_trees.forest import CountForest
-from exchangeable.families.count_trees.model import CountTreeModel
 from exchangeable.partitions import Partition
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import (
@@ -14,28 +15,32 @@ from exchangeable.storage.checks import (
     check_counts,
     check_forest,
     checked_partitions,
+    needed,
     numbers,
     stacked_labels,
 )
-from exchangeable.storage.values import Reader
 
 ARRAYS = ("labels", "bins", "parent", "log_q", "log_ratio")
 
 
-def count_tree_arrays(model: CountTreeModel) -> dict[str, npt.NDArray[Any]]:
+def encode(
+    forests: Sequence[CountForest], log_q: Sequence[FloatArray], log_ratio: Sequence[FloatArray]
+) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays that a file keeps."""
     return {
-        "labels": stacked_labels(model.partitions),
-        "bins": np.concatenate([forest.bins for forest in model.forests]),
-        "parent": np.concatenate([forest.parent for forest in model.forests]),
-        "log_q": np.concatenate(model.log_q),
-        "log_ratio": np.concatenate(model.log_ratio),
+        "labels": stacked_labels([forest.partition for forest in forests]),
+        "bins": np.concatenate([forest.bins for forest in forests]),
+        "parent": np.concatenate([forest.parent for forest in forests]),
+        "log_q": np.concatenate(log_q),
+        "log_ratio": np.concatenate(log_ratio),
     }
 
 
-def decode_count_trees(value: dict[str, Any], reader: Reader) -> CountTreeModel:
-    """Return the trees over counts whose parameters are given."""
-    arrays = {key: reader.array(value.get(key), key) for key in ARRAYS}
+def decode(
+    read: Mapping[str, npt.NDArray[Any]],
+) -> tuple[list[CountForest], list[FloatArray], list[FloatArray]]:
+    """Return the parameters of arrays that were read, everything checked."""
+    arrays = dict(zip(ARRAYS, needed(read, ARRAYS), strict=True))
     partitions = checked_partitions(arrays["labels"])
     sizes = [partition.table_size for partition in partitions]
     n_blocks = [partition.n_blocks for partition in partitions]
@@ -57,16 +62,15 @@ def decode_count_trees(value: dict[str, Any], reader: Reader) -> CountTreeModel:
         forests.append(CountForest.of(partition, bins, parent))
     cells = [forest.n_cells for forest in forests]
     log_ratio = numbers(arrays["log_ratio"], "log_ratio", (sum(cells),), low=-700, high=700)
-    model = CountTreeModel(
-        forests, np.split(log_q, by_count), np.split(log_ratio, np.cumsum(cells)[:-1])
-    )
-    for forest, known, ratio in zip(forests, model.log_q, model.log_ratio, strict=True):
+    by_class = np.split(log_q, by_count)
+    ratios = np.split(log_ratio, np.cumsum(cells)[:-1])
+    for forest, known, ratio in zip(forests, by_class, ratios, strict=True):
         margins = forest.bin_masses(np.exp(known))
         for child, _ in forest.edges():
             totals = np.exp(forest.table(ratio, child)) @ margins[child]
             if not (np.abs(totals - 1.0) < CLOSE).all():
                 raise ModelFileError("log_ratio holds probabilities that do not add up to one")
-    return model
+    return forests, by_class, ratios
 
 
 def _check_bins(bins: npt.NDArray[Any], partition: Partition) -> None:

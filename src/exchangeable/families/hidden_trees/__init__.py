@@ -1,1 +1,32 @@
-"""TODO."""
+"""Hidden trees: one tree over blocks, each of which has a hidden state."""
+
+from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.hidden_trees.family import HiddenFamily
+from exchangeable.families.hidden_trees.model import HiddenModel
+
+SPECS = (
+    FamilySpec(
+        name="hidden tree",
+        summary="one tree over blocks with a hidden state each; n_components is the number of "
+        "states",
+        model=HiddenModel,
+        family=HiddenFamily,
+        blocks=("independent", "full", "given"),
+        blocks_hint="all states share one set of blocks, which are not learned",
+        shared_blocks=True,
+        pooling=0.5,
+        shrinkage=1.0,
+        needs_smoothing=True,
+        most_variables=4_000,
+        cannot={
+            "classes": "its components are hidden states, which nobody can label; fit an "
+            "ExchangeableMixture to the rows of each class, or choose another family",
+            "partial_fit": "it has hidden states; use fit",
+            "warm_start": "its prior is made of the rows that are fitted; use fit without it",
+            "chunks": "its tree is chosen from all pairs of blocks; load X into memory",
+            "exact completion": "a maximum over rows of a sum over hidden states is hard; the "
+            "answer is locally optimal: changing any single block does not improve it",
+        },
+        search=SearchSpace(16, 128, (0.5, 0.5), alone=True),
+    ),
+)

@@ -5,7 +5,8 @@ from the rows, the others from what the rows tell about pairs, disturbed at rand
 differ make a better average.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +14,21 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import flags
-from exchangeable.families.common import forest_kernels, forests, log_linear
-from exchangeable.families.common.expectation import HiddenSums
-from exchangeable.families.common.log_linear import Sums
+from exchangeable.families.common import forest_kernels, log_linear
+from exchangeable.families.common.forests import best_tree
 from exchangeable.families.common.pool import Pool
+from exchangeable.families.common.pooled import PooledFamily
+from exchangeable.families.contract import Model, Sums
 from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
-from exchangeable.families.hidden_trees.start import mixture_in_disguise
-from exchangeable.families.urns.family import DensityModel
+from exchangeable.families.hidden_trees.start import (
+    START_POOLING,
+    START_STEPS,
+    mixture_in_disguise,
+    n_components,
+)
+from exchangeable.families.mixture import Mixture
 from exchangeable.partitions import Partition
+from exchangeable.structure.proposals import Proposal
 
 DISTURBANCE = 0.5
 """Standard deviation of the logarithm of what mutual information is multiplied by."""
@@ -30,83 +38,77 @@ LEAST_GAIN = 1e-9
 """Blocks that tell nothing about each other are joined nevertheless: a tree has one root."""
 
 
-@dataclass(frozen=True)
-class HiddenFamily:
-    """Trees of blocks with hidden states.
+class HiddenFamily(PooledFamily):
+    """Trees of blocks with hidden states, one tree for all components.
 
-    Attributes
-    ----------
-    pool : Pool
-        The prior of the counts: pseudo-rows of each state of each block.
-    shrinkage : float
-        Pseudo-rows of each state of a block's parent that pull the edge towards independence.
-    partition : Partition
-        The blocks.
-    shares : array of shape (table_size,)
-        The share of the training set with each count of each block, none of them zero.
+    What others call components are here the states of the root; EM starts from a naive Bayes
+    mixture of half as many.
     """
 
-    pool: Pool
-    shrinkage: float
+    naive_steps = START_STEPS
     partition: Partition
     shares: FloatArray
 
-    @classmethod
-    def of(cls, pool: Pool, shrinkage: float, partition: Partition) -> "HiddenFamily":
-        """Return the family of given blocks."""
+    @property
+    def n_start_components(self) -> int:
+        """Number of components of the naive Bayes that EM starts from."""
+        return n_components(self.problem.n_components)
+
+    @property
+    def start_pool(self) -> Pool:
+        """The prior of the naive Bayes that EM starts from."""
+        return replace(self.problem.pool, strength=START_POOLING)
+
+    def start_of(self, init: str, number: int) -> str:
+        """Return how the numbered run starts: from rows unless random starts are asked for."""
+        return "random" if init == "random" else "rows"
+
+    def first(
+        self,
+        data: Any,
+        sums: Sums,
+        blocks: Proposal,
+        before: Mixture | None,
+        rng: np.random.Generator | None,
+    ) -> Mixture:
+        """Return where EM starts; `rng` disturbs the tree."""
+        self._use(blocks.partitions[0])
+        examples, posterior = self.problem.filled, sums.posterior
+        counts = block_counts(examples, self.partition)
+        parent = self.learn_tree(examples, counts, rng)
+        mass = examples.weights[:, None] * np.where(posterior > NOTHING, posterior, 0.0)
+        model, log_prior = mixture_in_disguise(
+            self.partition, parent, counts, mass, self.shares, self.problem.n_components
+        )
+        return Mixture(model, log_prior)
+
+    def _use(self, partition: Partition) -> None:
+        """Begin with some blocks: find the share of the training set with each of their counts."""
+        pool = self.problem.pool
         shares = pool.smooth(partition, pool.histograms([partition])[0])
         alone = np.flatnonzero(partition.sizes == 1)
         means = pool.means[[int(partition.blocks[b][0]) for b in alone]]
         shares[partition.starts[alone]] = 1 - means
         shares[partition.starts[alone] + 1] = means
-        return cls(pool, shrinkage, partition, shares)
+        self.partition, self.shares = partition, shares
 
-    def first(
-        self,
-        examples: Examples,
-        posterior: FloatArray,
-        n_states: int,
-        rng: np.random.Generator | None = None,
-    ) -> tuple[HiddenModel, FloatArray]:
-        """Return where EM starts, and the probabilities of the root's states.
+    def prior_gain(self, before: Any, after: Any) -> float:
+        """Return the gain in the expected log-probability of the pseudo-rows' counts."""
+        old, new = (model.trees[0].messages.log_q for model in (before, after))
+        return float(self.problem.pool.strength * (self.shares @ (new - old)).sum())
 
-        Parameters
-        ----------
-        examples : Examples
-            Rows without holes.
-        posterior : array of shape (n_rows, n_components)
-            That of the components of a naive Bayes mixture, half as many as states.
-        n_states : int
-            Number of states of each block.
-        rng : Generator, optional
-            Disturbs the tree.
-        """
-        counts = block_counts(examples, self.partition)
-        parent = self.learn_tree(examples, counts, rng)
-        mass = examples.weights[:, None] * np.where(posterior > NOTHING, posterior, 0.0)
-        return mixture_in_disguise(self.partition, parent, counts, mass, self.shares, n_states)
-
-    def following(
-        self,
-        examples: Examples,
-        model: DensityModel,
-        sums: Sums,
-        step: int,
-        n_jobs: int | None = None,
-    ) -> HiddenModel:
+    def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return the parameters that fit the posteriors, the prior included."""
-        if not isinstance(model, HiddenModel) or not isinstance(sums, HiddenSums):
-            raise TypeError(f"expected a hidden tree, got {type(model).__name__}")
-        tree, starts, found = model.trees[0].messages, self.partition.starts, sums.tree
-        counts = found.counts + self.pool.strength * self.shares[:, None]
+        tree, starts, summed = model.trees[0].messages, self.partition.starts, sums.tree
+        counts = summed.counts + self.problem.pool.strength * self.shares[:, None]
         totals = np.add.reduceat(counts, starts, axis=0)
         log_q = np.log(counts / np.repeat(totals, self.partition.sizes + 1, axis=0))
-        usual = np.add.reduceat(found.counts, starts, axis=0)
+        usual = np.add.reduceat(summed.counts, starts, axis=0)
         usual /= usual.sum(axis=1, keepdims=True)
-        edges = found.pairs + self.shrinkage * usual[:, None, :]
+        edges = summed.pairs + self.problem.shrinkage * usual[:, None, :]
         edges[tree.parent == tree.parent.size] = 1.0
         edges /= edges.sum(axis=2, keepdims=True)
-        return HiddenModel([HiddenTree.make(self.partition, tree.parent, log_q, edges)])
+        return [HiddenModel([HiddenTree.make(self.partition, tree.parent, log_q, edges)])]
 
     def learn_tree(
         self, examples: Examples, counts: npt.NDArray[np.int64], rng: np.random.Generator | None
@@ -120,7 +122,7 @@ class HiddenFamily:
             noise = np.triu(rng.normal(0.0, DISTURBANCE, gains.shape), 1)
             gains *= np.exp(noise + noise.T)
         ranked = np.argsort(-gains.sum(axis=1), kind="stable")
-        found = forests.best_tree(np.maximum(gains, LEAST_GAIN)[np.ix_(ranked, ranked)])
+        found = best_tree(np.maximum(gains, LEAST_GAIN)[np.ix_(ranked, ranked)])
         parent = np.empty(found.size, dtype=np.int32)
         parent[ranked] = np.append(ranked, found.size)[found]
         return parent

@@ -6,24 +6,32 @@ P(x_b | z_b) = q_b(n | z_b) / C(m, n). With single variables as blocks it is a h
 What other models call a class or component is here a state of the root.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.hidden_trees import kernels, messages, query_kernels
-from exchangeable.families.hidden_trees.messages import Messages, Symbols, score_messages
+from exchangeable.families.contract import Arrays, Model, RowsInMemory, Sums
+from exchangeable.families.hidden_trees import kernels, messages, query_kernels, saved
+from exchangeable.families.hidden_trees.messages import (
+    Messages,
+    Symbols,
+    TreeSums,
+    expect_messages,
+    score_messages,
+)
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges
 
 HOLE_MEANS: Callable[..., None] = query_kernels.hole_means
 BEST_HOLES: Callable[..., None] = query_kernels.best_holes
 DRAW_HOLES: Callable[..., None] = query_kernels.draw_holes
+NO_POSTERIOR = np.empty((0, 0))
 BETTER = 1e-9
 """A change of one block that gains less than this is not made."""
 
@@ -58,7 +66,7 @@ class HiddenTree:
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters, but for the root's probabilities."""
+        """Number of free parameters, without the root's probabilities."""
         h, partition = self.messages.n_states, self.messages.partition
         return h * partition.labels.size + (partition.n_blocks - 1) * h * (h - 1)
 
@@ -199,7 +207,14 @@ class HiddenTree:
 
 
 @dataclass(frozen=True)
-class HiddenModel:
+class HiddenSums(Sums):
+    """What a pass over the examples has summed for one tree; `posterior` is empty."""
+
+    tree: TreeSums
+
+
+@dataclass(frozen=True)
+class HiddenModel(Model):
     """One or more hidden trees, with the states of their roots as classes.
 
     Attributes
@@ -208,11 +223,8 @@ class HiddenModel:
         The trees, whose classes follow one another.
     """
 
+    kind: ClassVar[str] = "hidden trees"
     trees: list[HiddenTree]
-
-    def whole(self) -> "HiddenModel":
-        """Return the model that can score any row, which is this one."""
-        return self
 
     @property
     def n_classes(self) -> int:
@@ -226,27 +238,27 @@ class HiddenModel:
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters, but for the probabilities of the classes."""
+        """Number of free parameters, without the probabilities of the classes."""
         return sum(tree.n_parameters for tree in self.trees)
 
     @property
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[Partition]:  # type: ignore[override]
         """The blocks of each class: those of its tree."""
         return [tree.messages.partition for tree in self.trees for _ in tree.states]
 
     @classmethod
-    def stack(cls, models: Sequence["HiddenModel"]) -> "HiddenModel":
+    def stack(cls, models: Sequence["HiddenModel"]) -> Self:
         """Return the model of all classes of several models."""
         return cls([tree for model in models for tree in model.trees])
 
-    def only(self, classes: IntArray) -> "HiddenModel":
+    def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes, in the order they have here."""
         kept = []
         for tree, begin in self._placed():
             mine = classes[(classes >= begin) & (classes < begin + tree.states.size)] - begin
             if mine.size:
                 kept.append(HiddenTree(tree.messages, tree.states[np.sort(mine)]))
-        return HiddenModel(kept)
+        return type(self)(kept)
 
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return q(l | y) for every class, block and count l."""
@@ -304,6 +316,28 @@ class HiddenModel:
         for span, part in _tiles(tree, observed):
             rows[span] = tree.draw(part, state, rng)
         return rows
+
+    def expect(
+        self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> HiddenSums:
+        """Find the posteriors of all hidden states of one tree, and sum them."""
+        messages = self.trees[0].messages
+        symbols = Symbols.of(data.examples.observed, messages.partition)
+        tree = expect_messages(messages, data.examples, symbols, log_prior, data.n_jobs)
+        return HiddenSums(tree.log_likelihood, NO_POSTERIOR, tree.totals, tree)
+
+    def encode(self) -> Arrays:
+        """Return the parameters as the arrays that a file keeps."""
+        return {
+            f"{number}.{name}": array
+            for number, tree in enumerate(self.trees)
+            for name, array in saved.encode(tree.messages, tree.states).items()
+        }
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model of arrays that were read, everything checked."""
+        return cls([HiddenTree.make(*parts) for parts in saved.decode(arrays)])
 
     def _placed(self) -> Iterator[tuple[HiddenTree, int]]:
         """Yield the trees, each with the number of its first class."""

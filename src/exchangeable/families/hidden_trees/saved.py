@@ -1,60 +1,50 @@
 """Hidden trees in files."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.families.hidden_trees.messages import Messages
+from exchangeable.partitions import Partition
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import (
     CLOSE,
     check_counts,
     check_forest,
     checked_partitions,
+    needed,
     numbers,
     stacked_labels,
 )
-from exchangeable.storage.values import Reader, Writer
 
 ARRAYS = ("labels", "parent", "log_q", "edges", "states")
 
 
-def encode_hidden(model: HiddenModel, writer: Writer, name: str) -> dict[str, Any]:
-    """Return the parameters of hidden trees as JSON with references to arrays."""
-    trees = []
-    for number, tree in enumerate(model.trees):
-        inner = tree.messages
-        labels = stacked_labels([inner.partition])
-        arrays: tuple[npt.NDArray[Any], ...] = (
-            labels,
-            inner.parent,
-            inner.log_q,
-            inner.edges,
-            tree.states,
-        )
-        trees.append(
-            {
-                key: writer.store(array, f"{name}.{number}.{key}")
-                for key, array in zip(ARRAYS, arrays, strict=True)
-            }
-        )
-    return {"kind": "hidden trees", "trees": trees}
+Parameters = tuple[Partition, npt.NDArray[np.int32], FloatArray, FloatArray, IntArray]
+"""Partition, parents, log q, edges and states of one tree."""
 
 
-def decode_hidden(value: dict[str, Any], reader: Reader, name: str) -> HiddenModel:
-    """Return the hidden trees whose parameters are given."""
-    entries = value.get("trees")
-    if not isinstance(entries, list) or not entries:
-        raise ModelFileError(f"{name} has no trees")
-    trees = []
-    for entry in entries:
-        if not isinstance(entry, dict):
-            raise ModelFileError(f"{name} holds a tree that is none")
-        trees.append(_tree(*(reader.array(entry.get(key), key) for key in ARRAYS)))
-    if len({tree.messages.partition.labels.size for tree in trees}) > 1:
-        raise ModelFileError(f"{name} holds trees of different variables")
-    return HiddenModel(trees)
+def encode(messages: Messages, states: IntArray) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that a file keeps of one tree."""
+    labels = stacked_labels([messages.partition])
+    arrays = (labels, messages.parent, messages.log_q, messages.edges, states)
+    return dict(zip(ARRAYS, arrays, strict=True))
+
+
+def decode(arrays: Mapping[str, npt.NDArray[Any]]) -> list[Parameters]:
+    """Return the parameters of each tree of arrays that were read, everything checked."""
+    if not arrays or len(arrays) % len(ARRAYS):
+        raise ModelFileError(f"hidden trees of {len(arrays)} arrays, expected {len(ARRAYS)} each")
+    trees = [
+        _tree(*needed(arrays, [f"{number}.{name}" for name in ARRAYS]))
+        for number in range(len(arrays) // len(ARRAYS))
+    ]
+    if len({tree[0].labels.size for tree in trees}) > 1:
+        raise ModelFileError("the model holds trees of different variables")
+    return trees
 
 
 def _tree(
@@ -63,7 +53,7 @@ def _tree(
     log_q: npt.NDArray[Any],
     edges: npt.NDArray[Any],
     states: npt.NDArray[Any],
-) -> HiddenTree:
+) -> Parameters:
     partitions = checked_partitions(labels)
     partition = partitions[0]
     n_blocks = partition.n_blocks
@@ -85,4 +75,4 @@ def _tree(
         raise ModelFileError(f"states are {states.dtype} of shape {states.shape}")
     if states.min() < 0 or states.max() >= h or (np.diff(states) <= 0).any():
         raise ModelFileError("states must be different states of the root, in order")
-    return HiddenTree.make(partition, parent, log_q, edges, states)
+    return partition, parent, log_q, edges, states

@@ -1,1 +1,57 @@
-"""TODO."""
+"""Trees over the variables, plain (Chow-Liu) or with a count on top (weighted).
+
+Weighted trees are composed of weighted urns, from whose fit they start.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.trees.family import TreeFamily, WeightedTreeFamily
+from exchangeable.families.trees.model import TreeModel
+
+MOST_VARIABLES = 4_000
+"""A tree compares all pairs of variables, whose number must stay bearable."""
+CANNOT = {
+    "partial_fit": "its edges are chosen from all rows at once; use fit",
+    "warm_start": "its prior is made of the rows that are fitted; use fit without it",
+    "chunks": "its edges are chosen from all pairs of variables; load X into memory",
+}
+
+
+def _urns_first(problem: Any) -> tuple[str, Any]:
+    """Return the problem of the weighted urns from which weighted trees start."""
+    return "urns", replace(problem, shrinkage=0.0)
+
+
+SPECS = (
+    FamilySpec(
+        name="tree",
+        summary="a tree over the variables of each component (mixtures of Chow-Liu trees)",
+        model=TreeModel,
+        family=TreeFamily,
+        blocks=("independent",),
+        blocks_hint="its nodes are the variables; family='count tree' has blocks as nodes",
+        pooling=8.0,
+        shrinkage=32.0,
+        needs_smoothing=True,
+        most_variables=MOST_VARIABLES,
+        cannot=CANNOT,
+        search=SearchSpace(),
+    ),
+    FamilySpec(
+        name="weighted tree",
+        summary="a tree over the variables, and a distribution of how many are on",
+        model=TreeModel,
+        family=WeightedTreeFamily,
+        blocks=("full",),
+        blocks_hint="its tree is over all variables; family='count tree' has blocks as nodes",
+        pooling=8.0,
+        shrinkage=200.0,
+        needs_smoothing=True,
+        most_variables=MOST_VARIABLES,
+        before=_urns_first,
+        cannot=CANNOT,
+        search=SearchSpace(),
+    ),
+)

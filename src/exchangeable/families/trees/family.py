@@ -1,23 +1,33 @@
 """Families of trees over the variables: mixtures of Chow-Liu trees, and weighted trees."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
-from exchangeable.families.common import forest_kernels, forests
-from exchangeable.families.common.expectation import class_pairs
-from exchangeable.families.common.log_linear import Sums
+from exchangeable.families.common import forest_kernels
+from exchangeable.families.common.count_prior import CountPrior
+from exchangeable.families.common.forests import best_tree
+from exchangeable.families.common.log_linear import LinearSums
 from exchangeable.families.common.pool import Pool
-from exchangeable.families.trees import kernels, polynomials
+from exchangeable.families.common.pooled import PooledFamily, class_pairs, with_pool
+from exchangeable.families.contract import Model
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.problem import Problem
+from exchangeable.families.trees import kernels
 from exchangeable.families.trees.model import ParentArray, TreeModel
-from exchangeable.families.urns.family import DensityModel, UrnFamily, centred, pooled_means
+from exchangeable.families.trees.polynomials import expected_pairs
+from exchangeable.families.urns.family import UrnFamily, centred
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.families.urns.polynomials import expected_ones
 from exchangeable.runtime.threads import run
+from exchangeable.structure.proposals import Proposal
 
+PENALTY, WEIGHTED_PENALTY = 2.0, 1.0
+"""What an edge must gain in log-likelihood to be there, in plain and in weighted trees."""
 LEAST = 1e-12
 """No cell of a pair is less probable than this."""
 DAMPING = 0.5
@@ -61,58 +71,46 @@ def natural_parameters(
     return float(base), slope, pair
 
 
-@dataclass(frozen=True)
-class TreeFamily:
-    """Trees over the variables, one a component: the Chow-Liu tree of its share of the rows.
+class TreeFamily(PooledFamily):
+    """Trees over the variables, one per component: the Chow-Liu tree of its share of the rows."""
 
-    Attributes
-    ----------
-    pool : Pool
-        The prior.
-    pairs : array of shape (n_variables, n_variables)
-        How probable each pair of variables is to be on in the training set.
-    shrinkage : float
-        Weight of pseudo-rows in which the ends of an edge are independent.
-    penalty : float
-        An edge whose weight times mutual information is less than this is left out.
-    """
+    closed_form = True
 
-    pool: Pool
-    pairs: FloatArray
-    shrinkage: float
-    penalty: float
+    @property
+    def pool(self) -> Pool:
+        """The prior."""
+        return self.problem.pool
 
-    def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> TreeModel:
-        """Return the Chow-Liu trees of the posteriors."""
-        return self._learn(examples, sums, None, n_jobs)
-
-    def following(
+    def first(
         self,
-        examples: Examples,
-        model: DensityModel,
-        sums: Sums,
-        step: int,
-        n_jobs: int | None = None,
-    ) -> TreeModel:
+        data: Any,
+        sums: LinearSums,
+        blocks: Proposal,
+        before: Mixture | None,
+        rng: np.random.Generator | None,
+    ) -> Mixture:
+        """Return the Chow-Liu trees of the posteriors."""
+        model = self._learn(self.problem.filled, sums, None, data.n_jobs)
+        return Mixture(model, self.log_shares(sums.totals))
+
+    def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return new parameters, and now and then new trees."""
-        if not isinstance(model, TreeModel):
-            raise TypeError(f"expected trees, got {type(model).__name__}")
         if step in LEARNING_STEPS:
-            return self._learn(examples, sums, model, n_jobs)
-        return self._fitted(sums, model.parent)
+            return [self._learn(data.examples, sums, model, data.n_jobs)]
+        return [self._fitted(sums, model.parent)]
 
     def _learn(
-        self, examples: Examples, sums: Sums, model: TreeModel | None, n_jobs: int | None
+        self, examples: Examples, sums: LinearSums, model: TreeModel | None, n_jobs: int | None
     ) -> TreeModel:
         totals = sums.totals + self.pool.strength
         n = examples.rows.n_variables
 
         def one(y: int) -> tuple[ParentArray, FloatArray, FloatArray]:
             seen = class_pairs(examples, sums.posterior, y, model)
-            both = seen + self.pool.strength * self.pairs
+            both = seen + self.pool.strength * self.problem.pairs
             gains = np.empty_like(both)
-            forest_kernels.pair_gains(totals[y], np.diag(both).copy(), both, self.penalty, gains)
-            parent = forests.best_tree(gains)
+            forest_kernels.pair_gains(totals[y], np.diag(both).copy(), both, PENALTY, gains)
+            parent = best_tree(gains)
             wide = np.concatenate([seen, np.zeros((n, 1))], axis=1)
             return parent, np.diag(seen), wide[np.arange(n), parent]
 
@@ -120,14 +118,14 @@ class TreeFamily:
         learned = replace(sums, ones=np.stack(ones, axis=1), pairs=np.stack(pairs, axis=1))
         return self._fitted(learned, np.stack(parents, axis=1))
 
-    def _fitted(self, sums: Sums, parent: ParentArray) -> TreeModel:
-        ones, totals = pooled_means(self.pool, sums)
+    def _fitted(self, sums: LinearSums, parent: ParentArray) -> TreeModel:
+        ones, totals = with_pool(self.pool, sums)
         means = ones / totals
-        both = pooled_pairs(self.pool, self.pairs, sums, parent) / totals
+        both = pooled_pairs(self.problem, sums, parent) / totals
         above = np.take_along_axis(
             np.concatenate([means, np.zeros((1, totals.size))]), parent.astype(np.int64), axis=0
         )
-        share = totals / (totals + self.shrinkage)
+        share = totals / (totals + self.problem.shrinkage)
         both = share * both + (1 - share) * means * above
         found = [
             natural_parameters(means[:, y], both[:, y], parent[:, y]) for y in range(totals.size)
@@ -138,111 +136,127 @@ class TreeFamily:
         )
 
 
-def pooled_pairs(pool: Pool, pairs: FloatArray, sums: Sums, parent: ParentArray) -> FloatArray:
+def pooled_pairs(problem: Problem, sums: LinearSums, parent: ParentArray) -> FloatArray:
     """Return the weight of the rows with a variable and its parent on, the prior included."""
     n = parent.shape[0]
-    wide = np.concatenate([pairs, np.zeros((n, 1))], axis=1)
-    return np.asarray(sums.pairs + pool.strength * wide[np.arange(n)[:, None], parent])
+    wide = np.concatenate([problem.pairs, np.zeros((n, 1))], axis=1)
+    pooled = problem.pool.strength * wide[np.arange(n)[:, None], parent]
+    return np.asarray(sums.pairs + pooled)
 
 
-@dataclass(frozen=True)
-class WeightedTreeFamily:
+class WeightedTreeFamily(PooledFamily):
     """Weighted trees: trees that explain what weighted urns, fitted before, leave unexplained.
 
     The trees are chosen once, by the divergence of observed from expected pairs; then natural
     parameters move towards those whose expectations are the observed ones, half-way each step.
-
-    Attributes
-    ----------
-    urns : UrnFamily
-        The weighted urns, one block a component.
-    pairs, shrinkage, penalty
-        As for `TreeFamily`; independent means here as the urn has it.
-    urn_model : UrnModel
-        The fitted urns.
     """
 
-    urns: UrnFamily
-    pairs: FloatArray
-    shrinkage: float
-    penalty: float
-    urn_model: UrnModel
-    _alone: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+    _alone: tuple[FloatArray, FloatArray]
+    _prior: CountPrior
 
-    def first(self, examples: Examples, sums: Sums, n_jobs: int | None = None) -> TreeModel:
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.urns = UrnFamily(problem)
+
+    def first(
+        self,
+        data: Any,
+        sums: LinearSums,
+        blocks: Proposal,
+        before: Mixture | None,
+        rng: np.random.Generator | None,
+    ) -> Mixture:
         """Return the urns with trees whose edges do nothing yet."""
-        parent = self._learn(examples, sums, n_jobs)
-        slope = self.urn_model.log_weights
-        log_q = np.stack(self.urn_model.log_q, axis=1)
-        return TreeModel.make(
+        urns: Any = before.model if before is not None else None
+        parent = self._learn(data.examples, sums, urns, data.n_jobs)
+        slope = urns.log_weights
+        self._prior = self.urns.count_prior(urns.partitions)
+        model = TreeModel.make(
             np.zeros(slope.shape[1]),
             slope,
             parent,
             np.zeros(slope.shape),
-            log_q,
-            n_jobs,
-            self.urns.reach,
+            np.stack(urns.log_q, axis=1),
+            data.n_jobs,
+            self.problem.largest_count,
         )
+        mixture = Mixture(model, self.log_shares(sums.totals))
+        self._remember_urns(data, mixture)
+        return mixture
 
-    def following(
-        self,
-        examples: Examples,
-        model: DensityModel,
-        sums: Sums,
-        step: int,
-        n_jobs: int | None = None,
-    ) -> TreeModel:
+    def _remember_urns(self, data: Any, mixture: Mixture) -> None:
+        """Keep what the urns expect of the pairs, towards which edges are pulled."""
+        model: Any = mixture.model
+        sums: Any = data.expect(mixture)
+        _, totals = with_pool(self.problem.pool, sums)
+        alone = expected_pairs(
+            model.slope, model.parent, model.pair, self._masses(sums), n_jobs=data.n_jobs
+        )
+        self._alone = (alone[0] / totals, alone[1] / totals)
+
+    def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return the parameters after a damped step, and new q."""
-        if not isinstance(model, TreeModel):
-            raise TypeError(f"expected trees, got {type(model).__name__}")
-        pool, parent = self.urns.pool, model.parent
-        ones, totals = pooled_means(pool, sums)
-        mass = sums.counts + pool.strength * np.stack(self.urns.shares, axis=1)
+        pool, parent, n_jobs = self.problem.pool, model.parent, data.n_jobs
+        ones, totals = with_pool(pool, sums)
         tilts = model.counts[1]
-        found = polynomials.expected_pairs(model.slope, parent, model.pair, mass, tilts, n_jobs)
-        if not self._alone:
-            nothing = np.zeros(model.pair.shape)
-            weights = self.urn_model.log_weights
-            alone = polynomials.expected_pairs(weights, parent, nothing, mass, n_jobs=n_jobs)
-            self._alone.append((alone[0] / totals, alone[1] / totals))
-        share = totals / (totals + self.shrinkage)
-        wanted = share * pooled_pairs(pool, self.pairs, sums, parent)
-        wanted += (1 - share) * totals * _scaled(self._alone[0], ones / totals, parent)
+        expected = expected_pairs(
+            model.slope, parent, model.pair, self._masses(sums), tilts, n_jobs
+        )
+        share = totals / (totals + self.problem.shrinkage)
+        wanted = share * pooled_pairs(self.problem, sums, parent)
+        wanted += (1 - share) * totals * _scaled(self._alone, ones / totals, parent)
         moves = [
-            _move(ones[:, y], wanted[:, y], found[0][:, y], found[1][:, y], totals[y], parent[:, y])
+            _move(
+                ones[:, y],
+                wanted[:, y],
+                expected[0][:, y],
+                expected[1][:, y],
+                totals[y],
+                parent[:, y],
+            )
             for y in range(totals.size)
         ]
         slope = centred(model.slope + np.stack([move[0] for move in moves], axis=1))
         pair = model.pair + np.stack([move[1] for move in moves], axis=1)
         slope = np.clip(slope, -LARGEST_SLOPE, LARGEST_SLOPE)
         pair = np.clip(pair, -LARGEST_PAIR, LARGEST_PAIR)
-        log_q = self.urns.log_counts(sums)
-        return TreeModel.make(model.base, slope, parent, pair, log_q, n_jobs, self.urns.reach)
+        log_q = np.stack(self._prior.log_q(sums.counts.T), axis=1)
+        reach = self.problem.largest_count
+        return [TreeModel.make(model.base, slope, parent, pair, log_q, n_jobs, reach)]
 
-    def _learn(self, examples: Examples, sums: Sums, n_jobs: int | None) -> ParentArray:
-        pool, weights = self.urns.pool, np.exp(self.urn_model.log_weights)
-        totals = pooled_means(pool, sums)[1]
-        mass = [
-            h + pool.strength * share
-            for h, share in zip(sums.counts.T, self.urns.shares, strict=True)
-        ]
-        polynomials = self.urn_model.polynomials
-        found = expected_ones(self.urns.partitions, polynomials, mass, n_jobs)
+    def distance(self, before: Any, after: Any) -> float:
+        """Return how far a step has moved the natural parameters of the variables."""
+        return float(np.sqrt(np.mean((after.slope - before.slope) ** 2)))
+
+    def _masses(self, sums: LinearSums) -> FloatArray:
+        """Return the mass of each count in each class, the prior included."""
+        strength = self.problem.pool.strength
+        return np.asarray(sums.counts + strength * np.stack(self._prior.shares, axis=1))
+
+    def _learn(
+        self, examples: Examples, sums: LinearSums, urns: UrnModel, n_jobs: int | None
+    ) -> ParentArray:
+        """Return the parents of the trees that explain most of what the urns do not."""
+        pool, weights = self.problem.pool, np.exp(urns.log_weights)
+        totals = with_pool(pool, sums)[1]
+        prior = self.urns.count_prior(urns.partitions)
+        mass = [h + known for h, known in zip(sums.counts.T, prior.masses, strict=True)]
+        expected = expected_ones(urns.partitions, urns.polynomials, mass, n_jobs)
 
         def one(y: int) -> ParentArray:
-            both = class_pairs(examples, sums.posterior, y, self.urn_model)
-            both += pool.strength * self.pairs
+            both = class_pairs(examples, sums.posterior, y, urns)
+            both += pool.strength * self.problem.pairs
             gains = np.empty_like(both)
             kernels.urn_pair_gains(
                 totals[y],
                 np.diag(both).copy(),
                 both,
                 weights[:, y].copy(),
-                found[:, y].copy(),
-                self.penalty,
+                expected[:, y].copy(),
+                WEIGHTED_PENALTY,
                 gains,
             )
-            return forests.best_tree(gains)
+            return best_tree(gains)
 
         return np.stack(run(one, range(totals.size), n_jobs), axis=1)
 

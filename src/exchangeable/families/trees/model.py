@@ -5,19 +5,21 @@ weighted tree is P(x) = q(n) · T(x) / F(n): n is the number of ones, F(n) the p
 gives to it. Without edges the first is naive Bayes, the second a weighted urn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import log_linear
 from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, Scores
-from exchangeable.families.trees import polynomials, query_kernels
+from exchangeable.families.common.log_linear_model import LogLinearModel
+from exchangeable.families.contract import Arrays
+from exchangeable.families.trees import polynomials, query_kernels, saved
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
 
@@ -26,7 +28,7 @@ NO_TABLE = np.zeros(1)
 
 
 @dataclass(frozen=True)
-class TreeModel:
+class TreeModel(LogLinearModel):
     """For each class a forest, its natural parameters, and q of the number of ones if it has one.
 
     Attributes
@@ -46,6 +48,7 @@ class TreeModel:
         Number of threads that make `scores`.
     """
 
+    kind: ClassVar[str] = "trees"
     base: FloatArray
     slope: FloatArray
     parent: ParentArray
@@ -68,7 +71,7 @@ class TreeModel:
         """Return the model of given parameters."""
         return cls(base, slope, parent, pair, log_q, reach, n_jobs)
 
-    def whole(self) -> "TreeModel":
+    def whole(self) -> Self:
         """Return the model that can score any row."""
         return self if self.reach is None else replace(self, reach=None)
 
@@ -102,13 +105,13 @@ class TreeModel:
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters: one a variable and one an edge, and q."""
+        """Number of free parameters: one for each variable, one for each edge, and q."""
         n, k = self.slope.shape
         edges = int((self.parent < n).sum())
         return int(n * k + edges + ((n - 1) * k if self.log_q.size else 0))
 
     @property
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[Partition]:  # type: ignore[override]
         """The blocks of each class: all variables for weighted trees, single ones for others."""
         n, k = self.slope.shape
         labels = np.zeros(n, dtype=np.int64) if self.log_q.size else np.arange(n)
@@ -118,9 +121,20 @@ class TreeModel:
         """Return q(l | y) for every class, block and count l."""
         if self.log_q.size:
             return [[np.exp(column)] for column in self.log_q.T]
-        nothing = Observed.from_symbols(np.full((1, self.n_variables), UNASSIGNED, dtype=np.int8))
-        means = [self.marginals(nothing, y)[0] for y in range(self.n_classes)]
-        return [[np.array([1 - p, p]) for p in row] for row in means]
+        return super().count_probabilities()
+
+    def log_urn_weights(self) -> FloatArray:
+        """Return what a one of each variable adds in each class."""
+        return self.slope
+
+    def encode(self) -> Arrays:
+        """Return the parameters as the arrays that a file keeps."""
+        return {name: getattr(self, name) for name in saved.ARRAYS}
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model of arrays that were read, everything checked."""
+        return cls.make(*saved.decode(arrays))
 
     def edges(self) -> list[IntArray]:
         """Return, for each class, the (variable, parent) of each edge of its forest."""
@@ -133,7 +147,7 @@ class TreeModel:
         return found
 
     @classmethod
-    def stack(cls, models: Sequence["TreeModel"]) -> "TreeModel":
+    def stack(cls, models: Sequence["TreeModel"]) -> Self:
         """Return the model of all classes of several models."""
         names = ("base", "slope", "parent", "pair", "log_q")
         arrays: dict[str, Any] = {
@@ -142,14 +156,14 @@ class TreeModel:
         }
         return cls.make(**arrays)
 
-    def only(self, classes: IntArray) -> "TreeModel":
+    def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes."""
         arrays: dict[str, Any] = {
             name: np.ascontiguousarray(getattr(self, name)[:, classes])
             for name in ("slope", "parent", "pair", "log_q")
             if getattr(self, name).size
         }
-        return TreeModel.make(self.base[classes], **arrays)
+        return type(self).make(self.base[classes], **arrays)
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""

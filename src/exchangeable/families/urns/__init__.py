@@ -1,1 +1,26 @@
-"""TODO."""
+"""Weighted urns: in a block heavier variables are on more often, given how many are."""
+
+from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.urns.family import UrnFamily
+from exchangeable.families.urns.model import UrnModel
+
+SPECS = (
+    FamilySpec(
+        name="urns",
+        summary="blocks whose variables have weights: given how many are on, heavier ones are "
+        "on more often",
+        model=UrnModel,
+        family=UrnFamily,
+        blocks=("full", "evidence", "welch", "given"),
+        blocks_hint="with one variable in each urn its weight means nothing; family='blocks' has "
+        "single variables",
+        pooling=8.0,
+        needs_smoothing=True,
+        cannot={
+            "partial_fit": "its weights are fitted to all rows at once; use fit",
+            "warm_start": "its prior is made of the rows that are fitted; use fit without it",
+            "chunks": "its prior and its weights need all rows at once; load X into memory",
+        },
+        search=SearchSpace(),
+    ),
+)

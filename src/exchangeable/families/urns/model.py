@@ -5,27 +5,33 @@ the number of ones and e_n the elementary symmetric polynomial. Equal weights ma
 block; q Poisson-binomial makes it naive Bayes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import log_linear
 from exchangeable.families.common.log_linear import Scores
+from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.common.tables import Tables
-from exchangeable.families.urns import polynomials, query_kernels
+from exchangeable.families.contract import Arrays
+from exchangeable.families.urns import polynomials, query_kernels, saved
 from exchangeable.families.urns.polynomials import UrnPolynomials
 from exchangeable.families.urns.series_kernels import margin_above
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
 
+MOST_PAGE_WORK = 4_000_000
+"""Weighted urns take the square of their size; what is more than this would not answer at once."""
+
 
 @dataclass(frozen=True)
-class UrnModel:
+class UrnModel(LogLinearModel):
     """For each class its blocks, the weights of its variables, and q of each block.
 
     Attributes
@@ -46,6 +52,7 @@ class UrnModel:
         is known: that of the weights they were made of.
     """
 
+    kind: ClassVar[str] = "urns"
     partitions: list[Partition]
     log_weights: FloatArray
     log_q: list[FloatArray]
@@ -66,7 +73,7 @@ class UrnModel:
         """Return the model of given parameters."""
         return cls(list(partitions), log_weights, list(log_q), reach, n_jobs, near)
 
-    def whole(self) -> "UrnModel":
+    def whole(self) -> Self:
         """Return the model that can score any row."""
         return self if self.reach is None else replace(self, reach=None)
 
@@ -96,9 +103,8 @@ class UrnModel:
         tables.values[:] = np.concatenate(made)
         return Scores(base, self.log_weights, tables=tables)
 
-    @property
-    def slope(self) -> FloatArray:
-        """What a one adds to the score: log θ."""
+    def log_urn_weights(self) -> FloatArray:
+        """Return log θ of each variable in each class."""
         return self.log_weights
 
     @property
@@ -122,7 +128,7 @@ class UrnModel:
         return free
 
     @classmethod
-    def stack(cls, models: Sequence["UrnModel"]) -> "UrnModel":
+    def stack(cls, models: Sequence["UrnModel"]) -> Self:
         """Return the model of all classes of several models."""
         return cls.make(
             [partition for model in models for partition in model.partitions],
@@ -130,9 +136,9 @@ class UrnModel:
             [log_q for model in models for log_q in model.log_q],
         )
 
-    def only(self, classes: IntArray) -> "UrnModel":
+    def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes."""
-        return UrnModel.make(
+        return type(self).make(
             [self.partitions[y] for y in classes],
             np.ascontiguousarray(self.log_weights[:, classes]),
             [self.log_q[y] for y in classes],
@@ -195,6 +201,33 @@ class UrnModel:
         ):
             query_kernels.sums_urn(states, block, weights, table, mass, ones, part)
         return ones, np.empty(0), counts
+
+    def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray]:
+        """Return what the empty row scores in class y and what each of the row's ones adds.
+
+        In a block with n ones these share table[n] − table[0] equally, and each adds its weight.
+        """
+        partition, table = self.partitions[y], np.concatenate([t for _, t in self._urns(y)])
+        zero = table[partition.starts]
+        count = np.bincount(partition.labels[row], minlength=partition.n_blocks)
+        gain = (table[partition.starts + count] - zero) / np.maximum(count, 1)
+        return float(zero.sum()), self.log_weights[row, y] + gain[partition.labels[row]]
+
+    def page_tables(self) -> dict[str, npt.NDArray[Any]] | None:
+        """Return weights and look-ups, unless there are too many for a page to answer at once."""
+        if sum(int((p.sizes**2).sum()) for p in self.partitions) > MOST_PAGE_WORK:
+            return None
+        tables = [table for y in range(self.n_classes) for _, table in self._urns(y)]
+        return {"weights": self.log_weights.T, "tables": np.concatenate(tables)}
+
+    def encode(self) -> Arrays:
+        """Return the parameters as the arrays that a file keeps."""
+        return saved.encode(self.partitions, self.log_weights, self.log_q)
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model of arrays that were read, everything checked."""
+        return cls.make(*saved.decode(arrays))
 
     def _draw_alike(
         self,

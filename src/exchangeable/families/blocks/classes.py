@@ -1,0 +1,118 @@
+"""Blocks of classes whose rows are complete and have labels: sums are enough, no EM is needed."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.groups import Group
+from exchangeable.data.rows import Rows
+from exchangeable.data.stream.passes import Passes
+from exchangeable.families.blocks import chunk_sums
+from exchangeable.families.blocks.family import BlockFamily
+from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.common.em_data import Labelled
+from exchangeable.families.common.tables import group_histograms
+from exchangeable.families.problem import Problem
+from exchangeable.structure.intervals import Runs, run_histograms
+from exchangeable.structure.learner import BlockLearner, learn_partitions
+from exchangeable.structure.rounds import check_learner, learn_from_sums
+
+
+class BlockClasses:
+    """Blocks of classes whose rows are complete and have labels: no EM is needed."""
+
+    @staticmethod
+    def fit(
+        problem: Problem, rows: Rows, groups: Sequence[Group], n_jobs: int | None = None
+    ) -> BlockModel:
+        """Return the model whose blocks and parameters fit each group of rows."""
+        partitions = learn_partitions(rows, groups, problem.structure, n_jobs)
+        histograms = group_histograms(rows, groups, partitions, n_jobs)
+        model = BlockModel(partitions, histograms, np.array([group.total for group in groups]))
+        BlockFamily(problem).tabulate(model, n_jobs)
+        return model
+
+    @staticmethod
+    def add(
+        problem: Problem,
+        before: Any,
+        rows: Rows,
+        groups: Sequence[Group],
+        n_jobs: int | None = None,
+    ) -> BlockModel:
+        """Return the model with a batch added; classes seen for the first time get their blocks."""
+        structure = problem.structure
+        if before is None:
+            before = BlockModel.blank(rows.n_variables, len(groups))
+        partitions, histograms = list(before.partitions), list(before.histograms)
+        needs_rows = not isinstance(structure, list) and structure.needs_moments
+        new = [
+            y
+            for y, group in enumerate(groups)
+            if before.totals[y] == 0 and (group.total > 0 or not needs_rows)
+        ]
+        if isinstance(structure, list):
+            learned = [structure[y] for y in new]
+        else:
+            learned = learn_partitions(rows, [groups[y] for y in new], structure, n_jobs)
+        for y, partition in zip(new, learned, strict=True):
+            partitions[y] = partition
+            histograms[y] = np.zeros(partition.table_size)
+        batch = group_histograms(rows, groups, partitions, n_jobs)
+        model = BlockModel(
+            partitions,
+            [old + added for old, added in zip(histograms, batch, strict=True)],
+            before.totals + [group.total for group in groups],
+        )
+        model.set_tables(problem.alpha, n_jobs)
+        return model
+
+    @staticmethod
+    def sums(data: Passes, structure: Any) -> dict[Any, Any]:
+        """Return the sums over the rows of each class, by label: the first pass over chunks."""
+        if isinstance(structure, BlockLearner) and structure.needs_moments:
+            by_label: dict[Any, Any] = data.total(
+                partial(chunk_sums.class_sums, n_jobs=data.n_jobs)
+            )
+            return by_label
+        weights = data.total(chunk_sums.class_weights)
+        return {label: (weight, np.empty(0), 0.0, 0.0) for label, weight in weights.items()}
+
+    @staticmethod
+    def fit_chunks(problem: Problem, data: Passes, classes: Any, sums: Sequence[Any]) -> BlockModel:
+        """Return the blocks and parameters of each class; the histograms take a second pass.
+
+        Evidence merging takes a few more between the two: see `structure.rounds`.
+        """
+        structure = problem.structure
+        if isinstance(structure, list):
+            partitions = structure
+        else:
+            check_learner(structure)
+
+            def count(wanted: list[Runs]) -> list[FloatArray]:
+                histograms: list[FloatArray] = data.total(
+                    partial(
+                        run_histograms,
+                        recipe=Labelled(classes),
+                        wanted=wanted,
+                        n_jobs=data.n_jobs,
+                    )
+                )
+                return histograms
+
+            partitions = learn_from_sums(structure, sums, data.n_variables, count)
+        histograms = data.total(
+            partial(
+                chunk_sums.class_histograms,
+                classes=classes,
+                partitions=partitions,
+                n_jobs=data.n_jobs,
+            )
+        )
+        model = BlockModel(partitions, histograms, np.array([total for total, *_ in sums]))
+        model.set_tables(problem.alpha, data.n_jobs)
+        return model

@@ -1,0 +1,293 @@
+"""The paper's blocks: how histograms become parameters, with structural EM (Algorithm 1)."""
+
+from collections.abc import Sequence
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.observed import flags
+from exchangeable.families.blocks import chunk_sums, passes
+from exchangeable.families.blocks.model import COUNTS, BlockModel
+from exchangeable.families.blocks.passes import BlockSums
+from exchangeable.families.blocks.row_counts import Counted
+from exchangeable.families.common.em_data import (
+    NO_POSTERIOR,
+    Dealt,
+    InMemory,
+    PosteriorRecipe,
+    Scored,
+    Streamed,
+    StreamedSums,
+)
+from exchangeable.families.common.moments import sum_moments
+from exchangeable.families.common.tables import Tables
+from exchangeable.families.contract import Family, Model, Sums
+from exchangeable.families.mixture import Mixture
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import run
+from exchangeable.structure.proposals import Proposal
+
+OWN_SHARE = 0.25
+"""How far a component's first means lean towards its row."""
+FIRST_STEPS = 5
+"""Of naive Bayes, from components that lean towards rows."""
+FIRST_ALPHA = 0.1
+EveryData = InMemory | Streamed
+
+
+class BlockFamily(Family):
+    """Blocks of exchangeable variables, independent of each other in a component.
+
+    q(l) of a block is the smoothed share of rows with l ones: Laplace smoothing, or under a pooled
+    prior rows distributed as the training set. Both are the mode of a Dirichlet posterior, so that
+    a step with unchanged blocks never lowers the penalised likelihood.
+    """
+
+    closed_form = True
+    learns_by_class = True
+    remembers = False
+
+    def start(self, data: Any, init: str, rng: np.random.Generator) -> Sums:
+        """Return the posteriors from which the first parameters are estimated.
+
+        ``"random"`` deals the rows out to the components at random, equally many to each, as in
+        the paper. ``"rows"`` gives each component the average of all rows pulled towards one of
+        them, and lets naive Bayes settle for a few iterations.
+        """
+        if isinstance(data, Streamed):
+            return _start_streamed(data, init, self.problem.n_components, rng)
+        return _start_in_memory(data, init, self.problem.n_components, rng)
+
+    def first(
+        self,
+        data: Any,
+        sums: Any,
+        blocks: Proposal,
+        before: Mixture | None,
+        rng: np.random.Generator | None,
+    ) -> Mixture:
+        """Return the parameters of the first blocks, given some posteriors."""
+        layout = Tables.layout(blocks.partitions)
+        every = np.arange(sums.totals.size)
+        histograms = _histograms(data, sums, blocks, layout, every)
+        model = BlockModel(blocks.partitions, histograms, sums.totals)
+        self.tabulate(model, data.n_jobs, layout)
+        return Mixture(model, self.log_shares(sums.totals))
+
+    def held(self, data: Any, posterior: FloatArray) -> Sums:
+        """Return sums of given posteriors."""
+        return held_sums(data, posterior)
+
+    def prepared(self, data: Any, sums: Sums) -> BlockModel | None:
+        """Return parameters with which holes can be drawn, before there are any others."""
+        if isinstance(data, Streamed) or data.examples.holes is None:
+            return None
+        return BlockModel.of_known_entries(data.examples, sums.posterior, self.problem.alpha)
+
+    def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
+        """Return the old blocks with new parameters."""
+        return self.candidates(data, model, sums, step, ())
+
+    def candidates(
+        self, data: Any, model: Any, sums: Any, step: int, proposals: Sequence[Proposal]
+    ) -> list[Model]:
+        """Return the models to choose from: the old blocks with new parameters, and the new."""
+        summed: BlockSums = sums.inner if isinstance(sums, StreamedSums) else sums
+        models = [BlockModel(model.partitions, summed.histograms, summed.totals)]
+        layouts = [model.tables]
+        for proposal in proposals:
+            pairs = zip(model.partitions, proposal.partitions, strict=True)
+            partitions = [old if old.same_as(new) else new for old, new in pairs]
+            changed = [y for y, old in enumerate(model.partitions) if partitions[y] is not old]
+            if not changed:
+                continue
+            layout, histograms = Tables.layout(partitions), list(summed.histograms)
+            kept = Proposal(partitions, proposal.count)
+            counted = _histograms(data, sums, kept, layout, np.array(changed))
+            for y, histogram in zip(changed, counted, strict=True):
+                histograms[y] = histogram
+            models.append(BlockModel(partitions, histograms, summed.totals))
+            layouts.append(layout)
+        run(
+            lambda number: self.tabulate(models[number], data.n_jobs, layouts[number]),
+            range(len(models)),
+            data.n_jobs,
+        )
+        if self.problem.accept == "all":
+            return list(models)
+        return [reduce(partial(self._best_of_each, n_jobs=data.n_jobs), models)]
+
+    def _best_of_each(
+        self, old: BlockModel, new: BlockModel, n_jobs: int | None = None
+    ) -> BlockModel:
+        """Return the model in which every class has those blocks that explain its share better.
+
+        Given the posteriors the expected log-likelihood is a sum over classes, so each may choose.
+        """
+        better = new.expected_log_likelihood() > old.expected_log_likelihood()
+        if better.all():
+            return new
+        if not better.any():
+            return old
+        choose = [new if take else old for take in better]
+        mixed = BlockModel(
+            [source.partitions[y] for y, source in enumerate(choose)],
+            [source.histograms[y] for y, source in enumerate(choose)],
+            old.totals,
+        )
+        self.tabulate(mixed, n_jobs)
+        return mixed
+
+    def prior_gain(self, before: Any, after: Any) -> float:
+        """Return the gain in Σ a·log q, where a are the prior's pseudo-counts.
+
+        Blocks that differ have different priors, which cannot be compared: then it is 0.
+        """
+        pairs = zip(before.partitions, after.partitions, strict=True)
+        if self.problem.alpha == 0 or any(old is not new for old, new in pairs):
+            return 0.0
+        change = after.made_tables.values - before.made_tables.values
+        if self.problem.pooling is None:
+            return float(self.problem.alpha * change.sum())
+        return self.problem.pooling * float(np.concatenate(self._pooled(after)) @ change)
+
+    def log_shares(self, totals: FloatArray) -> FloatArray:
+        """Return the log-probability of each class, unless the problem fixes it."""
+        if self.problem.log_prior is not None:
+            return self.problem.log_prior
+        with np.errstate(divide="ignore"):
+            log_prior: FloatArray = np.log(totals / totals.sum())
+        return log_prior
+
+    def tabulate(self, model: BlockModel, n_jobs: int | None, like: Tables | None = None) -> None:
+        """Compute the tables of a model under the prior."""
+        if self.problem.pooling is None:
+            model.set_tables(self.problem.alpha, n_jobs, like)
+        else:
+            model.set_pooled_tables(self._pooled(model), self.problem.pooling, like)
+
+    def _pooled(self, model: BlockModel) -> list[FloatArray]:
+        """Return, for each class, the training set's smoothed share of each count of its blocks."""
+        pool, alpha = self.problem.pool, self.problem.alpha
+        smooth: dict[int, FloatArray] = {}
+        shares = pool.histograms(model.partitions)
+        for partition, share in zip(model.partitions, shares, strict=True):
+            if id(share) not in smooth:
+                mass = pool.examples.total + alpha * np.repeat(
+                    partition.sizes + 1, partition.sizes + 1
+                )
+                smooth[id(share)] = (share * pool.examples.total + alpha) / mass
+        return [smooth[id(share)] for share in shares]
+
+
+def _start_in_memory(
+    data: InMemory, init: str, n_components: int, rng: np.random.Generator
+) -> Sums:
+    examples, member, row_weight = data.examples, data.member, data.row_weight
+    if member is None or row_weight is None:
+        member, row_weight = np.arange(examples.rows.n_rows), examples.weights
+    if init == "random":
+        dealt = rng.permutation(member.size) % n_components
+        share = np.zeros((examples.weights.size, n_components))
+        np.add.at(share, (member, dealt), row_weight)
+        posterior = np.asarray(share / share.sum(axis=1, keepdims=True))
+    else:
+        chosen = rng.choice(member, size=n_components, replace=False)
+        known = BlockModel.of_known_entries(
+            examples, np.ones((examples.rows.n_rows, 1)), FIRST_ALPHA
+        )
+        average = known.histograms[0][1::2] / examples.total
+        rows = examples.observed.take(chosen)
+        own = np.where(rows.hole_flags(), average, flags(rows.ones))
+        posterior = _settle(InMemory(examples, n_jobs=1), average, own)[0].posterior
+    return held_sums(data, posterior, dealt=init == "random")
+
+
+def held_sums(data: InMemory, posterior: FloatArray, dealt: bool = False) -> Sums:
+    """Return given posteriors with what learning blocks from them needs.
+
+    Where rows were `dealt` out, each to one component, a posterior is the share of equal rows that
+    a component has got, and the squares of the single rows' posteriors are these themselves.
+    """
+    totals = data.examples.weights @ posterior
+    if data.examples.holes is not None:
+        return Sums(-np.inf, posterior, totals)
+    moments = sum_moments(data.examples, posterior, n_jobs=data.n_jobs)
+    if dealt:
+        moments[1] = moments[0]
+    return Sums(-np.inf, posterior, totals, moments=moments)
+
+
+def _settle(data: EveryData, average: FloatArray, own: FloatArray) -> tuple[Any, Mixture]:
+    """Run a few iterations of naive Bayes EM from components whose means lean towards `own`.
+
+    Returned are the sums of the last pass, and the mixture that they are under.
+    """
+    n_components, n_variables = own.shape
+    means = (1 - OWN_SHARE) * average + OWN_SHARE * own
+    singles = [Partition.from_labels(np.arange(n_variables))] * n_components
+    totals = np.full(n_components, data.total / n_components)
+    histograms = [
+        np.stack([totals[y] * (1 - p), totals[y] * p], axis=1).ravel() for y, p in enumerate(means)
+    ]
+    model = BlockModel(singles, histograms, totals)
+    for _ in range(FIRST_STEPS):
+        model.set_tables(FIRST_ALPHA, 1)
+        log_prior = np.log(np.maximum(model.totals, 1e-300) / model.totals.sum())
+        mixture = Mixture(model, log_prior)
+        sums: Any = data.expect(mixture)
+        summed = sums.inner if isinstance(sums, StreamedSums) else sums
+        model = BlockModel(singles, summed.histograms, summed.totals)
+    return sums, mixture
+
+
+def _start_streamed(
+    data: Streamed, init: str, n_components: int, rng: np.random.Generator
+) -> StreamedSums:
+    """Do the same by passes over chunks."""
+    recipe: PosteriorRecipe
+    if init == "random":
+        kind = np.uint8 if n_components <= 256 else np.uint32
+        order = rng.permutation(data.n_rows)
+        order %= n_components
+        recipe = Dealt(order.astype(kind), n_components)
+    else:
+        chosen = rng.choice(data.n_rows, size=n_components, replace=False)
+        own = data.passes.total(partial(chunk_sums.rows_at, chosen=chosen))
+        recipe = Scored(_settle(data, data.average, own.astype(np.float64))[1])
+    moments, totals = data.passes.total(
+        partial(chunk_sums.posterior_sums, recipe=recipe, n_jobs=data.n_jobs)
+    )
+    inner = Sums(-np.inf, NO_POSTERIOR, totals, moments=moments)
+    return StreamedSums(-np.inf, NO_POSTERIOR, totals, inner, recipe, moments=moments)
+
+
+def _histograms(
+    data: EveryData, sums: Any, blocks: Proposal, layout: Tables, classes: IntArray
+) -> list[FloatArray]:
+    """Return the histograms of some classes in new blocks, whose layout is given."""
+    if blocks.count is not None:
+        return blocks.count(classes)
+    if isinstance(data, Streamed):
+        histograms: list[FloatArray] = data.passes.total(
+            partial(
+                chunk_sums.posterior_histograms,
+                recipe=sums.recipe,
+                classes=classes,
+                partitions=[blocks.partitions[y] for y in classes],
+                n_jobs=data.n_jobs,
+            )
+        )
+        return histograms
+    if passes.all_single(layout):
+        every = passes.single_histograms(data.examples, sums.posterior, layout, data.n_jobs)
+        return [every[y] for y in classes]
+    kept: list[Counted] = data.memo.setdefault(COUNTS, [])
+    counted, left = Counted.begin(data.examples, blocks.partitions, layout, kept)
+    kept.append(counted)
+    wanted = np.zeros(len(blocks.partitions), dtype=np.bool_)
+    wanted[classes] = wanted[left] = True
+    every = passes.histograms(counted, sums.posterior, np.flatnonzero(wanted), left, data.n_jobs)
+    return [every[y] for y in classes]

@@ -1,0 +1,92 @@
+"""Models whose score of a complete row is a linear term, pairs along a forest, and look-ups."""
+
+from abc import abstractmethod
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, normalize_log
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import Observed
+from exchangeable.families.common import log_linear
+from exchangeable.families.common.log_linear import LinearSums, Scores
+from exchangeable.families.contract import Model, RowsInMemory
+from exchangeable.runtime.threads import run
+
+NOTHING = 1e-14
+"""Posteriors below this are set to zero."""
+
+
+class LogLinearModel(Model):
+    """A model that one pass of EM serves, whatever it is made of."""
+
+    @property
+    @abstractmethod
+    def scores(self) -> Scores:
+        """What scoring complete rows reads."""
+
+    @abstractmethod
+    def hole_sums(
+        self, observed: Observed, mass: FloatArray, y: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the mass of class y by variables on, by pairs on, and by counts."""
+
+    def expect(
+        self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> LinearSums:
+        """Find the posteriors of all rows, and sum what the next parameters are made of."""
+        return expect_rows(self, data.examples, log_prior, data.n_jobs)
+
+
+def expect_rows(
+    model: LogLinearModel,
+    examples: Examples,
+    log_prior: FloatArray,
+    n_jobs: int | None = None,
+    given: FloatArray | None = None,
+) -> LinearSums:
+    """Find posteriors and sums; with posteriors that are `given` the log-likelihood is 0."""
+    if examples.holes is None:
+        return log_linear.expect(examples, model.scores, log_prior, n_jobs, given)
+    log_likelihood, posterior = posteriors_with_holes(model, examples, log_prior, n_jobs, given)
+    mass = examples.weights[:, None] * posterior
+
+    def one(y: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        members = np.flatnonzero(mass[:, y] > 0)
+        return model.hole_sums(examples.observed.take(members), mass[members, y], y)
+
+    ones, pairs, counts = zip(*run(one, range(mass.shape[1]), n_jobs), strict=True)
+    by_count = bool(model.scores.by_count.size)
+    return LinearSums(
+        log_likelihood,
+        posterior,
+        mass.sum(axis=0),
+        np.stack(ones, axis=1),
+        np.stack(pairs, axis=1) if model.scores.parent.size else log_linear.NO_NUMBERS,
+        np.stack(counts, axis=1) if by_count else log_linear.NO_NUMBERS,
+        [] if by_count or not model.scores.tables.starts.size else list(counts),
+    )
+
+
+def posteriors_with_holes(
+    model: Model,
+    examples: Examples,
+    log_prior: FloatArray,
+    n_jobs: int | None = None,
+    given: FloatArray | None = None,
+) -> tuple[float, FloatArray]:
+    """Return the log-likelihood of what is known of the rows, and their posteriors.
+
+    A row whose class is known has its posterior there; `given` posteriors are returned as they are.
+    """
+    if given is not None:
+        return 0.0, given
+    joint = model.score(examples.observed, n_jobs) + log_prior
+    log_posterior, each = normalize_log(joint, log_prior)
+    posterior = np.exp(log_posterior)
+    posterior[posterior < NOTHING] = 0.0
+    if examples.clamp.size:
+        known = np.flatnonzero(examples.clamp >= 0)
+        each[known] = joint[known, examples.clamp[known]]
+        posterior[known] = 0.0
+        posterior[known, examples.clamp[known]] = 1.0
+    return float(examples.weights @ each), posterior

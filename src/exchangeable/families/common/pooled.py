@@ -1,0 +1,114 @@
+"""What families under a pooled prior share: where EM starts, and pseudo-rows in their sums."""
+
+from abc import ABC
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import flags
+from exchangeable.data.rows import as_rows, take_rows
+from exchangeable.families.common import log_linear
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.log_linear import LinearSums, Scores
+from exchangeable.families.common.pool import Pool
+from exchangeable.families.contract import Family, Model
+
+OWN_SHARE = 0.25
+"""How far a component's first means lean towards its row."""
+NAIVE_STEPS = 5
+"""Of naive Bayes, from components that lean towards rows."""
+ACTIVE = 1e-6
+"""Rows of less posterior than this do not count when pairs are summed to choose a tree."""
+
+
+class PooledFamily(Family, ABC):
+    """A family whose components are given pseudo-rows distributed as the training set."""
+
+    naive_steps = NAIVE_STEPS
+
+    @property
+    def n_start_components(self) -> int:
+        """Number of components of the naive Bayes that EM starts from."""
+        return self.problem.n_components
+
+    @property
+    def start_pool(self) -> Pool:
+        """The prior of the naive Bayes that EM starts from."""
+        return self.problem.pool
+
+    def start(self, data: Any, init: str, rng: np.random.Generator) -> LinearSums:
+        """Return the sums of first posteriors.
+
+        ``"rows"``: components lean towards rows drawn by their weights, and naive Bayes settles for
+        a few steps. ``"random"``: posteriors drawn at random.
+        """
+        examples, k = self.problem.rows, self.n_start_components
+        if init == "random":
+            posterior = rng.dirichlet(np.ones(k), size=examples.rows.n_rows)
+            return self.held(data, posterior)
+        share = examples.weights / examples.total
+        few = k <= np.count_nonzero(share)
+        chosen = rng.choice(share.size, size=k, replace=not few, p=share)
+        return naive_start(
+            self.problem.filled, self.start_pool, chosen, data.n_jobs, self.naive_steps
+        )
+
+    def held(self, data: Any, posterior: FloatArray) -> LinearSums:
+        """Return sums of given posteriors, with holes filled by frequency."""
+        return given_sums(self.problem.filled, posterior, data.n_jobs)
+
+    def block_data(self, data: Any) -> InMemory:
+        """Return the rows from which the first blocks are learned, with holes filled."""
+        return InMemory(self.problem.filled, n_jobs=1)
+
+
+def naive_start(
+    examples: Examples, pool: Pool, chosen: IntArray, n_jobs: int | None, steps: int
+) -> LinearSums:
+    """Return the sums after a few steps of naive Bayes from components that lean towards rows."""
+    own = flags(take_rows(examples.rows, chosen)).T
+    means = (1 - OWN_SHARE) * pool.means[:, None] + OWN_SHARE * own
+    log_prior = np.full(chosen.size, -np.log(chosen.size))
+    for _ in range(steps):
+        naive = Scores(*independent(means))
+        sums = log_linear.expect(examples, naive, log_prior, n_jobs)
+        ones, totals = with_pool(pool, sums)
+        means, log_prior = ones / totals, Family.log_shares_of(sums.totals)
+    return sums
+
+
+def independent(means: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return (base, slope) of independent variables with given probabilities of being on."""
+    return np.log1p(-means).sum(axis=0), np.log(means) - np.log1p(-means)
+
+
+def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> LinearSums:
+    """Return the sums of given posteriors."""
+    n, k = examples.rows.n_variables, posterior.shape[1]
+    nothing = Scores(np.zeros(k), np.zeros((n, k)))
+    return log_linear.expect(examples, nothing, np.zeros(k), n_jobs, given=posterior)
+
+
+def with_pool(pool: Pool, sums: LinearSums) -> tuple[FloatArray, FloatArray]:
+    """Return the ones of each variable and class, and the classes' weights, the prior included."""
+    ones = sums.ones + pool.strength * pool.means[:, None]
+    return ones, sums.totals + pool.strength
+
+
+def class_pairs(
+    examples: Examples, posterior: FloatArray, y: int, model: Model | None = None
+) -> FloatArray:
+    """Return the weight of the rows of class y with both of two variables on, for all pairs.
+
+    The diagonal is that of the rows with a variable on. Entries that are not known are drawn once
+    from the model.
+    """
+    members = np.flatnonzero(posterior[:, y] > ACTIVE)
+    mass = examples.weights[members] * posterior[members, y]
+    if examples.holes is None or model is None:
+        return log_linear.pair_sums(examples.rows, members, mass)
+    drawn = model.draw(examples.observed.take(members), y, np.random.default_rng(y))
+    rows = as_rows(drawn.astype(np.uint8), None)
+    return log_linear.pair_sums(rows, np.arange(members.size), mass)

@@ -1,0 +1,127 @@
+"""A mixture: distributions, and how probable each is.
+
+A classifier is a mixture whose components have labels; an average of fits, and several families
+joined, are mixtures too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray, normalize_log
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import Observed
+from exchangeable.families.contract import Model
+from exchangeable.families.joined import JoinedModel
+
+LEAST_SHARE = 0.02
+"""A mixture that counts for less is left out of a join."""
+STEPS = 200
+"""Of the EM that fits the shares of a join."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A model and the log-probabilities of its classes.
+
+    Attributes
+    ----------
+    model : Model
+        The distributions, one per class.
+    log_prior : array of shape (n_classes,)
+        Log-probability of each class.
+    """
+
+    model: Model
+    log_prior: FloatArray
+
+    def joint(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e, y), shape (n_rows, n_classes)."""
+        return self.model.score(observed, n_jobs) + self.log_prior
+
+    def log_posterior(
+        self, observed: Observed, n_jobs: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return log P(y | e) of every row, and log P(e)."""
+        return normalize_log(self.joint(observed, n_jobs), self.log_prior)
+
+    def log_likelihood(self, examples: Examples, n_jobs: int | None = None) -> float:
+        """Return the log-likelihood of all examples, each by its weight."""
+        each = self.model.log_likelihoods(self.log_prior, examples, n_jobs)
+        return float(examples.weights @ each)
+
+    def only(self, classes: IntArray) -> "Mixture":
+        """Return the mixture of some of the classes, whose probabilities add up to one."""
+        log_prior = self.log_prior[classes]
+        shares = np.exp(log_prior - log_prior.max())
+        model = self.model if classes.size == self.log_prior.size else self.model.only(classes)
+        with np.errstate(divide="ignore"):
+            return Mixture(model, np.log(shares / shares.sum()))
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters, the probabilities of the classes included."""
+        return self.model.n_parameters + self.log_prior.size - 1
+
+    @staticmethod
+    def average(mixtures: Sequence["Mixture"]) -> "Mixture":
+        """Return the uniform average of several, which is one mixture of all their components."""
+        models = [mixture.model for mixture in mixtures]
+        log_prior = np.concatenate([mixture.log_prior for mixture in mixtures])
+        return Mixture(type(models[0]).stack(models), log_prior - np.log(len(mixtures)))
+
+    @staticmethod
+    def join(
+        mixtures: Sequence["Mixture"], valid: Examples, n_jobs: int | None = None
+    ) -> tuple["Mixture", FloatArray]:
+        """Make one mixture of several, of any families.
+
+        Mixtures of different families err in different ways, so that one of them all is better than
+        any. Each has the share under which the held-out rows are likeliest.
+
+        Returns
+        -------
+        mixture, shares
+            The mixture, and how much each of the given ones counts; 0 for one that is left out.
+        """
+        log_likelihoods = [
+            each.model.log_likelihoods(each.log_prior, valid, n_jobs) for each in mixtures
+        ]
+        shares = fit_shares(np.stack(log_likelihoods, axis=1), valid.weights)
+        kept = [(each, share) for each, share in zip(mixtures, shares, strict=True) if share > 0]
+        log_prior = np.concatenate([each.log_prior + np.log(share) for each, share in kept])
+        models = [each.model for each, _ in kept]
+        return Mixture(models[0] if len(models) == 1 else JoinedModel(models), log_prior), shares
+
+
+def fit_shares(log_likelihoods: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return how much each model counts in the best mixture of them, small shares left out.
+
+    Parameters
+    ----------
+    log_likelihoods : array of shape (n_rows, n_models)
+        What each model gives to each row.
+    weights : array of shape (n_rows,)
+        The rows' weights.
+
+    Examples
+    --------
+    >>> log_likelihoods = np.log([[0.9, 0.1, 0.1], [0.1, 0.9, 0.1], [0.1, 0.9, 0.1]])
+    >>> fit_shares(log_likelihoods, np.ones(3)).round(2).tolist()
+    [0.29, 0.71, 0.0]
+    """
+    kept = np.arange(log_likelihoods.shape[1])
+    while True:
+        log_shares = np.full(kept.size, -np.log(kept.size))
+        for _ in range(STEPS):
+            posterior = np.exp(normalize_log(log_likelihoods[:, kept] + log_shares, log_shares)[0])
+            totals = np.maximum(weights @ posterior, 1e-300)
+            log_shares = np.log(totals / totals.sum())
+        enough = np.exp(log_shares) >= LEAST_SHARE
+        if enough.all():
+            break
+        kept = kept[enough]
+    shares = np.zeros(log_likelihoods.shape[1])
+    shares[kept] = np.exp(log_shares)
+    return shares

@@ -1,0 +1,116 @@
+"""A fit to be made: the rows, the blocks, and the strengths of the priors."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples, listed
+from exchangeable.data.observed import flags
+from exchangeable.data.rows import Rows, as_rows
+from exchangeable.families.common.pool import Pool
+from exchangeable.structure.learner import Structure
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be fitted, and to which rows; all runs of a fit share it.
+
+    Attributes
+    ----------
+    n_components : int
+        Number of components or classes, or of hidden states where a family has those.
+    structure : Structure
+        Where blocks come from.
+    examples : Examples or None
+        The rows; None where they come in chunks.
+    valid : Examples, optional
+        Rows held out, by which runs are ended and compared.
+    alpha : float
+        Laplace smoothing; under a pooled prior that of the training set's own frequencies.
+    pooling : float or None
+        The pooled prior: pseudo-rows of each component, distributed as the training set.
+    shrinkage : float
+        Pseudo-rows that pull an edge of a tree towards independence.
+    relearns : bool
+        Whether EM goes on learning blocks.
+    accept : {"all", "component"}
+        Whether components change their blocks all at once or each for itself.
+    labelled : bool
+        Whether components are classes, of which labels are known.
+    log_prior : array of shape (n_components,), optional
+        Log-probabilities of the components, where they are not to be learned.
+    varied : bool
+        Whether the first run is to differ from others as these do from each other.
+    """
+
+    n_components: int
+    structure: Structure
+    examples: Examples | None = None
+    valid: Examples | None = None
+    alpha: float = 0.1
+    pooling: float | None = None
+    shrinkage: float = 0.0
+    relearns: bool = False
+    accept: str = "all"
+    labelled: bool = False
+    log_prior: FloatArray | None = None
+    varied: bool = False
+
+    @property
+    def rows(self) -> Examples:
+        """The rows, which must be in memory."""
+        if self.examples is None:
+            raise TypeError("this family needs its rows in memory")
+        return self.examples
+
+    @cached_property
+    def filled(self) -> Examples:
+        """The rows with their holes, if there are any, drawn by how often each variable is on."""
+        return fill_by_frequency(self.rows)
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The pooled prior."""
+        if self.pooling is None:
+            raise TypeError("there is no pooled prior")
+        return Pool.of(self.filled, self.pooling, self.alpha)
+
+    @cached_property
+    def pairs(self) -> FloatArray:
+        """How probable each pair of variables is to be on in the training set."""
+        return self.pool.pairs()
+
+    @cached_property
+    def largest_count(self) -> int | None:
+        """The largest number of ones of a row, None where holes make it unknown."""
+        sets = [self.rows] if self.valid is None else [self.rows, self.valid]
+        if any(examples.holes is not None for examples in sets):
+            return None
+        return max(largest_count(examples.rows) for examples in sets)
+
+
+def largest_count(rows: Rows) -> int:
+    """Return the largest number of ones of a row."""
+    if rows.indptr.size:
+        return int(np.diff(rows.indptr).max(initial=0))
+    return int(flags(rows).sum(axis=1).max(initial=0))
+
+
+def fill_by_frequency(examples: Examples) -> Examples:
+    """Return the examples with unknown entries drawn by how often each variable is on."""
+    if examples.holes is None:
+        return examples
+    states = examples.observed.symbols()
+    known, on = states >= 0, states == 1
+    weight = examples.weights @ known
+    share = (examples.weights @ on + 0.5) / (weight + 1.0)
+    drawn = np.random.default_rng(0).random(states.shape) < share
+    return replace(
+        examples,
+        rows=listed(as_rows(np.where(known, on, drawn).astype(np.uint8), None)),
+        holes=None,
+        words=None,
+        codes=None,
+    )

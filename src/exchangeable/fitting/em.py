@@ -1,0 +1,215 @@
+"""EM: one loop for every family, wherever the rows lie and whether labels are known or not.
+
+An iteration finds posteriors and sums (E), lets the family turn sums into parameters and, where
+blocks are learned, tries those that are proposed (M), and takes what makes the rows likeliest. What
+must not fall is the penalised log-likelihood, the log-likelihood plus the log-density of the prior:
+a step that would lower it is not taken, and ends the run, which has then not converged.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples
+from exchangeable.families.contract import EMData, Family, Sums
+from exchangeable.families.mixture import Mixture
+from exchangeable.structure.proposals import Proposer
+
+ROUNDING = 1e-11
+"""Falls by less than this share of the log-likelihood are rounding."""
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """When a run ends.
+
+    Attributes
+    ----------
+    tol : float
+        The least gain in average log-likelihood that counts as progress: of held-out rows where
+        there are some, else penalised and of the rows that are fitted.
+    max_iter : int
+        Largest number of iterations.
+    patience : int
+        End after this many iterations without progress on held-out rows.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 500
+    patience: int = 3
+
+
+@dataclass(frozen=True)
+class EMState:
+    """Where a run of EM stands, complete and consistent after every iteration.
+
+    Attributes
+    ----------
+    mixture : Mixture
+        The latest parameters.
+    best : Mixture
+        The best so far: by held-out rows where there are some, else the latest.
+    totals : array of shape (n_classes,)
+        Weight of each class, from which the latest parameters were made.
+    history : list of float
+        Average log-likelihood of the rows after every iteration, that of the start first.
+    valid_history : list of float
+        The same of held-out rows, where there are some.
+    best_iter : int
+        The iteration that led to `best`.
+    phase : int
+        Number of the learner that proposes blocks.
+    stale : int
+        Iterations since held-out rows made progress.
+    mark : float
+        What they must better by `tol` to make some.
+    stage : int
+        Number of the family, where one starts from another's fit.
+    before : Mixture, optional
+        The fit that it started from.
+    converged : bool
+        Whether the run ended because nothing more is to be gained.
+    fell : float
+        By how much the step that ended the run would have lowered the average objective.
+    """
+
+    mixture: Mixture
+    best: Mixture
+    totals: FloatArray
+    history: list[float] = field(default_factory=list)
+    valid_history: list[float] = field(default_factory=list)
+    best_iter: int = 0
+    phase: int = 0
+    stale: int = 0
+    mark: float = -np.inf
+    stage: int = 0
+    before: Mixture | None = None
+    converged: bool = False
+    fell: float = 0.0
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations so far."""
+        return max(len(self.history) - 1, 0)
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.converged or self.fell > 0
+
+    @property
+    def worth(self) -> float:
+        """Log-likelihood by which runs are compared: of held-out rows where there are some."""
+        return (self.valid_history or self.history)[self.best_iter]
+
+
+def run_em(
+    data: EMData,
+    family: Family,
+    state: EMState,
+    rule: StopRule,
+    *,
+    learners: Sequence[Proposer] = (),
+    valid: Examples | None = None,
+    report: Callable[[EMState], None] = lambda state: None,
+    stop: Event | None = None,
+) -> EMState:
+    """Iterate from `state` until it has ended, `max_iter`, or `stop` is set.
+
+    When EM has converged with the proposals of one learner it goes on with those of the next;
+    without learners the blocks stay.
+    """
+    sums = data.expect(state.mixture, bool(learners))
+    if not state.history:
+        state = _judged(state, state.mixture, sums, data, valid, rule)
+        report(state)
+    while not state.ended and state.n_iter < rule.max_iter:
+        if stop is not None and stop.is_set():
+            break
+        after, mixture, gain = _step(data, family, state, sums, learners, valid is None)
+        if valid is not None:
+            state = _judged(state, mixture, after, data, valid, rule, sums.totals)
+            settled, fell = state.stale >= rule.patience, 0.0
+        else:
+            limit = ROUNDING * max(1.0, abs(sums.log_likelihood) / data.total)
+            settled, fell = not gain >= rule.tol, -gain if gain < -limit else 0.0
+            if fell:
+                state = replace(state, history=[*state.history, state.history[-1]])
+            else:
+                state = _judged(state, mixture, after, data, None, rule, sums.totals)
+        sums = sums if fell else after
+        if settled and state.phase + 1 < len(learners):
+            state = replace(state, phase=state.phase + 1, stale=0)
+        elif settled:
+            state = replace(state, converged=not fell, fell=fell)
+        report(state)
+    return replace(state, best=Mixture(state.best.model.whole(), state.best.log_prior))
+
+
+def _step(
+    data: EMData,
+    family: Family,
+    state: EMState,
+    sums: Any,
+    learners: Sequence[Proposer],
+    steadily: bool,
+) -> tuple[Sums, Mixture, float]:
+    """Return the next parameters, sums under them, and the gain in the average objective.
+
+    `steadily`, new blocks or trees that lower it are not taken.
+    """
+    before, moments = state.mixture.model, bool(learners)
+    log_prior = family.log_shares(sums.totals)
+    proposals = learners[state.phase](before, sums) if learners else ()
+    models = family.candidates(data, before, sums, state.n_iter + 1, proposals)
+    candidates = [Mixture(model, log_prior) for model in models]
+
+    def gain(after: Sums, mixture: Mixture) -> float:
+        likelihood = after.log_likelihood - sums.log_likelihood
+        return float((likelihood + family.prior_gain(before, mixture.model)) / data.total)
+
+    after, mixture = data.best(candidates, moments)
+    if steadily and gain(after, mixture) < 0:
+        # Step 0 is one with the old blocks and trees, which may be better than the new.
+        steady = [Mixture(model, log_prior) for model in family.following(data, before, sums, 0)]
+        alternative = data.best(steady[:1], moments)
+        if gain(*alternative) > gain(after, mixture):
+            after, mixture = alternative
+    return after, mixture, gain(after, mixture)
+
+
+def _judged(
+    state: EMState,
+    mixture: Mixture,
+    sums: Sums,
+    data: EMData,
+    valid: Examples | None,
+    rule: StopRule,
+    totals: FloatArray | None = None,
+) -> EMState:
+    """Return the state with new parameters, kept as the best if they are."""
+    history = [*state.history, sums.log_likelihood / data.total]
+    n_iter = len(history) - 1
+    state = replace(
+        state,
+        mixture=mixture,
+        history=history,
+        totals=state.totals if totals is None else totals,
+    )
+    if valid is None:
+        return replace(state, best=mixture, best_iter=n_iter)
+    worth = mixture.log_likelihood(valid, data.n_jobs) / valid.total
+    progress = worth >= state.mark + rule.tol
+    better = not state.valid_history or worth > state.worth
+    return replace(
+        state,
+        best=mixture if better else state.best,
+        best_iter=n_iter if better else state.best_iter,
+        valid_history=[*state.valid_history, worth],
+        stale=0 if progress else state.stale + 1,
+        mark=max(state.mark, worth) if progress else state.mark,
+    )

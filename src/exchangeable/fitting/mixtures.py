@@ -1,0 +1,108 @@
+"""Fitting a mixture: runs from several starts, of which the best or the average is kept."""
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from exchangeable.arrays import FloatArray
+from exchangeable.families.common.em_data import Streamed
+from exchangeable.families.contract import Model
+from exchangeable.families.mixture import Mixture
+from exchangeable.fitting.em import EMState
+from exchangeable.fitting.restarts import run_all
+from exchangeable.fitting.runs import Runs
+
+NO_MASS = 1e-10
+"""A component with less than this share of the rows is dropped."""
+
+
+@dataclass(frozen=True)
+class FittedMixture:
+    """The model that was kept, and how it was found.
+
+    Attributes
+    ----------
+    model : Model
+        The components.
+    weights : array of shape (n_components,)
+        Their probabilities.
+    states : list of EMState
+        Where the runs have ended.
+    best : int
+        Number of the best run.
+    log_likelihood : float
+        Average log-likelihood of the rows.
+    """
+
+    model: Model
+    weights: FloatArray
+    states: list[EMState]
+    best: int
+    log_likelihood: float
+
+
+def fit_mixture(
+    runs: Runs,
+    combine: str,
+    n_jobs: int | None = None,
+    checkpoint: Path | None = None,
+    purpose: dict[str, Any] | None = None,
+) -> FittedMixture:
+    """Run EM from every start, and keep the best run or the average of all."""
+    side_by_side = 1 if isinstance(runs.data, Streamed) else n_jobs
+    states = run_all(
+        runs.run, len(runs.generators), runs.rule.max_iter, side_by_side, checkpoint, purpose
+    )
+    best = int(np.argmax([state.worth for state in states]))
+    kept = states[best]
+    _warn_unless_converged(kept, runs.rule.max_iter, runs.rule.tol)
+    mixture = kept.best
+    if combine == "average":
+        mixture = Mixture.average([state.best for state in states])
+    model, weights = _alive(mixture, len(states) if combine == "average" else 1)
+    log_likelihood = kept.history[kept.best_iter]
+    if combine == "average":
+        log_likelihood = _average_log_likelihood(runs, Mixture(model, np.log(weights)), n_jobs)
+    return FittedMixture(model, weights, states, best, log_likelihood)
+
+
+def _average_log_likelihood(runs: Runs, mixture: Mixture, n_jobs: int | None) -> float:
+    data = runs.data
+    if isinstance(data, Streamed):
+        return data.expect(mixture).log_likelihood / data.total
+    return mixture.log_likelihood(data.examples, n_jobs) / data.total
+
+
+def _alive(mixture: Mixture, n_runs: int) -> tuple[Model, FloatArray]:
+    """Return the components that have not lost their rows, and their probabilities."""
+    shares = np.exp(mixture.log_prior)
+    alive = np.flatnonzero(shares > NO_MASS / n_runs)
+    if alive.size < shares.size:
+        warnings.warn(
+            f"{shares.size - alive.size} of {shares.size} components lost all their rows and "
+            "were dropped; fewer components would do",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    model = mixture.model if alive.size == shares.size else mixture.model.only(alive)
+    return model, shares[alive] / shares[alive].sum()
+
+
+def _warn_unless_converged(state: EMState, max_iter: int, tol: float) -> None:
+    if state.fell > tol:
+        warnings.warn(
+            f"EM ended after {state.n_iter} iterations without converging: the next step would "
+            f"have lowered the objective by {state.fell:.2g} per row",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    elif not state.ended and state.n_iter >= max_iter:
+        warnings.warn(
+            f"EM did not converge in {max_iter} iterations; raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

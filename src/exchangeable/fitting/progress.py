@@ -1,0 +1,96 @@
+"""Lines on the terminal that say how far a fit or a search is; nothing where nobody watches."""
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from exchangeable.fitting.em import EMState
+
+PATIENCE = 2.0
+"""Seconds before a progress bar appears."""
+
+
+class _Lines:
+    """Progress on an interactive terminal, which ends with the work."""
+
+    _bar: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _watched() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+class FitProgress(_Lines):
+    """A bar for each run of EM, once a fit has taken a while."""
+
+    def __init__(self, n_runs: int, max_iter: int) -> None:
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._n_runs, self._max_iter = n_runs, max_iter
+        self._watched = _watched()
+
+    def update(self, run: int, state: EMState) -> None:
+        """Show where a run stands."""
+        if not self._watched or time.monotonic() - self._began < PATIENCE:
+            return
+        partitions = state.mixture.model.partitions
+        blocks = sum(p.n_blocks for p in partitions) / len(partitions)
+        worth = (state.valid_history or state.history)[-1]
+        text = f"iteration {state.n_iter}, log-likelihood {worth:.4f}, {blocks:.1f} blocks"
+        with self._lock:
+            if self._bar is None:
+                self._bar = Progress(
+                    TextColumn("{task.description}"),
+                    BarColumn(),
+                    TextColumn("{task.fields[text]}"),
+                    TimeElapsedColumn(),
+                    console=Console(stderr=True),
+                    transient=True,
+                )
+                for number in range(self._n_runs):
+                    self._bar.add_task(f"run {number}", total=self._max_iter, text="")
+                self._bar.start()
+            done = self._max_iter if state.ended else state.n_iter
+            self._bar.update(self._bar.task_ids[run], completed=done, text=text)
+
+
+class SearchProgress(_Lines):
+    """A line that says what a search has tried and found."""
+
+    def __init__(self) -> None:
+        if _watched():
+            self._bar = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+            self._bar.add_task("searching")
+        return self
+
+    def show(self, text: str) -> None:
+        """Show a text in place of the one before."""
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], description=text)

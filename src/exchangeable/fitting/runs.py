@@ -1,0 +1,143 @@
+"""Runs of EM from different starts, through the families that come before and the one wanted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from exchangeable.families import family_named
+from exchangeable.families.common.em_data import InMemory, Streamed
+from exchangeable.families.contract import Family, FamilySpec
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.problem import Problem
+from exchangeable.fitting.em import EMState, StopRule, run_em
+from exchangeable.structure.proposals import first_blocks, proposers
+
+Data = InMemory | Streamed
+
+
+def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
+    """Return the families to be fitted, each starting from the one before, the last as asked."""
+    families = [spec.family(problem)]
+    while spec.before is not None:
+        name, problem = spec.before(problem)
+        spec = family_named(name)
+        families.insert(0, spec.family(problem))
+    return families
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What the runs of a fit have in common.
+
+    Attributes
+    ----------
+    spec : FamilySpec
+        The family.
+    problem : Problem
+        What is to be fitted.
+    data : InMemory or Streamed
+        The rows.
+    rule : StopRule
+        When a run ends.
+    init : {"rows", "random", "both"}
+        How runs start.
+    generators : sequence of Generator
+        The source of each run's draws.
+    warm : Mixture, optional
+        Parameters to start from instead.
+    """
+
+    spec: FamilySpec
+    problem: Problem
+    data: Data
+    rule: StopRule
+    init: str
+    generators: Sequence[np.random.Generator]
+    warm: Mixture | None = None
+
+    def run(
+        self,
+        number: int,
+        state: EMState | None = None,
+        report: Callable[[EMState], None] = lambda state: None,
+        stop: Event | None = None,
+        threads: int | None = None,
+        before: Mixture | None = None,
+    ) -> EMState:
+        """Run EM from one start, from `state` if it was begun already.
+
+        `before` is the fit of the family that comes before, where it is known.
+        """
+        data = self.data.for_run(threads)
+        families = families_of(self.spec, self.problem)
+        if state is None and self.warm is not None:
+            totals = np.exp(self.warm.log_prior) * data.total
+            state = EMState(self.warm, self.warm, totals, stage=len(families) - 1)
+        first = 0 if before is None else len(families) - 1
+        for stage in range(first if state is None else state.stage, len(families)):
+            begun = state is not None and state.stage == stage
+            if state is not None:
+                before = state.before if begun else state.best
+            if not begun or families[stage].remembers:
+                fresh = self._begin(number, data, families, stage, before)
+                state = state if begun else fresh
+            assert state is not None
+            family = families[stage]
+            learners = []
+            if family.problem.relearns:
+                learners = proposers(data, family.problem.structure, family.problem.labelled)
+            state = run_em(
+                data,
+                family,
+                state,
+                self.rule,
+                learners=learners,
+                valid=family.problem.valid,
+                report=report,
+                stop=stop,
+            )
+        assert state is not None
+        return state
+
+    def _begin(
+        self,
+        number: int,
+        data: Data,
+        families: Sequence[Family],
+        stage: int,
+        before: Mixture | None,
+    ) -> EMState:
+        """Return the first parameters of a family."""
+        family, rng = families[stage], self.generators[number]
+        if before is None:
+            init = families[-1].start_of(self.init, number)
+            sums: Any = families[-1].start(data, init, rng)
+        else:
+            sums = data.expect(before)
+        varied = rng if self.problem.varied or number > 0 else None
+        return begin(data, family, sums, stage, before, varied)
+
+
+def begin(
+    data: Data,
+    family: Family,
+    sums: Any,
+    stage: int = 0,
+    before: Mixture | None = None,
+    rng: np.random.Generator | None = None,
+) -> EMState:
+    """Return the parameters of a family that fit given posteriors."""
+    problem = family.problem
+    blocks = first_blocks(
+        family.block_data(data),
+        problem.structure,
+        problem.labelled and family.learns_by_class,
+        problem.relearns,
+        family.prepared(data, sums),
+        sums,
+    )
+    mixture = family.first(data, sums, blocks, before, rng)
+    return EMState(mixture, mixture, sums.totals, stage=stage, before=before)

@@ -1,0 +1,129 @@
+"""From an estimator's parameters to a problem: what they stand for, and which go together."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import LARGEST, check_alpha, check_count, check_number
+from exchangeable.families import family_named
+from exchangeable.families.contract import FamilySpec
+from exchangeable.families.problem import Problem
+from exchangeable.fitting.em import StopRule
+from exchangeable.structure.blocks import as_blocks, kind_of, structure_of
+
+STARTS = ("rows", "random", "both")
+COMBINE = ("best", "average")
+
+
+def check_choice(value: Any, name: str, known: Sequence[str]) -> None:
+    """Refuse a word that is not offered."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name}={value!r} is unknown; expected one of {', '.join(known)}")
+
+
+def spec_of(estimator: Any) -> FamilySpec:
+    """Return the family that an estimator asks for, having checked the parameters that go with it.
+
+    What needs the data is left to `problem_of`.
+    """
+    spec = family_named(estimator.family)
+    if not hasattr(estimator, "n_components"):
+        spec.check("classes", "a classifier")
+    if estimator.shrinkage is not None and spec.shrinkage is None:
+        raise ValueError(
+            f"shrinkage={estimator.shrinkage!r} is about the edges of trees, which "
+            f"family={spec.name!r} does not have"
+        )
+    for name in ("pooling", "shrinkage"):
+        value = getattr(estimator, name)
+        if value is not None and not 0 < check_number(value, name) <= LARGEST:
+            raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    alpha = check_alpha(estimator.alpha)
+    if alpha == 0 and (spec.needs_smoothing or estimator.pooling is not None):
+        asked = f"family={spec.name!r}" if spec.needs_smoothing else "pooling"
+        raise ValueError(
+            f"alpha must be > 0 with {asked}: values never seen in training would get probability 0"
+        )
+    _check_method(spec, as_blocks(estimator.blocks)[1])
+    return spec
+
+
+def _check_method(spec: FamilySpec, method: Any) -> None:
+    """Refuse blocks that the family cannot have."""
+    kind = kind_of(method)
+    if kind in ("auto", *spec.blocks):
+        return
+    asked = "blocks given as lists" if kind == "given" else f"blocks={kind!r}"
+    raise ValueError(
+        f"{asked} does not go with family={spec.name!r}: {spec.blocks_hint}; it takes "
+        f"{', '.join(spec.blocks)}"
+    )
+
+
+def problem_of(
+    estimator: Any, spec: FamilySpec, n_variables: int, classes: Sequence[Any], labelled: bool
+) -> Problem:
+    """Return what an estimator asks for as a problem, still without rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters are read.
+    spec : FamilySpec
+        What `spec_of` has returned for it.
+    n_variables : int
+        Number of variables.
+    classes : sequence
+        Labels of the classes, or numbers of the components.
+    labelled : bool
+        Whether they are classes.
+    """
+    spec.check_size(n_variables)
+    settings, method = as_blocks(estimator.blocks)
+    names = getattr(estimator, "feature_names_in_", None)
+    chosen = spec.blocks[0] if kind_of(method) == "auto" else method
+    structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
+    if spec.shared_blocks and isinstance(structure, list):
+        if any((p.labels != structure[0].labels).any() for p in structure):
+            raise ValueError(
+                f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
+                "blocks for all: give one list of blocks"
+            )
+    relearns = spec.relearns if settings.relearn is None else settings.relearn
+    if settings.relearn and not (spec.relearns or "welch" in spec.blocks and spec.before is None):
+        raise ValueError(f"relearn=True does not go with family={spec.name!r}: {spec.blocks_hint}")
+    pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
+    shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)
+    return Problem(
+        len(classes),
+        structure,
+        alpha=check_alpha(estimator.alpha),
+        pooling=pooling,
+        shrinkage=shrinkage or 0.0,
+        relearns=relearns,
+        accept=settings.accept,
+        labelled=labelled,
+    )
+
+
+def rule_of(estimator: Any) -> StopRule:
+    """Return when a run ends."""
+    if not 0 <= check_number(estimator.tol, "tol") < np.inf:
+        raise ValueError(f"tol must be finite and at least 0, got {estimator.tol}")
+    return StopRule(float(estimator.tol), check_count(estimator.max_iter, "max_iter"))
+
+
+def held_out(validation_fraction: Any, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
+    """Return the numbers of the rows to fit and of those to hold out, drawn at random."""
+    share = check_number(validation_fraction, "validation_fraction")
+    if not 0 < share < 1:
+        raise ValueError(f"validation_fraction must lie between 0 and 1, got {share}")
+    n_held = round(share * n_rows)
+    if not 0 < n_held < n_rows:
+        raise ValueError(
+            f"validation_fraction={share} of {n_rows} rows leaves {n_rows - n_held} to fit and "
+            f"{n_held} to hold out; give more rows or another share"
+        )
+    order = rng.permutation(n_rows)
+    return np.sort(order[n_held:]), np.sort(order[:n_held])

@@ -1,0 +1,119 @@
+"""`Blocks`: how users say in which way variables are put together."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from exchangeable.structure.learner import (
+    METHODS,
+    BlockSettings,
+    Structure,
+    check_structure,
+    is_method,
+)
+
+AUTO = "auto"
+
+
+class Blocks(BaseEstimator):
+    """How each class's or component's variables are put into blocks.
+
+    Wherever an estimator takes `blocks`, a word such as ``"welch"`` stands for
+    ``Blocks(method="welch")``. The settings can be searched, as in
+    ``GridSearchCV(model, {"blocks__significance": [0.01, 0.1]})``.
+
+    Parameters
+    ----------
+    method : {"auto", "evidence", "welch", "independent", "full"}, default="auto"
+        ``"welch"`` is the paper's sweep: sort by mean, cut where Welch's t-test rejects.
+        ``"evidence"`` merges neighbours of a sweep's blocks as long as the evidence grows.
+        ``"independent"`` makes every variable a block, ``"full"`` one block of all. ``"auto"`` is
+        what suits the family.
+    significance : float, default=0.1
+        Significance level of the sweep, and of conditions 2 and 3.
+    start : float, optional
+        Significance level of the sweep whose blocks evidence merging merges; by default 0.5 for
+        classes, whose rows are known, and 0.1 for components.
+    prior : float, default=0.1
+        Dirichlet parameter of the evidence.
+    conditions : tuple of int, default=(1,)
+        Which of Proposition 3.3's necessary conditions a learned block must pass: 1 (equal means)
+        always, and with 2 or 3 blocks are split where variances or covariances differ.
+    accept : {"all", "component"}, default="all"
+        In EM, whether all components change their blocks at once if that raises the likelihood, as
+        in the paper, or each chooses for itself.
+    relearn : bool, optional
+        Whether EM goes on learning blocks, or keeps those it begins with. By default the paper's
+        family goes on and weighted urns do not.
+
+    Examples
+    --------
+    >>> from exchangeable import Blocks, ExchangeableClassifier
+    >>> model = ExchangeableClassifier(blocks=Blocks("welch", significance=0.05))
+    >>> model.set_params(blocks__significance=0.01).blocks
+    Blocks(method='welch', significance=0.01)
+    """
+
+    def __init__(
+        self,
+        method: str = AUTO,
+        *,
+        significance: float = 0.1,
+        start: float | None = None,
+        prior: float = 0.1,
+        conditions: Sequence[int] = (1,),
+        accept: str = "all",
+        relearn: bool | None = None,
+    ) -> None:
+        self.method = method
+        self.significance = significance
+        self.start = start
+        self.prior = prior
+        self.conditions = conditions
+        self.accept = accept
+        self.relearn = relearn
+
+
+def as_blocks(blocks: Any) -> tuple[Blocks, Any]:
+    """Return the settings that `blocks` stands for, and its method or the blocks that are given."""
+    if isinstance(blocks, Blocks):
+        if not isinstance(blocks.method, str) or blocks.method not in (AUTO, *METHODS):
+            raise ValueError(
+                f"Blocks(method={blocks.method!r}) is unknown; expected one of "
+                f"{', '.join((AUTO, *METHODS))}"
+            )
+        return blocks, blocks.method
+    if isinstance(blocks, str):
+        if blocks not in (AUTO, *METHODS):
+            raise ValueError(
+                f"blocks={blocks!r} is unknown; expected one of {', '.join((AUTO, *METHODS))}, "
+                "a Blocks object, or a partition given as lists of variables"
+            )
+        return Blocks(blocks), blocks
+    if isinstance(blocks, Iterator):
+        raise TypeError("blocks is an iterator, which can be read only once; pass a list")
+    return Blocks(), blocks
+
+
+def structure_of(
+    settings: Blocks,
+    method: Any,
+    labelled: bool,
+    n_variables: int,
+    classes: Sequence[Any],
+    names: Sequence[str] | None = None,
+) -> Structure:
+    """Return where blocks come from, given the settings and a method or given blocks."""
+    if not isinstance(settings.accept, str) or settings.accept not in ("all", "component"):
+        raise ValueError(f"accept={settings.accept!r} is unknown; expected one of all, component")
+    if settings.relearn is not None and not isinstance(settings.relearn, bool):
+        raise ValueError(f"relearn must be True, False or None, got {settings.relearn!r}")
+    start = (0.5 if labelled else 0.1) if settings.start is None else settings.start
+    checked = BlockSettings(settings.significance, start, settings.prior, settings.conditions)
+    return check_structure(method, checked, n_variables, classes, names)
+
+
+def kind_of(method: Any) -> str:
+    """Return the method's name, ``"given"`` for blocks that are given."""
+    return method if is_method(method) else "given"
