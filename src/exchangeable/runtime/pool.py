@@ -102,7 +102,7 @@ class Errand:
         if work is not None:
             work()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Say that the work is done."""
         self._done.rise()
 
@@ -139,7 +139,7 @@ class _Helper:
             errand = self._errands.popleft()
             errand.do()
             _idle.append(self)  # first, so that the waiting thread finds a helper
-            errand.tell()
+            errand.report()
             del errand
 
 
