@@ -365,7 +365,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         if state is None:
             prior = log_prior(fitted.totals, self.fit_prior, self.class_prior)
             for name in ("history_", "log_likelihood_", "converged_"):
-                vars(self).pop(name, None)
+                self.__dict__.pop(name, None)
         else:
             prior = state.best.log_prior
             self.history_, self.log_likelihood_ = state.history, state.history[-1]

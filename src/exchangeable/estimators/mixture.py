@@ -431,7 +431,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         kept = fitted.states[fitted.best]
         self._model, self.weights_ = fitted.model, fitted.weights
         self.history_ = [state.history for state in fitted.states]
-        vars(self).pop("valid_history_", None)
+        self.__dict__.pop("valid_history_", None)
         if kept.valid_history:
             self.valid_history_ = [state.valid_history for state in fitted.states]
         self.best_init_, self.n_iter_ = fitted.best, max(kept.n_iter, 1)

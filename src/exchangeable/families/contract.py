@@ -59,7 +59,9 @@ class Sums:
 class EMData(Protocol):
     """Rows as EM sees them, in memory, in chunks or on a cluster."""
 
-    n_jobs: int | None
+    @property
+    def n_jobs(self) -> int | None:
+        """Number of threads."""
 
     @property
     def total(self) -> float:
@@ -81,8 +83,13 @@ class EMData(Protocol):
 class RowsInMemory(EMData, Protocol):
     """Rows in memory, with what models keep about them from pass to pass."""
 
-    examples: Examples
-    memo: dict[str, Any]
+    @property
+    def examples(self) -> Examples:
+        """The distinct rows."""
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """What models keep from pass to pass."""
 
 
 class Model(ABC):
@@ -255,7 +262,7 @@ class Family(ABC):
     def first(
         self,
         data: EMData,
-        sums: Sums,
+        sums: Any,
         blocks: "Proposal",
         before: "Mixture | None",
         rng: np.random.Generator | None,

@@ -46,7 +46,7 @@ class JoinedModel(Model):
         return sum(part.n_parameters for part in self.parts)
 
     @property
-    def partitions(self) -> list[Partition]:  # type: ignore[override]
+    def partitions(self) -> list[Partition]:
         """The blocks of each class."""
         return self._listed(lambda part: part.partitions)
 

@@ -90,7 +90,7 @@ def _decode(run: Any, prefix: str, arrays: Any) -> EMState:
     history = _line(arrays, f"{prefix}history", None)
     valid_history = _line(arrays, f"{prefix}valid_history", None)
     mark, fell = _line(arrays, f"{prefix}mark", 2)
-    counts = {name: run.get(name) for name in COUNTS}
+    counts: dict[str, Any] = {name: run.get(name) for name in COUNTS}
     if not all(type(count) is int and 0 <= count < 1 << 31 for count in counts.values()):
         raise ModelFileError(f"holds a run with counts {counts}")
     if not history.size or counts["best_iter"] >= history.size:
@@ -107,13 +107,13 @@ def _decode(run: Any, prefix: str, arrays: Any) -> EMState:
         before=None if before is None else _decode_mixture(before, f"{prefix}before.", arrays),
         converged=run.get("converged") is True,
         fell=float(fell),
-        **counts,  # type: ignore[arg-type]
+        **counts,
     )
 
 
 def _decode_mixture(value: Any, prefix: str, arrays: Any) -> Mixture:
     names = value.get("arrays") if isinstance(value, dict) else None
-    kind = model_kinds().get(value.get("kind")) if isinstance(value, dict) else None
+    kind = model_kinds().get(str(value.get("kind"))) if isinstance(value, dict) else None
     if kind is None or not isinstance(names, list):
         raise ModelFileError("holds a model that is not known here")
     model = kind.decode({str(name): _array(arrays, f"{prefix}{name}") for name in names})

@@ -20,7 +20,7 @@ from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.contract import Model, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
-from exchangeable.structure.intervals import Runs, run_histograms
+from exchangeable.structure.intervals import Intervals, interval_histograms
 from exchangeable.structure.learner import (
     NEGLIGIBLE,
     BlockLearner,
@@ -121,9 +121,9 @@ def _from_chunks(
 ) -> list[Proposal]:
     """Propose what the learner finds in sums over chunks."""
 
-    def count(wanted: list[Runs]) -> list[FloatArray]:
+    def count(wanted: list[Intervals]) -> list[FloatArray]:
         histograms: list[FloatArray] = data.passes.total(
-            partial(run_histograms, recipe=sums.recipe, wanted=wanted, n_jobs=data.n_jobs)
+            partial(interval_histograms, recipe=sums.recipe, wanted=wanted, n_jobs=data.n_jobs)
         )
         return histograms
 

@@ -314,7 +314,7 @@ def test_packed_bits_are_the_rows(n_variables: int) -> None:
 def test_bits_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="matrix of uint8, got float64"):
         PackedBits(np.eye(3), 3)
-    with pytest.raises(ValueError, match="has 3 bytes a row; 3 variables take 1"):
+    with pytest.raises(ValueError, match="has 3 bytes per row; 3 variables take 1"):
         PackedBits(np.eye(3, dtype=np.uint8), 3)
     big_endian = PackedBits(np.packbits(np.ones((5, 3), dtype=np.uint8), axis=1), 3)
     with pytest.raises(ValueError, match="bits beyond its 3 variables"):

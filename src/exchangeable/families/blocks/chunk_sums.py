@@ -20,6 +20,7 @@ from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.blocks import passes
 from exchangeable.families.common import table_kernels
 from exchangeable.families.common.em_data import PosteriorRecipe
+from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.common.tables import block_counts, group_histograms
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
@@ -31,14 +32,14 @@ def class_sums(chunk: Chunk, n_jobs: int | None = None) -> dict[Any, ClassSums]:
     classes = chunk.classes
     groups = chunk.groups(classes)
     one_block = Partition.from_labels(np.zeros(chunk.rows.n_variables, dtype=np.int32))
-    found: dict[Any, ClassSums] = {}
+    sums: dict[Any, ClassSums] = {}
     for label, group, ones in zip(
         classes.tolist(), groups, group_ones(chunk.rows, groups, n_jobs), strict=True
     ):
         count = block_counts(chunk.rows, group, one_block)[0].astype(np.float64)
         weighted = count * group.weights if group.weights.size else count
-        found[label] = group.total, ones, float(weighted.sum()), float(weighted @ count)
-    return found
+        sums[label] = group.total, ones, float(weighted.sum()), float(weighted @ count)
+    return sums
 
 
 def class_weights(chunk: Chunk) -> dict[Any, float]:
@@ -69,24 +70,25 @@ def _packed_histogram(rows: Rows, group: Group, partition: Partition) -> FloatAr
     """Return the histogram of a class by masks: the variables of a block are put side by side."""
     if partition.n_blocks <= table_kernels.MASK_COST or partition.n_blocks == rows.n_variables:
         return group_histograms(rows, [group], [partition], 1)[0]
-    own = take_rows(rows, group.members)
-    weights = group.weights if group.weights.size else np.ones(own.n_rows)
-    words = Words.in_order(own, np.argsort(partition.labels, kind="stable"))
-    examples = Examples(own, weights, words=words)
+    members = take_rows(rows, group.members)
+    weights = group.weights if group.weights.size else np.ones(members.n_rows)
+    words = Words.in_order(members, np.argsort(partition.labels, kind="stable"))
+    examples = Examples(members, weights, words=words)
     return passes.soft_histograms(
-        examples, np.ones((own.n_rows, 1)), np.zeros(1, int), [partition], 1
+        examples, np.ones((members.n_rows, 1)), np.zeros(1, int), [partition], 1
     )[0]
 
 
 def rows_at(chunk: Chunk, chosen: IntArray) -> npt.NDArray[np.uint8]:
     """Return the chosen rows of all that count, zeros for those that are not in this chunk."""
-    found = np.zeros((chosen.size, chunk.rows.n_variables), dtype=np.uint8)
+    matrix = np.zeros((chosen.size, chunk.rows.n_variables), dtype=np.uint8)
     counting = np.flatnonzero(chunk.weights) if chunk.weights.size else None
     here = np.flatnonzero((chosen >= chunk.first) & (chosen < chunk.first + chunk.n_counting))
     if here.size:
-        at = chosen[here] - chunk.first
-        found[here] = flags(take_rows(chunk.rows, at if counting is None else counting[at]))
-    return found
+        number = chosen[here] - chunk.first
+        row = number if counting is None else counting[number]
+        matrix[here] = flags(take_rows(chunk.rows, row))
+    return matrix
 
 
 def posterior_sums(
@@ -95,7 +97,7 @@ def posterior_sums(
     """Return the moments of the posteriors, as in `Sums`, and the components' weights."""
     posterior = recipe.posterior(chunk, n_jobs)
     return (
-        passes.sum_moments(chunk.examples, posterior, n_jobs=n_jobs),
+        sum_moments(chunk.examples, posterior, n_jobs=n_jobs),
         chunk.examples.weights @ posterior,
     )
 
@@ -107,6 +109,6 @@ def posterior_histograms(
     partitions: Sequence[Partition],
     n_jobs: int | None = None,
 ) -> list[FloatArray]:
-    """Return the histograms of some components, given what makes the posteriors."""
+    """Return the histograms of some components, given how posteriors are computed."""
     posterior = recipe.posterior(chunk, n_jobs)
     return passes.soft_histograms(chunk.examples, posterior, classes, partitions, n_jobs)

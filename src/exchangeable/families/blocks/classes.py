@@ -16,7 +16,7 @@ from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.common.em_data import Labelled
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.problem import Problem
-from exchangeable.structure.intervals import Runs, run_histograms
+from exchangeable.structure.intervals import Intervals, interval_histograms
 from exchangeable.structure.learner import BlockLearner, learn_partitions
 from exchangeable.structure.rounds import check_learner, learn_from_sums
 
@@ -93,10 +93,10 @@ class BlockClasses:
         else:
             check_learner(structure)
 
-            def count(wanted: list[Runs]) -> list[FloatArray]:
+            def count(wanted: list[Intervals]) -> list[FloatArray]:
                 histograms: list[FloatArray] = data.total(
                     partial(
-                        run_histograms,
+                        interval_histograms,
                         recipe=Labelled(classes),
                         wanted=wanted,
                         n_jobs=data.n_jobs,

@@ -11,7 +11,7 @@ from exchangeable.data.observed import flags
 from exchangeable.families.blocks import chunk_sums, passes
 from exchangeable.families.blocks.model import COUNTS, BlockModel
 from exchangeable.families.blocks.passes import BlockSums
-from exchangeable.families.blocks.row_counts import Counted
+from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.em_data import (
     NO_POSTERIOR,
     Dealt,
@@ -94,7 +94,7 @@ class BlockFamily(Family):
         self, data: Any, model: Any, sums: Any, step: int, proposals: Sequence[Proposal]
     ) -> list[Model]:
         """Return the models to choose from: the old blocks with new parameters, and the new."""
-        summed: BlockSums = sums.inner if isinstance(sums, StreamedSums) else sums
+        summed: Any = sums.inner if isinstance(sums, StreamedSums) else sums
         models = [BlockModel(model.partitions, summed.histograms, summed.totals)]
         layouts = [model.tables]
         for proposal in proposals:
@@ -238,7 +238,7 @@ def _settle(data: EveryData, average: FloatArray, own: FloatArray) -> tuple[Any,
         log_prior = np.log(np.maximum(model.totals, 1e-300) / model.totals.sum())
         mixture = Mixture(model, log_prior)
         sums: Any = data.expect(mixture)
-        summed = sums.inner if isinstance(sums, StreamedSums) else sums
+        summed: Any = sums.inner if isinstance(sums, StreamedSums) else sums
         model = BlockModel(singles, summed.histograms, summed.totals)
     return sums, mixture
 
@@ -284,8 +284,8 @@ def _histograms(
     if passes.all_single(layout):
         every = passes.single_histograms(data.examples, sums.posterior, layout, data.n_jobs)
         return [every[y] for y in classes]
-    kept: list[Counted] = data.memo.setdefault(COUNTS, [])
-    counted, left = Counted.begin(data.examples, blocks.partitions, layout, kept)
+    kept: list[RowCounts] = data.memo.setdefault(COUNTS, [])
+    counted, left = RowCounts.begin(data.examples, blocks.partitions, layout, kept)
     kept.append(counted)
     wanted = np.zeros(len(blocks.partitions), dtype=np.bool_)
     wanted[classes] = wanted[left] = True

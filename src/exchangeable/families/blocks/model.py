@@ -13,7 +13,7 @@ from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import Observed
 from exchangeable.families.blocks import holes, passes, saved
 from exchangeable.families.blocks.passes import BlockSums
-from exchangeable.families.blocks.row_counts import Counted
+from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common import table_kernels
 from exchangeable.families.common.tables import Tables, score_tables
 from exchangeable.families.contract import Arrays, Model, RowsInMemory
@@ -292,18 +292,18 @@ def log_ways(partition: Partition) -> FloatArray:
     return np.asarray(log_factorial[sizes] - log_factorial[ones] - log_factorial[sizes - ones])
 
 
-def row_counts_of(data: RowsInMemory, partitions: list[Partition]) -> Counted:
+def row_counts_of(data: RowsInMemory, partitions: list[Partition]) -> RowCounts:
     """Return the rows' counts in some blocks, counting those that are new."""
-    kept: list[Counted] = data.memo.setdefault(COUNTS, [])
+    kept: list[RowCounts] = data.memo.setdefault(COUNTS, [])
     for counted in kept:
         if counted.is_of(partitions):
             return counted
-    counted = Counted.of(data.examples, partitions, kept, data.n_jobs)
+    counted = RowCounts.of(data.examples, partitions, kept, data.n_jobs)
     kept.append(counted)
     return counted
 
 
 def _forget_all_but(data: RowsInMemory, model: BlockModel) -> None:
     """Keep the counts in one model's blocks alone."""
-    kept: list[Counted] = data.memo.get(COUNTS, [])
+    kept: list[RowCounts] = data.memo.get(COUNTS, [])
     data.memo[COUNTS] = [counted for counted in kept if counted.is_of(model.partitions)]

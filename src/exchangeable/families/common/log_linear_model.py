@@ -8,7 +8,7 @@ from exchangeable.arrays import FloatArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import log_linear
-from exchangeable.families.common.log_linear import LinearSums, Scores
+from exchangeable.families.common.log_linear import LinearSums, LogLinear
 from exchangeable.families.contract import Model, RowsInMemory
 from exchangeable.runtime.threads import run
 
@@ -21,7 +21,7 @@ class LogLinearModel(Model):
 
     @property
     @abstractmethod
-    def scores(self) -> Scores:
+    def scores(self) -> LogLinear:
         """What scoring complete rows reads."""
 
     @abstractmethod

@@ -25,7 +25,7 @@ def moments_job(
     by_class = one_class_per_line(posterior)
     n_classes = by_class.shape[0]
     codes, columns, width = examples.codes, examples.columns, powers * n_classes
-    shape = (examples.rows.n_variables, width) if codes is None else codes.room(width)
+    shape = (examples.rows.n_variables, width) if codes is None else codes.sums_shape(width)
     parts = examples.parts(lines_per_row(examples) * width / 2, 8 * math.prod(shape))
     if columns is not None:
         n_tiles = len(columns.first_one)
@@ -40,7 +40,7 @@ def moments_job(
         if columns is not None:
             linear_kernels.add_moments_by_column(columns.first_one, columns.row, *rest)
         else:
-            linear_kernels.add_moments(*examples.rows.arrays, *rest)
+            linear_kernels.add_moments(examples.rows.arrays, *rest)
         return sums
 
     def finish(parts: list[FloatArray]) -> FloatArray:

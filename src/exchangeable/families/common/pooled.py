@@ -11,7 +11,7 @@ from exchangeable.data.observed import flags
 from exchangeable.data.rows import as_rows, take_rows
 from exchangeable.families.common import log_linear
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.log_linear import LinearSums, Scores
+from exchangeable.families.common.log_linear import LinearSums, LogLinear
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.contract import Family, Model
 
@@ -72,7 +72,7 @@ def naive_start(
     means = (1 - OWN_SHARE) * pool.means[:, None] + OWN_SHARE * own
     log_prior = np.full(chosen.size, -np.log(chosen.size))
     for _ in range(steps):
-        naive = Scores(*independent(means))
+        naive = LogLinear(*independent(means))
         sums = log_linear.expect(examples, naive, log_prior, n_jobs)
         ones, totals = with_pool(pool, sums)
         means, log_prior = ones / totals, Family.log_shares_of(sums.totals)
@@ -87,8 +87,8 @@ def independent(means: FloatArray) -> tuple[FloatArray, FloatArray]:
 def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> LinearSums:
     """Return the sums of given posteriors."""
     n, k = examples.rows.n_variables, posterior.shape[1]
-    nothing = Scores(np.zeros(k), np.zeros((n, k)))
-    return log_linear.expect(examples, nothing, np.zeros(k), n_jobs, given=posterior)
+    nothing = LogLinear(np.zeros(k), np.zeros((n, k)))
+    return log_linear.expect(examples, nothing, np.zeros(k), n_jobs, posterior=posterior)
 
 
 def with_pool(pool: Pool, sums: LinearSums) -> tuple[FloatArray, FloatArray]:

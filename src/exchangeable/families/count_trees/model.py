@@ -77,7 +77,7 @@ class CountTreeModel(Model):
         return made
 
     @property
-    def partitions(self) -> list[Partition]:  # type: ignore[override]
+    def partitions(self) -> list[Partition]:
         """The blocks of each class."""
         return [forest.partition for forest in self.forests]
 

@@ -242,7 +242,7 @@ class HiddenModel(Model):
         return sum(tree.n_parameters for tree in self.trees)
 
     @property
-    def partitions(self) -> list[Partition]:  # type: ignore[override]
+    def partitions(self) -> list[Partition]:
         """The blocks of each class: those of its tree."""
         return [tree.messages.partition for tree in self.trees for _ in tree.states]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import log_linear
-from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, Scores
+from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, LogLinear
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.contract import Arrays
 from exchangeable.families.trees import polynomials, query_kernels, saved
@@ -82,7 +82,7 @@ class TreeModel(LogLinearModel):
         return polynomials.log_counts(self.slope, self.parent, self.pair, reach, self.n_jobs)
 
     @cached_property
-    def scores(self) -> Scores:
+    def scores(self) -> LogLinear:
         """What scoring reads, made when it is first asked for."""
         by_count = NO_NUMBERS
         if self.log_q.size:
@@ -91,7 +91,7 @@ class TreeModel(LogLinearModel):
             # A count that the tree all but excludes stays impossible, whatever q says.
             possible = np.where(np.isfinite(weights), weights, np.inf)
             by_count[: len(weights)] = self.log_q[: len(weights)] - possible
-        return Scores(self.base, self.slope, self.parent, self.pair, by_count)
+        return LogLinear(self.base, self.slope, self.parent, self.pair, by_count)
 
     @property
     def n_classes(self) -> int:
@@ -111,7 +111,7 @@ class TreeModel(LogLinearModel):
         return int(n * k + edges + ((n - 1) * k if self.log_q.size else 0))
 
     @property
-    def partitions(self) -> list[Partition]:  # type: ignore[override]
+    def partitions(self) -> list[Partition]:
         """The blocks of each class: all variables for weighted trees, single ones for others."""
         n, k = self.slope.shape
         labels = np.zeros(n, dtype=np.int64) if self.log_q.size else np.arange(n)

@@ -6,13 +6,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exchangeable.arrays import FloatArray
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, check_forest, needed, numbers, probabilities
 
 ARRAYS = ("base", "slope", "parent", "pair", "log_q")
 
 
-def decode(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], ...]:
+def decode(
+    arrays: Mapping[str, npt.NDArray[Any]],
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int32], FloatArray, FloatArray]:
     """Return the parameters of arrays that were read, in the order of `ARRAYS`."""
     base, slope, parent, pair, log_q = needed(arrays, ARRAYS)
     if slope.ndim != 2 or not slope.size:
