@@ -11,7 +11,7 @@ from exchangeable.families.common import forest_kernels, forests
 from exchangeable.families.common.expectation import class_pairs
 from exchangeable.families.common.log_linear import Sums
 from exchangeable.families.common.pool import Pool
-from exchangeable.families.trees import kernels, polynomials
+from exchangeable.families.trees import gain_kernels, polynomials
 from exchangeable.families.trees.model import ParentArray, TreeModel
 from exchangeable.families.urns.family import DensityModel, UrnFamily, centred, pooled_means
 from exchangeable.families.urns.model import UrnModel
@@ -233,7 +233,7 @@ class WeightedTreeFamily:
             both = class_pairs(examples, sums.posterior, y, self.urn_model)
             both += pool.strength * self.pairs
             gains = np.empty_like(both)
-            kernels.urn_pair_gains(
+            gain_kernels.urn_pair_gains(
                 totals[y],
                 np.diag(both).copy(),
                 both,
