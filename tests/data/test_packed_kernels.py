@@ -14,8 +14,8 @@ from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.common.tables import block_counts
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.structure.evidence import merge_blocks
-from exchangeable.structure.intervals import Runs
-from exchangeable.structure.rounds import RunMerge, merge_in_rounds
+from exchangeable.structure.intervals import Intervals
+from exchangeable.structure.rounds import IntervalMerge, merge_in_rounds
 from scaling_rows import assert_same_model
 
 
@@ -81,18 +81,10 @@ def test_merging_in_rounds_is_merging(seed: int, limit: float) -> None:
     expected = fine.merged(merge_blocks(counts, fine.sizes, weights, 0.1, factorials, limit))
     passes = []
 
-    def count(wanted: list[Runs]) -> list[Any]:
+    def count(wanted: list[Intervals]) -> list[Any]:
         passes.append(1)
-        found = []
-        for runs in wanted:
-            histogram = np.zeros(runs.table_size)
-            packed_kernels.add_intervals(
-                *rows.arrays, group.members, weights, runs.labels, runs.n_blocks,
-                runs.begins, runs.ends, runs.starts, histogram,
-            )  # fmt: skip
-            found.append(histogram)
-        return found
+        return [intervals.histogram(rows, group) for intervals in wanted]
 
-    (merged,) = merge_in_rounds([RunMerge(fine, 0.1, limit)], count)
+    (merged,) = merge_in_rounds([IntervalMerge(fine, 0.1, limit)], count)
     np.testing.assert_array_equal(merged.labels, expected.labels)
     assert len(passes) <= 12  # a few passes, not one a merge

@@ -144,9 +144,9 @@ def merge_equal_rows(
     shape = (2, observed.n_variables, 2)
     keys = np.random.default_rng(0).integers(0, 2**64, shape, dtype=np.uint64)
     hashes = np.zeros((observed.n_rows, 2), dtype=np.uint64)
-    row_kernels.hash_rows(*rows.arrays, keys[0], hashes)
+    row_kernels.hash_rows(rows.arrays, keys[0], hashes)
     if holes is not None:
-        row_kernels.hash_rows(*holes.arrays, keys[1], hashes)
+        row_kernels.hash_rows(holes.arrays, keys[1], hashes)
     if clamp is not None:
         hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     whole = hashes.view([("", np.uint64), ("", np.uint64)]).ravel()

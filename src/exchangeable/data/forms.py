@@ -52,7 +52,7 @@ class Words:
         position[order] = np.arange(rows.n_variables)
         words = np.zeros(((rows.n_variables + 63) // 64, rows.n_rows), dtype=np.uint64)
         if rows.indptr.size:
-            _pack(*rows.arrays, position, words)
+            _pack(rows.arrays, position, words)
         else:
             packed_kernels.permute_bits(rows.bits, order, words)
         return cls(words, position)
@@ -122,7 +122,7 @@ class Codes:
             sums[:, 1 << i : 2 << i] = sums[:, : 1 << i] + padded[:, i, None]
         return sums
 
-    def room(self, width: int) -> tuple[int, int, int]:
+    def sums_shape(self, width: int) -> tuple[int, int, int]:
         """Return the shape of sums with a line for every group and code."""
         return self.codes.shape[0], 1 << CODE_BITS, width
 
@@ -134,13 +134,13 @@ class Codes:
 
 
 @_compile
-def _pack(bits, indptr, indices, position, words):  # type: ignore[no-untyped-def]
+def _pack(rows, position, words):  # type: ignore[no-untyped-def]
     """Set bit position[j] of column `row` for every one: words[word, row], all zero before."""
     buffer = np.empty(position.size, dtype=np.int32)
     for row in range(words.shape[1]):
-        ones = ones_of(bits, indptr, indices, row, buffer)
-        for at in range(ones.size):
-            p = position[ones[at]]
+        ones = ones_of(rows, row, buffer)
+        for k in range(ones.size):
+            p = position[ones[k]]
             words[p >> 6, row] |= np.uint64(1) << np.uint64(p & 63)
 
 

@@ -15,8 +15,6 @@ from exchangeable.data.rows import Rows
 from exchangeable.runtime.threads import row_ranges, run
 
 GROUP_CHUNK = 1 << 16
-
-
 NO_WEIGHTS = np.empty(0)
 
 
@@ -40,7 +38,7 @@ class Group:
         ]
 
 
-def _per_group(
+def sum_per_group(
     groups: Sequence[Group],
     sizes: Sequence[int],
     add: Callable[[int, Group, FloatArray], None],
@@ -71,6 +69,6 @@ def group_ones(rows: Rows, groups: Sequence[Group], n_jobs: int | None = None) -
         elif rows.bits.size and not part.weights.size:
             packed_kernels.sum_bits(rows.bits, part.members, output)
         else:
-            row_kernels.sum_ones(*rows.arrays, part.members, part.weights, output)
+            row_kernels.sum_ones(rows.arrays, part.members, part.weights, output)
 
-    return _per_group(groups, [rows.n_variables] * len(groups), add, n_jobs)
+    return sum_per_group(groups, [rows.n_variables] * len(groups), add, n_jobs)

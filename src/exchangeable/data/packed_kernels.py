@@ -1,9 +1,8 @@
-"""The inner loops over packed rows that run at the speed of words, not of ones."""
+"""Inner loops over packed rows that take a step per word of 64 variables, not per one."""
 
 import numpy as np
 from numba import njit
 
-from exchangeable.data.row_kernels import ones_of
 from exchangeable.runtime.bits import load_bits, popcount
 from exchangeable.runtime.vectors import TILE
 
@@ -11,15 +10,15 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 PLANES = 8
 MOST_ROWS = (1 << PLANES) - 1
-"""So many rows can be added before a counter of `PLANES` bits would run over."""
+"""This many rows can be added before a counter of `PLANES` bits would overflow."""
 
 
 @_compile
 def sum_bits(bits, members, total):  # type: ignore[no-untyped-def]
     """Add x_j over the member rows to total[j].
 
-    Every bit of a word has a counter whose binary digits lie in `PLANES` words, one a plane: a row
-    is added to all 64 counters of a word by a few logical operations.
+    Every bit of a word has a counter whose binary digits lie in `PLANES` words, one per plane: a
+    row is added to all 64 counters of a word by a few logical operations.
     """
     n_words = bits.shape[1]
     planes = np.zeros((PLANES, n_words), dtype=np.uint64)
@@ -47,7 +46,7 @@ def count_ones(bits, lengths):  # type: ignore[no-untyped-def]
     for row in range(bits.shape[0]):
         count = np.uint64(0)
         for w in range(bits.shape[1]):
-            count += popcount(bits[row, w])  # type: ignore[call-arg]
+            count += popcount(bits[row, w])
         lengths[row] = count
 
 
@@ -56,29 +55,6 @@ def list_ones(bits, indptr, indices):  # type: ignore[no-untyped-def]
     """Write the variables that are on in each packed row."""
     for row in range(bits.shape[0]):
         load_bits(bits[row], indices[indptr[row] : indptr[row + 1]])
-
-
-@_compile
-def add_intervals(  # type: ignore[no-untyped-def]
-    bits, indptr, indices, members, weights, labels, n_blocks, begins, ends, starts, histogram
-):
-    """Add the member rows' weights to the histograms of several runs of neighbouring blocks.
-
-    Run i holds the blocks ``begins[i]..ends[i] - 1``; the entry of its count l is
-    ``histogram[starts[i] + l]``. Weights are empty where all are 1.
-    """
-    before = np.zeros(n_blocks + 1, dtype=np.int64)
-    buffer = np.empty(labels.size, dtype=np.int32)
-    for i in range(members.size):
-        w = weights[i] if weights.size else 1.0
-        ones = ones_of(bits, indptr, indices, members[i], buffer)
-        before[:] = 0
-        for at in range(ones.size):
-            before[labels[ones[at]] + 1] += 1
-        for b in range(n_blocks):
-            before[b + 1] += before[b]
-        for run in range(begins.size):
-            histogram[starts[run] + before[ends[run]] - before[begins[run]]] += w
 
 
 @_compile

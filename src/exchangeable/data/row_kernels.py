@@ -1,33 +1,34 @@
-"""Inner loops over binary rows: their ones, sums and hashes.
+"""Inner loops over binary rows, packed or listed: their ones, sums and hashes.
 
-Rows are (bits, indptr, indices), of which one form is empty. Weights are empty where all are 1.
+Rows are `RowArrays`. Weights are empty where all are 1.
 """
 
 import numpy as np
 from numba import njit
 
-from exchangeable.runtime.bits import load_bits
+from exchangeable.runtime.bits import load_bits, wrapping_sum
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
-@_compile
-def ones_of(bits, indptr, indices, row, buffer):  # type: ignore[no-untyped-def]
-    """Return the variables that are on in a row; `buffer` is where those of packed rows go."""
-    if indptr.size == 0:
-        return buffer[: load_bits(bits[row], buffer)]
-    return indices[indptr[row] : indptr[row + 1]]
+# Inlined, so that taking the arrays out of their tuple costs nothing in a loop over rows.
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def ones_of(rows, row, buffer):  # type: ignore[no-untyped-def]
+    """Return the variables that are on in a row; those of packed rows are written to `buffer`."""
+    if rows.indptr.size == 0:
+        return buffer[: load_bits(rows.bits[row], buffer)]
+    return rows.indices[rows.indptr[row] : rows.indptr[row + 1]]
 
 
 @_compile
-def sum_ones(bits, indptr, indices, members, weights, total):  # type: ignore[no-untyped-def]
+def sum_ones(rows, members, weights, total):  # type: ignore[no-untyped-def]
     """Add w·x_j over the rows in `members` to total[j]."""
     buffer = np.empty(total.size, dtype=np.int32)
     for i in range(members.size):
         w = weights[i] if weights.size else 1.0
-        ones = ones_of(bits, indptr, indices, members[i], buffer)
-        for at in range(ones.size):
-            total[ones[at]] += w
+        ones = ones_of(rows, members[i], buffer)
+        for k in range(ones.size):
+            total[ones[k]] += w
 
 
 @_compile
@@ -46,11 +47,11 @@ def sum_bytes(bytes_, members, total):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def hash_rows(bits, indptr, indices, keys, hashes):  # type: ignore[no-untyped-def]
-    """Write the sum of the random keys of each row's ones: equal for equal rows."""
+def hash_rows(rows, keys, hashes):  # type: ignore[no-untyped-def]
+    """Add the random keys of each row's ones to its hashes: the sums are equal for equal rows."""
     buffer = np.empty(keys.shape[0], dtype=np.int32)
     for row in range(hashes.shape[0]):
-        ones = ones_of(bits, indptr, indices, row, buffer)
-        for at in range(ones.size):
-            hashes[row, 0] += keys[ones[at], 0]
-            hashes[row, 1] += keys[ones[at], 1]
+        ones = ones_of(rows, row, buffer)
+        for k in range(ones.size):
+            hashes[row, 0] = wrapping_sum(hashes[row, 0], keys[ones[k], 0])
+            hashes[row, 1] = wrapping_sum(hashes[row, 1], keys[ones[k], 1])

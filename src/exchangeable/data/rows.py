@@ -1,8 +1,8 @@
-"""Binary examples as the kernels read them: packed bits, or the indices of the ones."""
+"""Binary rows as the kernels read them: packed bits, or the indices of the ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,31 @@ NO_INDICES = np.empty(0, dtype=np.int32)
 CHUNK = 1 << 13
 
 
+class RowArrays(NamedTuple):
+    """Binary rows as every kernel takes them; the form that is not in use is empty.
+
+    Attributes
+    ----------
+    bits : array of shape (n_rows, n_words)
+        Packed rows, 64 variables per word.
+    indptr : array of shape (n_rows + 1,)
+        Where the ones of each row begin in `indices`.
+    indices : array of shape (n_ones,)
+        The variables that are on, row after row.
+    """
+
+    bits: npt.NDArray[np.uint64]
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+
+
 @dataclass(frozen=True)
 class Rows:
     """A binary matrix in one of two forms.
 
-    A dense one is packed, 64 variables a word, in `bits`; `bytes_` is the byte matrix it came from,
-    where there is one. A sparse one holds the variables that are on in `indptr` and `indices`.
+    A dense one is packed, 64 variables per word, in `bits`; `bytes_` is the byte matrix it came
+    from, where there is one. A sparse one holds the variables that are on in `indptr` and
+    `indices`.
     """
 
     n_rows: int
@@ -35,9 +54,9 @@ class Rows:
     bytes_: npt.NDArray[np.uint8] = field(default_factory=lambda: NO_BYTES)
 
     @property
-    def arrays(self) -> tuple[Any, Any, Any]:
-        """What a kernel takes: (bits, indptr, indices), the unused ones empty."""
-        return self.bits, self.indptr, self.indices
+    def arrays(self) -> RowArrays:
+        """The rows as kernels take them."""
+        return RowArrays(self.bits, self.indptr, self.indices)
 
 
 def as_rows(X: Any, binarize: float | None, n_jobs: int | None = None) -> Rows:
@@ -77,7 +96,7 @@ def _sparse_rows(X: Any, binarize: float | None) -> Rows:
         matrix.sum_duplicates()
         indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
     if binarize is None:
-        _check_binary(matrix.data, lambda at: (_row_of(indptr, at), int(indices[at])))
+        _check_binary(matrix.data, lambda entry: (_row_of(indptr, entry), int(indices[entry])))
     on = matrix.data > (0 if binarize is None else binarize)
     if not on.all():
         indptr = np.concatenate([[0], np.cumsum(on)])[indptr]
@@ -88,7 +107,7 @@ def _sparse_rows(X: Any, binarize: float | None) -> Rows:
 
 def _dense_rows(X: npt.NDArray[Any], binarize: float | None, n_jobs: int | None) -> Rows:
     if binarize is None:
-        _check_binary(X, lambda at: tuple(int(i) for i in np.unravel_index(at, X.shape)))
+        _check_binary(X, lambda entry: tuple(int(i) for i in np.unravel_index(entry, X.shape)))
     n_rows, n_variables = X.shape
     threshold = 0.0 if binarize is None else binarize
     bits = np.zeros((n_rows, (n_variables + 63) // 64), dtype="<u8")
@@ -112,24 +131,27 @@ def _has_duplicates(indptr, indices, n_variables):  # type: ignore[no-untyped-de
     """Whether some row names a variable twice."""
     last_row = np.full(n_variables, -1, dtype=np.int64)
     for row in range(indptr.size - 1):
-        for at in range(indptr[row], indptr[row + 1]):
-            if last_row[indices[at]] == row:
+        for i in range(indptr[row], indptr[row + 1]):
+            if last_row[indices[i]] == row:
                 return True
-            last_row[indices[at]] = row
+            last_row[indices[i]] = row
     return False
 
 
-def _check_binary(values: npt.NDArray[Any], place: Callable[[int], tuple[int, ...]]) -> None:
+def _check_binary(values: npt.NDArray[Any], position: Callable[[int], tuple[int, ...]]) -> None:
+    """Refuse entries other than 0 and 1; `position` says where in X an entry stands."""
     if values.dtype == np.bool_:
         return
     bad = np.flatnonzero((values != 0) & (values != 1))
     if bad.size:
-        at = int(bad[0])
+        entry = int(bad[0])
         raise ValueError(
-            f"X[{', '.join(map(str, place(at)))}] is {values.ravel()[at]!s}; with binarize=None "
-            "every entry must be 0 or 1 (give binarize a threshold to turn other numbers into them)"
+            f"X[{', '.join(map(str, position(entry)))}] is {values.ravel()[entry]!s}; with "
+            "binarize=None every entry must be 0 or 1 (give binarize a threshold to turn other "
+            "numbers into them)"
         )
 
 
-def _row_of(indptr: npt.NDArray[np.int64], at: int) -> int:
-    return int(np.searchsorted(indptr, at, side="right")) - 1
+def _row_of(indptr: npt.NDArray[np.int64], entry: int) -> int:
+    """Return the row of a stored entry."""
+    return int(np.searchsorted(indptr, entry, side="right")) - 1

@@ -13,7 +13,7 @@ from exchangeable.families.blocks import chunk_sums
 from exchangeable.families.blocks.chunk_sums import Labelled
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.fitting.labels import unique_labels
-from exchangeable.structure.intervals import ClassSums, Runs
+from exchangeable.structure.intervals import ClassSums, Intervals
 from exchangeable.structure.learner import Structure
 from exchangeable.structure.rounds import check_learner, learn_from_sums
 
@@ -49,10 +49,10 @@ def fit_classes(
     else:
         check_learner(structure)
 
-        def count(wanted: list[Runs]) -> list[FloatArray]:
+        def count(wanted: list[Intervals]) -> list[FloatArray]:
             found: list[FloatArray] = data.total(
                 partial(
-                    chunk_sums.run_histograms,
+                    chunk_sums.interval_histograms,
                     recipe=Labelled(classes),
                     wanted=wanted,
                     n_jobs=data.n_jobs,

@@ -29,7 +29,7 @@ from exchangeable.fitting.structural_em import (
     run_em,
 )
 from exchangeable.partitions import Partition
-from exchangeable.structure.intervals import Runs
+from exchangeable.structure.intervals import Intervals
 from exchangeable.structure.learner import Structure
 from exchangeable.structure.rounds import propose_from_sums
 
@@ -132,11 +132,14 @@ class ChunkedData:
         )
         return found
 
-    def count_runs(self, recipe: Scored | Dealt, wanted: list[Runs]) -> list[FloatArray]:
+    def count_runs(self, recipe: Scored | Dealt, wanted: list[Intervals]) -> list[FloatArray]:
         """Return the histograms of runs of blocks."""
         found: list[FloatArray] = self.passes.total(
             partial(
-                chunk_sums.run_histograms, recipe=recipe, wanted=wanted, n_jobs=self.passes.n_jobs
+                chunk_sums.interval_histograms,
+                recipe=recipe,
+                wanted=wanted,
+                n_jobs=self.passes.n_jobs,
             )
         )
         return found

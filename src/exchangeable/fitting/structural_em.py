@@ -18,7 +18,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.families.blocks import holes, passes
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.blocks.passes import Expectation
-from exchangeable.families.blocks.row_counts import Counted
+from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
@@ -119,7 +119,7 @@ class InMemory:
 
     examples: Examples
     n_jobs: int | None = None
-    _counted: list[Counted] = field(default_factory=list, init=False, repr=False)
+    _counted: list[RowCounts] = field(default_factory=list, init=False, repr=False)
 
     @property
     def total(self) -> float:
@@ -147,7 +147,7 @@ class InMemory:
         if passes.all_single(layout):
             found = passes.single_histograms(self.examples, current.posterior, layout, self.n_jobs)
             return [found[y] for y in classes]
-        counted, left = Counted.begin(self.examples, partitions, layout, self._counted)
+        counted, left = RowCounts.begin(self.examples, partitions, layout, self._counted)
         self._counted.append(counted)
         wanted = np.zeros(len(partitions), dtype=np.bool_)
         wanted[classes] = wanted[left] = True
@@ -187,17 +187,17 @@ class InMemory:
         """Keep the counts in one model's blocks alone."""
         self._counted = [held for held in self._counted if held.is_of(model.partitions)]
 
-    def _score(self, model: BlockModel, log_prior: FloatArray) -> passes.Scores:
+    def _score(self, model: BlockModel, log_prior: FloatArray) -> passes.Posteriors:
         return passes.score(
             self._counts(model.partitions), model.made_tables, log_prior, self.n_jobs
         )
 
-    def _counts(self, partitions: list[Partition]) -> Counted:
+    def _counts(self, partitions: list[Partition]) -> RowCounts:
         """Return the rows' counts in some blocks, counting those that are new."""
         for counted in self._counted:
             if counted.is_of(partitions):
                 return counted
-        counted = Counted.of(self.examples, partitions, self._counted, self.n_jobs)
+        counted = RowCounts.of(self.examples, partitions, self._counted, self.n_jobs)
         self._counted.append(counted)
         return counted
 

@@ -1,4 +1,7 @@
-"""Exponential and logarithm that compiled loops turn into vector instructions."""
+"""Exponential and logarithm that compiled loops turn into vector instructions.
+
+The compiler cannot vectorise a loop that calls the C library; these functions it inlines.
+"""
 
 import math
 
@@ -7,31 +10,20 @@ from numba import njit
 
 from exchangeable.runtime.bits import bits_of_float, float_from_bits
 
-_vectorise = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-
+vectorise = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
 TILE = 256
 """Rows of a tile: long enough for vector loops, few enough to stay in the nearest caches."""
-
-
 LOG2_E = 1 / math.log(2)
-
-
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-
-
 C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(n) for n in range(3, 14))
-
-
 SQRT_HALF = 0x3FE6A09E667F3BCD
 """The bits of √½."""
-
-
 ATANH = tuple(1 / n for n in range(3, 23, 2))
 """The coefficients of s³, s⁵, … s²¹ of atanh s."""
 
 
-@_vectorise
+@vectorise
 def exponential(x):  # type: ignore[no-untyped-def]
     """Return e^x for −700 < x < 700, to the last bit or two, without a call.
 
@@ -42,16 +34,16 @@ def exponential(x):  # type: ignore[no-untyped-def]
     tail = C9 + r * (C10 + r * (C11 + r * (C12 + r * C13)))
     tail = C4 + r * (C5 + r * (C6 + r * (C7 + r * (C8 + r * tail))))
     power = 1.0 + r * (1.0 + r * (0.5 + r * (C3 + r * tail)))
-    return power * float_from_bits((np.int64(n) + 1023) << 52)  # type: ignore[call-arg]
+    return power * float_from_bits((np.int64(n) + 1023) << 52)
 
 
-@_vectorise
+@vectorise
 def logarithm(x):  # type: ignore[no-untyped-def]
     """Return ln x of a positive normal number, to the last bit or two, without a call.
 
     x = 2^n·m with √½ ≤ m < √2, and ln m = 2·atanh s for s = (m − 1) / (m + 1), |s| < 0.172.
     """
-    above = bits_of_float(x) - SQRT_HALF  # type: ignore[call-arg]
+    above = bits_of_float(x) - SQRT_HALF
     n = np.float64(above >> 52)
     m = float_from_bits((above & 0xFFFFFFFFFFFFF) + SQRT_HALF)
     s = (m - 1.0) / (m + 1.0)

@@ -72,7 +72,7 @@ def split_by_covariance(
     with_count, with_square = np.zeros((2, rows.n_variables))
     block_sum, block_square = np.zeros((2, partition.n_blocks))
     _sum_block_products(
-        *rows.arrays,
+        rows.arrays,
         group.members,
         group.weights,
         partition.labels,
@@ -109,9 +109,7 @@ def _split(
 
 @njit(cache=True, nogil=True)
 def _sum_block_products(  # type: ignore[no-untyped-def]
-    bits,
-    indptr,
-    indices,
+    rows,
     members,
     weights,
     labels,
@@ -125,15 +123,15 @@ def _sum_block_products(  # type: ignore[no-untyped-def]
     buffer = np.empty(labels.size, dtype=np.int32)
     for i in range(members.size):
         w = weights[i] if weights.size else 1.0
-        ones = ones_of(bits, indptr, indices, members[i], buffer)
-        for at in range(ones.size):
-            counts[labels[ones[at]]] += 1.0
-        for at in range(ones.size):
-            count = counts[labels[ones[at]]]
-            with_count[ones[at]] += w * count
-            with_square[ones[at]] += w * count * count
-        for at in range(ones.size):
-            b = labels[ones[at]]
+        ones = ones_of(rows, members[i], buffer)
+        for k in range(ones.size):
+            counts[labels[ones[k]]] += 1.0
+        for k in range(ones.size):
+            count = counts[labels[ones[k]]]
+            with_count[ones[k]] += w * count
+            with_square[ones[k]] += w * count * count
+        for k in range(ones.size):
+            b = labels[ones[k]]
             block_sum[b] += w * counts[b]
             block_square[b] += w * counts[b] * counts[b]
             counts[b] = 0.0

@@ -1,22 +1,40 @@
-"""Runs of neighbouring blocks, as sums over chunks count them."""
+"""Intervals of neighbouring blocks, each counted as if it were one block.
+
+Evidence merging only ever looks at intervals of the blocks of one fine sweep; their histograms add
+up over chunks of rows.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
+from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.groups import Group
+from exchangeable.data.row_kernels import ones_of
+from exchangeable.data.rows import Rows
 from exchangeable.partitions import Labels, Partition
 
 ClassSums = tuple[float, FloatArray, float, float]
 """Of one class: weight, ones of each variable, sums of the rows' counts and of their squares."""
 
 
-@dataclass(frozen=True)
-class Runs:
-    """Runs of neighbouring blocks of one class, each counted as if it were one block.
+class Intervals(NamedTuple):
+    """Intervals of neighbouring blocks of one class.
 
-    Run i holds the blocks ``begins[i]..ends[i] - 1``, and its counts stand from ``starts[i]`` on.
+    Attributes
+    ----------
+    labels : array of shape (n_variables,)
+        The block of each variable.
+    n_blocks : int
+        Number of blocks.
+    begins, ends : arrays of shape (n_intervals,)
+        Interval i holds the blocks ``begins[i]..ends[i] - 1``.
+    starts : array of shape (n_intervals,)
+        The entry of count l of interval i is ``starts[i] + l``.
+    table_size : int
+        Number of entries of all intervals.
     """
 
     labels: Labels
@@ -27,9 +45,9 @@ class Runs:
     table_size: int
 
     @classmethod
-    def of(cls, partition: Partition, runs: Sequence[tuple[int, int]]) -> "Runs":
-        """Return the runs given by their first blocks and the blocks behind their last."""
-        begins, ends = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+    def of(cls, partition: Partition, intervals: Sequence[tuple[int, int]]) -> Self:
+        """Return intervals given by their first blocks and the blocks behind their last."""
+        begins, ends = np.array(intervals, dtype=np.int64).reshape(-1, 2).T
         before = np.concatenate([[0], np.cumsum(partition.sizes)])
         lengths = before[ends] - before[begins] + 1
         stops = np.cumsum(lengths)
@@ -42,6 +60,36 @@ class Runs:
             int(stops[-1]) if stops.size else 0,
         )
 
+    def histogram(self, rows: Rows, group: Group) -> FloatArray:
+        """Return the weight of a group's rows by count in each interval."""
+        histogram = np.zeros(self.table_size)
+        if self.begins.size:
+            _add_intervals(rows.arrays, group.members, group.weights, self, histogram)
+        return histogram
+
     def split(self, histogram: FloatArray) -> list[FloatArray]:
-        """Cut a histogram over all runs into theirs."""
+        """Cut a histogram over all intervals into one histogram per interval."""
         return np.split(histogram, self.starts[1:])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_intervals(rows, members, weights, intervals, histogram):  # type: ignore[no-untyped-def]
+    """Add the member rows' weights to the histograms of all intervals.
+
+    Weights are empty where all are 1.
+    """
+    labels, n_blocks = intervals.labels, intervals.n_blocks
+    begins, ends, starts = intervals.begins, intervals.ends, intervals.starts
+    before = np.zeros(n_blocks + 1, dtype=np.int64)
+    buffer = np.empty(labels.size, dtype=np.int32)
+    for i in range(members.size):
+        w = weights[i] if weights.size else 1.0
+        ones = ones_of(rows, members[i], buffer)
+        before[:] = 0
+        for k in range(ones.size):
+            before[labels[ones[k]] + 1] += 1
+        for b in range(n_blocks):
+            before[b + 1] += before[b]
+        for interval in range(begins.size):
+            count = before[ends[interval]] - before[begins[interval]]
+            histogram[starts[interval] + count] += w

@@ -1,13 +1,14 @@
 """Learning blocks where the rows cannot be held: from sums alone, a few passes at a time.
 
 Evidence merging (`evidence.py`) joins neighbouring blocks of a fine sweep, so that whatever it ever
-looks at is a *run* of the fine blocks. The evidence of a run needs the histogram of its counts, and
-histograms add up over chunks. `RunMerge` merges in the same order as `merge_blocks`, keeps what is
-known of each run, and when it needs more asks for all it may soon need: a pass answers for all
-classes at once, and a handful of passes are enough.
+looks at is an *interval* of the fine blocks. The evidence of an interval needs the histogram of its
+counts, and histograms add up over chunks. `IntervalMerge` merges in the same order as
+`merge_blocks`, keeps what is known of each interval, and when it needs more asks for all it may
+soon need: a pass answers for all classes at once, and a handful of passes are enough.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -15,20 +16,29 @@ from scipy.special import gammaln
 from exchangeable.arrays import FloatArray
 from exchangeable.partitions import Labels, Partition, log_factorials
 from exchangeable.structure.conditions import equal_means_from_sums, split_by_variance
-from exchangeable.structure.intervals import ClassSums, Runs
+from exchangeable.structure.intervals import ClassSums, Intervals
 from exchangeable.structure.learner import EQUAL_MEANS_LEVEL, FAR_APART, BlockLearner
 from exchangeable.structure.sweep import sweep_counts
 
-Count = Callable[[list[Runs]], list[FloatArray]]
-"""A pass: the histograms of the runs of every class."""
+Count = Callable[[list[Intervals]], list[FloatArray]]
+"""A pass: the histograms of the intervals of every class."""
 
 AHEAD = 4
 """How many blocks ahead of a merge are asked for."""
 MOST_ENTRIES = 1 << 21
-"""What is asked for in advance has no more entries than this, a class."""
+"""Histograms asked for in advance have no more entries than this, per class."""
 
 
-class RunMerge:
+class _Sums(NamedTuple):
+    """Of one interval: evidence, total weight, and sums of counts and of their squares."""
+
+    evidence: float
+    total: float
+    counts: float
+    squares: float
+
+
+class IntervalMerge:
     """Merging of one class's neighbouring blocks while the evidence grows.
 
     Parameters
@@ -44,7 +54,7 @@ class RunMerge:
     def __init__(self, fine: Partition, prior: float, limit: float = np.inf) -> None:
         self.fine, self.prior, self.limit = fine, prior, limit
         self._before = np.concatenate([[0], np.cumsum(fine.sizes)])
-        self._known: dict[tuple[int, int], tuple[float, float, float, float]] = {}
+        self._known: dict[tuple[int, int], _Sums] = {}
         n = fine.n_blocks
         self._following = np.arange(1, n + 1)
         self._previous = np.arange(-1, n - 1)
@@ -54,18 +64,20 @@ class RunMerge:
         self.done = n == 1
 
     def wanted(self) -> list[tuple[int, int]]:
-        """Return the runs to be counted next, none if merging has ended."""
+        """Return the intervals to be counted next, none if merging has ended."""
         if self.done:
             return []
         if not self._known:
-            return self._within_reason(self._short_runs(1, 2), self._short_runs(3, AHEAD))
-        needed = {run for b in self._unknown for run in self._pair(b)} - self._known.keys()
+            return self._within_reason(self._short_intervals(1, 2), self._short_intervals(3, AHEAD))
+        needed = {
+            interval for b in self._unknown for interval in self._pair(b)
+        } - self._known.keys()
         return self._within_reason(sorted(needed), self._guesses())
 
-    def learn(self, runs: Sequence[tuple[int, int]], histograms: Sequence[FloatArray]) -> None:
-        """Take in the histograms of some runs, and merge as far as they allow."""
-        for run, histogram in zip(runs, histograms, strict=True):
-            self._known[run] = self._evidence(histogram)
+    def learn(self, intervals: Sequence[tuple[int, int]], histograms: Sequence[FloatArray]) -> None:
+        """Take in the histograms of some intervals, and merge as far as they allow."""
+        for interval, histogram in zip(intervals, histograms, strict=True):
+            self._known[interval] = self._evidence(histogram)
         while not self.done and self._update():
             b = int(np.argmax(self._gain))
             if not self._gain[b] > 0.0:
@@ -81,8 +93,8 @@ class RunMerge:
         into: Labels = np.unique(first, return_inverse=True)[1].astype(np.int32)
         return self.fine.merged(into)
 
-    def _evidence(self, histogram: FloatArray) -> tuple[float, float, float, float]:
-        """Return evidence, total weight, and sums of counts and of their squares."""
+    def _evidence(self, histogram: FloatArray) -> "_Sums":
+        """Return what merging needs to know of an interval."""
         m, count = histogram.size - 1, np.flatnonzero(histogram)
         h, total = histogram[count], float(histogram.sum())
         log_factorial, a = log_factorials(self.fine.labels.size), self.prior
@@ -92,46 +104,46 @@ class RunMerge:
             - total * log_factorial[m]
             - float(gammaln(total + a * (m + 1)) - gammaln(a * (m + 1)))
         )
-        return evidence, total, float(h @ count), float(h @ count.astype(np.float64) ** 2)
+        squares = float(h @ count.astype(np.float64) ** 2)
+        return _Sums(evidence, total, float(h @ count), squares)
 
-    def _pair(self, left: int) -> list[tuple[int, int]]:
-        """Return the runs that the merge of a block with the next is about."""
-        middle = int(self._following[left])
+    def _pair(self, b: int) -> list[tuple[int, int]]:
+        """Return the intervals of a block, of the next, and of both."""
+        middle = int(self._following[b])
         end = int(self._following[middle])
-        return [(left, middle), (middle, end), (left, end)]
+        return [(b, middle), (middle, end), (b, end)]
 
     def _update(self) -> bool:
-        """Compute the gains that are not known yet; say whether all runs were."""
-        for left in list(self._unknown):
-            runs = self._pair(left)
-            if not all(run in self._known for run in runs):
+        """Compute the gains that are not known yet; say whether all intervals were."""
+        for b in list(self._unknown):
+            intervals = self._pair(b)
+            if not all(interval in self._known for interval in intervals):
                 return False
-            one, other, both = (self._known[run] for run in runs)
-            gain = both[0] - one[0] - other[0]
-            if gain > 0.0 and self._far_apart(runs, one, other, both):
+            first, second, both = (self._known[interval] for interval in intervals)
+            gain = both.evidence - first.evidence - second.evidence
+            if gain > 0.0 and self._far_apart(intervals, first, second, both):
                 gain = -np.inf
-            self._gain[left] = gain
-            self._unknown.remove(left)
+            self._gain[b] = gain
+            self._unknown.remove(b)
         return True
 
     def _far_apart(
-        self,
-        runs: list[tuple[int, int]],
-        one: tuple[float, float, float, float],
-        other: tuple[float, float, float, float],
-        both: tuple[float, float, float, float],
+        self, intervals: list[tuple[int, int]], first: "_Sums", second: "_Sums", both: "_Sums"
     ) -> bool:
         """Whether two rates of ones differ by more than `limit` standard errors."""
         if self.limit == np.inf:
             return False
-        m, m_other = (float(self._size(run)) for run in runs[:2])
-        once = one[2] / m - other[2] / m_other
-        product = (both[3] - one[3] - other[3]) / 2
-        twice = one[3] / m**2 + other[3] / m_other**2 - 2 * product / (m * m_other)
-        return once * once > self.limit**2 * max(twice - once * once / one[1], 0.0)
+        m, m_second = (float(self._size(interval)) for interval in intervals[:2])
+        once = first.counts / m - second.counts / m_second
+        product = (both.squares - first.squares - second.squares) / 2
+        squares = first.squares / m**2 + second.squares / m_second**2
+        twice = squares - 2 * product / (m * m_second)
+        return once * once > self.limit**2 * max(twice - once * once / first.total, 0.0)
 
-    def _size(self, run: tuple[int, int]) -> int:
-        return int(self._before[run[1]] - self._before[run[0]])
+    def _size(self, interval: tuple[int, int]) -> int:
+        """Return the number of variables of an interval."""
+        begin, end = interval
+        return int(self._before[end] - self._before[begin])
 
     def _join(self, b: int) -> None:
         """Merge a block with the next."""
@@ -148,40 +160,40 @@ class RunMerge:
     def _within_reason(
         self, needed: list[tuple[int, int]], guesses: list[tuple[int, int]]
     ) -> list[tuple[int, int]]:
-        """Return what is needed, and of the guesses as many as there is room for."""
+        """Return what is needed, and as many of the guesses as `MOST_ENTRIES` allows."""
         asked = dict.fromkeys(needed)
-        entries = sum(self._size(run) + 1 for run in needed)
-        for run in guesses:
-            entries += self._size(run) + 1
+        entries = sum(self._size(interval) + 1 for interval in needed)
+        for interval in guesses:
+            entries += self._size(interval) + 1
             if entries > MOST_ENTRIES:
                 break
-            if run not in self._known:
-                asked[run] = None
+            if interval not in self._known:
+                asked[interval] = None
         return list(asked)
 
-    def _short_runs(self, fewest: int, most: int) -> list[tuple[int, int]]:
+    def _short_intervals(self, fewest: int, most: int) -> list[tuple[int, int]]:
         n = self.fine.n_blocks
         return [(b, b + k) for k in range(fewest, most + 1) for b in range(n - k + 1)]
 
     def _starts(self) -> list[int]:
         """Return the first fine block of every block there is now, and the end."""
-        found, b = [], 0
+        starts, b = [], 0
         while b < self._first.size:
-            found.append(b)
+            starts.append(b)
             b = int(self._following[b])
-        return [*found, self._first.size]
+        return [*starts, self._first.size]
 
     def _guesses(self) -> list[tuple[int, int]]:
-        """Return the runs that will be needed if those merges happen that look best now."""
+        """Return the intervals that will be needed if those merges happen that look best now."""
         starts = self._starts()
-        place = {b: i for i, b in enumerate(starts)}
+        position = {b: i for i, b in enumerate(starts)}
         open_pairs = set(self._unknown)
         likely = [b for b in starts[:-1] if self._gain[b] > 0.0 or b in open_pairs]
         likely.sort(key=lambda b: -np.inf if b in open_pairs else -self._gain[b])
         used: set[int] = set()
         joined = []
         for b in likely:
-            i = place[b]
+            i = position[b]
             if i + 1 < len(starts) - 1 and not {i, i + 1} & used:
                 used |= {i, i + 1}
                 joined.append((i, i + 2))
@@ -195,21 +207,22 @@ class RunMerge:
                 guesses[starts[begin], starts[j]] = None
                 if ahead == 1 and j in ends:  # the next pair, joined as well
                     guesses[starts[i], starts[ends[j]]] = None
-        # Neighbours of a run are compared with it as they are.
+        # Neighbours of an interval are compared with it as they are.
         singles = [(starts[i], starts[i + 1]) for i in range(last)]
         return [*guesses, *singles]
 
 
-def merge_in_rounds(merges: Sequence[RunMerge], count: Count) -> list[Partition]:
+def merge_in_rounds(merges: Sequence[IntervalMerge], count: Count) -> list[Partition]:
     """Run several merges to their ends, each pass answering what all of them ask."""
     while True:
         asked = [merge.wanted() for merge in merges]
         if not any(asked):
             return [merge.merged() for merge in merges]
-        runs = [Runs.of(merge.fine, want) for merge, want in zip(merges, asked, strict=True)]
-        for merge, want, each, found in zip(merges, asked, runs, count(runs), strict=True):
+        wanted = [Intervals.of(merge.fine, want) for merge, want in zip(merges, asked, strict=True)]
+        answers = zip(merges, asked, wanted, count(wanted), strict=True)
+        for merge, want, intervals, histogram in answers:
             if want:
-                merge.learn(want, each.split(found))
+                merge.learn(want, intervals.split(histogram))
 
 
 def check_learner(learner: BlockLearner) -> None:
@@ -231,20 +244,22 @@ def learn_from_sums(
         return [Partition.from_labels(np.arange(n_variables))] * len(sums)
     if learner.name == "full":
         return [one_block] * len(sums)
-    found = []
-    for total, ones, counted, squared in sums:
+    partitions = []
+    for total, ones, counts, squares in sums:
         level = settings.significance if learner.name == "welch" else settings.start
         alike = learner.name == "evidence" and (
-            equal_means_from_sums(ones, counted, squared) > EQUAL_MEANS_LEVEL
+            equal_means_from_sums(ones, counts, squares) > EQUAL_MEANS_LEVEL
         )
         if total <= 1 or alike:
-            found.append(one_block)
+            partitions.append(one_block)
         else:
-            found.append(Partition.from_labels(sweep_counts(ones, total, level)))
+            partitions.append(Partition.from_labels(sweep_counts(ones, total, level)))
     if learner.name == "evidence":
-        merges = [RunMerge(fine, settings.prior, FAR_APART) for fine in found]
-        found = merge_in_rounds(merges, count)
-    return _split(learner, found, [ones for _, ones, *_ in sums], [total for total, *_ in sums])
+        merges = [IntervalMerge(fine, settings.prior, FAR_APART) for fine in partitions]
+        partitions = merge_in_rounds(merges, count)
+    return _split(
+        learner, partitions, [ones for _, ones, *_ in sums], [total for total, *_ in sums]
+    )
 
 
 def propose_from_sums(
@@ -257,7 +272,7 @@ def propose_from_sums(
     swept = learner.sweeps(moments, n)
     proposals = [swept[0]]
     if learner.name == "evidence":
-        merges = [RunMerge(fine, learner.settings.prior) for fine in swept[-1]]
+        merges = [IntervalMerge(fine, learner.settings.prior) for fine in swept[-1]]
         proposals.append(merge_in_rounds(merges, count))
     return [_split(learner, each, list(moments[0].T), totals) for each in proposals]
 
@@ -272,8 +287,8 @@ def _split(
     if 2 not in learner.settings.conditions:
         return partitions
     return [
-        split_by_variance(partition, own, float(total), learner.settings.significance)
+        split_by_variance(partition, class_ones, float(total), learner.settings.significance)
         if total > 1
         else partition
-        for partition, own, total in zip(partitions, ones, totals, strict=True)
+        for partition, class_ones, total in zip(partitions, ones, totals, strict=True)
     ]

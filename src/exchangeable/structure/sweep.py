@@ -122,7 +122,7 @@ def _sort(mean, order):  # type: ignore[no-untyped-def]
     are sorted by insertion, which is faster than `numpy.argsort`. The order is stable.
     """
     n_buckets = OCTAVES << DIGITS
-    last = bits_of_float(mean.max()) >> (52 - DIGITS)  # type: ignore[call-arg]
+    last = bits_of_float(mean.max()) >> (52 - DIGITS)
     bucket = np.empty(mean.size, dtype=np.int64)
     ends = np.zeros(n_buckets + 1, dtype=np.int64)
     for j in range(mean.size):

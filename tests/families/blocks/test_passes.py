@@ -13,8 +13,8 @@ from exchangeable.data.forms import Codes, Columns
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
 from exchangeable.families.blocks import passes
-from exchangeable.families.blocks.bundles import MOST_ENTRIES, Groups
-from exchangeable.families.blocks.row_counts import Counted
+from exchangeable.families.blocks.bundles import MOST_ENTRIES, Bundles
+from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.tables import Tables
 from exchangeable.fitting.structural_em import InMemory
 from exchangeable.partitions import Partition
@@ -50,45 +50,45 @@ def test_exponential_is_exact_to_the_last_bits():
 
 
 @pytest.mark.parametrize("n_rows", [1, 800, 1 << 16])
-def test_groups_spread_tables_and_gather_histograms(n_rows):
+def test_bundles_spread_tables_and_gather_histograms(n_rows):
     rng, _, partitions = make()
     tables = Tables.layout(partitions)
     tables.values[:] = rng.random(tables.values.size)
-    groups = Groups.of(tables, n_rows)
+    bundles = Bundles.of(tables, n_rows)
     lengths = np.diff(tables.starts, append=tables.values.size)
     digits = [rng.integers(0, length) for length in lengths]
-    spread = groups.spread(tables)
-    histogram = np.zeros(groups.starts[-1])
-    for g in range(groups.starts.size - 1):
-        own = groups.order[groups.first_block[g] : groups.first_block[g + 1]]
+    spread = bundles.spread(tables)
+    histogram = np.zeros(bundles.starts[-1])
+    for g in range(bundles.starts.size - 1):
+        own = bundles.order[bundles.first_block[g] : bundles.first_block[g + 1]]
         number = 0
         for b in own:
             number = number * lengths[b] + digits[b]
-        at = groups.starts[g] + number
+        at = bundles.starts[g] + number
         assert np.isclose(spread[at], sum(tables.values[tables.starts[b] + digits[b]] for b in own))
         histogram[at] += 2.5
     expected = np.zeros(tables.values.size)
     expected[tables.starts + digits] = 2.5
     gathered = np.zeros(tables.values.size)
-    groups.gather(histogram, np.arange(len(partitions)), tables, gathered)
+    bundles.gather(histogram, np.arange(len(partitions)), tables, gathered)
     np.testing.assert_array_equal(gathered, expected)
 
 
-def test_groups_are_of_one_class_and_filled_well():
+def test_bundles_are_of_one_class_and_filled_well():
     _, _, partitions = make(n_variables=60)
     tables = Tables.layout(partitions)
-    groups = Groups.of(tables, 1 << 16)
-    assert sorted(groups.order) == list(range(tables.starts.size))
+    bundles = Bundles.of(tables, 1 << 16)
+    assert sorted(bundles.order) == list(range(tables.starts.size))
     for y in range(len(partitions)):
-        first, last = groups.first_block[groups.first_group[y : y + 2]]
-        own = groups.order[first:last]
+        first, last = bundles.first_block[bundles.first_bundle[y : y + 2]]
+        own = bundles.order[first:last]
         assert sorted(own) == list(range(tables.first_block[y], tables.first_block[y + 1]))
-    entries = np.diff(groups.starts)
+    entries = np.diff(bundles.starts)
     assert entries.max() <= MOST_ENTRIES
     for y in range(len(partitions)):
-        of_class = entries[groups.first_group[y] : groups.first_group[y + 1]]
+        of_class = entries[bundles.first_bundle[y] : bundles.first_bundle[y + 1]]
         shortest = (partitions[y].sizes + 1).min()
-        # What is left over could not have gone into an earlier group.
+        # What is left over could not have gone into an earlier bundle.
         assert (of_class[:-1] * shortest > MOST_ENTRIES).all()
 
 
@@ -100,7 +100,7 @@ def test_codes_expand_and_fold():
     found = sum(expanded[g][codes.codes[g]] for g in range(len(codes.codes)))
     np.testing.assert_allclose(found, X @ lines)
     mass = rng.random((len(X), 4))
-    sums = np.zeros(codes.room(4))
+    sums = np.zeros(codes.sums_shape(4))
     for g, code in enumerate(codes.codes):
         np.add.at(sums[g], code, mass)
     np.testing.assert_allclose(codes.fold(sums), X.T @ mass)
@@ -173,7 +173,7 @@ def test_impossible_and_known_rows():
     tables.values[:] = [-0.7, -0.7, 0.0, -np.inf, -0.1, -2.3, 0.0, -np.inf]
     log_prior = np.log([0.25, 0.75])
     examples, _ = merge_equal_rows(Observed(rows_of(X)), np.ones(3), np.array([1, -1, -1]))
-    found = passes.score(Counted.of(examples, partitions), tables, log_prior)
+    found = passes.score(RowCounts.of(examples, partitions), tables, log_prior)
     assert found.log_likelihood == -np.inf
     np.testing.assert_allclose(found.posterior, [[0, 1], [0.25, 0.75], [0.25, 0.75]])
 

@@ -84,7 +84,7 @@ class Chunk:
     @property
     def signature(self) -> tuple[int, int, int]:
         """Number of rows, of those that count, and a checksum of their ones and labels."""
-        arrays = list(self.rows.arrays)
+        arrays: list[npt.NDArray[Any]] = list(self.rows.arrays)
         if self.labels is not None:
             kind = self.labels.dtype.kind
             arrays.append(self.labels.astype(np.str_) if kind == "O" else self.labels)

@@ -1,13 +1,12 @@
 """Small blocks looked up several at a time.
 
-Small blocks of a class form a *group*. The counts of a row in the blocks of a group are the digits
-of one number, and one table, over all such numbers, serves the whole group: one look-up instead of
-one a block. `spread` makes these tables of the blocks' own, `gather` turns
+Small blocks of a class form a *bundle*. The counts of a row in the blocks of a bundle are the
+digits of one number, and one table, over all such numbers, serves the whole bundle: one look-up
+instead of one per block. `spread` makes these tables from those of the blocks, `gather` turns
 histograms over them back into histograms of the blocks.
 """
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,136 +18,135 @@ from exchangeable.families.common.tables import Tables
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 MOST_ENTRIES = 1024
-"""A group's table has no more entries than this, unless a single block has."""
+"""A bundle's table has no more entries than this, unless a single block has."""
 ROWS_AN_ENTRY = 8
-"""Nor more than one for so many rows: filling larger tables would take longer than it saves."""
+"""Nor more than one for this many rows: filling larger tables would take longer than it saves."""
 
 
-@dataclass(frozen=True)
-class Groups:
-    """Blocks of all classes, in groups.
+class Bundles(NamedTuple):
+    """Blocks of all classes, in bundles.
 
     Attributes
     ----------
     order : array of shape (n_blocks,)
-        The blocks, one group after the other.
+        The blocks, one bundle after the other.
     radix : array of shape (n_blocks,)
-        What the number of a group is multiplied by before the count of the block at this place of
-        `order` is added: 0 for the first block of a group.
-    first_group : array of shape (n_classes + 1,)
-        The groups of class y are ``first_group[y]..first_group[y + 1] - 1``.
-    first_block : array of shape (n_groups + 1,)
-        Where the blocks of each group begin in `order`.
-    starts : array of shape (n_groups + 1,)
-        Where each group's table starts.
+        What the number of a bundle is multiplied by before the count of ``order[i]`` is added: 0
+        for the first block of a bundle.
+    first_bundle : array of shape (n_classes + 1,)
+        The bundles of class y are ``first_bundle[y]..first_bundle[y + 1] - 1``.
+    first_block : array of shape (n_bundles + 1,)
+        Where the blocks of each bundle begin in `order`.
+    starts : array of shape (n_bundles + 1,)
+        Where each bundle's table starts.
     """
 
     order: IntArray
     radix: npt.NDArray[np.uint64]
-    first_group: IntArray
+    first_bundle: IntArray
     first_block: IntArray
     starts: IntArray
 
     @classmethod
     def of(cls, tables: Tables, n_rows: int) -> Self:
-        """Return the groups of the blocks of all classes, for so many rows."""
+        """Return the bundles of the blocks of all classes, for this many rows."""
         limit = min(MOST_ENTRIES, n_rows // ROWS_AN_ENTRY)
-        return cls(*_group(tables.starts, tables.values.size, tables.first_block, limit))
+        return cls(*_bundle(tables.starts, tables.values.size, tables.first_block, limit))
 
     @property
     def number_type(self) -> type[np.unsignedinteger[Any]]:
-        """The smallest type that holds every group's numbers."""
+        """The smallest type that holds every bundle's numbers."""
         return np.uint16 if np.diff(self.starts).max(initial=0) <= 1 << 16 else np.uint32
 
     def spread(self, tables: Tables) -> FloatArray:
-        """Return the groups' tables: the sum of their blocks' values for every number."""
+        """Return the bundles' tables: the sum of their blocks' values for every number."""
         spread = np.empty(self.starts[-1])
-        _spread(tables.starts, tables.values, self.order, self.first_block, self.starts, spread)
+        _spread(tables.starts, tables.values, self, spread)
         return spread
 
     def gather(
         self, histogram: FloatArray, classes: IntArray, tables: Tables, gathered: FloatArray
     ) -> None:
-        """Add to the blocks' histograms of some classes, laid out as `tables`, those of the groups.
+        """Add the bundles' histograms of some classes to the blocks', laid out as `tables`.
 
-        The groups' are overwritten.
+        The bundles' are overwritten.
         """
-        common = (self.order, self.first_block, self.starts, self.first_group)
-        _gather(tables.starts, gathered, *common, classes, histogram)
+        _gather(tables.starts, gathered, self, classes, histogram)
 
 
 @_compile
-def _group(block_starts, n_entries, class_block, limit):  # type: ignore[no-untyped-def]
-    """Put the blocks of each class into groups whose tables stay within `limit`.
+def _bundle(block_starts, n_entries, class_block, limit):  # type: ignore[no-untyped-def]
+    """Put the blocks of each class into bundles whose tables stay within `limit`.
 
-    The longest block that still fits comes next, so that tables are filled well. Returned are the
-    arrays of `Groups`.
+    The longest block that still fits comes next, so that tables are filled well. Returns the arrays
+    of `Bundles`.
     """
     n_blocks = block_starts.size
     order, radix = np.empty(n_blocks, dtype=np.int64), np.empty(n_blocks, dtype=np.uint64)
-    first_group = np.zeros(class_block.size, dtype=np.int64)
+    first_bundle = np.zeros(class_block.size, dtype=np.int64)
     first_block, starts = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks + 1, np.int64)
     lengths = np.diff(np.append(block_starts, n_entries))
-    n_groups, done, at = 0, 0, 0
+    n_bundles, n_done, start = 0, 0, 0
     for y in range(class_block.size - 1):
         blocks = class_block[y] + np.argsort(-lengths[class_block[y] : class_block[y + 1]])
-        left = blocks.size
-        while left:
-            first_block[n_groups], starts[n_groups] = done, at
-            n_groups += 1
+        n_open = blocks.size
+        while n_open:
+            first_block[n_bundles], starts[n_bundles] = n_done, start
+            n_bundles += 1
             entries, kept = 0, 0
-            for i in range(left):
+            for i in range(n_open):
                 b = blocks[i]
                 if entries and entries * lengths[b] > limit:
                     blocks[kept] = b
                     kept += 1
                     continue
-                order[done] = b
-                radix[done] = lengths[b] if entries else 0
+                order[n_done] = b
+                radix[n_done] = lengths[b] if entries else 0
                 entries = entries * lengths[b] if entries else lengths[b]
-                done += 1
-            left = kept
-            at += entries
-        first_group[y + 1] = n_groups
-    first_block[n_groups], starts[n_groups] = done, at
-    return order, radix, first_group, first_block[: n_groups + 1], starts[: n_groups + 1]
+                n_done += 1
+            n_open = kept
+            start += entries
+        first_bundle[y + 1] = n_bundles
+    first_block[n_bundles], starts[n_bundles] = n_done, start
+    return order, radix, first_bundle, first_block[: n_bundles + 1], starts[: n_bundles + 1]
 
 
 @_compile
-def _spread(block_starts, values, order, first_block, starts, spread):  # type: ignore[no-untyped-def]
-    """Write the sum of the blocks' values for every number of every group."""
+def _spread(block_starts, values, bundles, spread):  # type: ignore[no-untyped-def]
+    """Write the sum of the blocks' values for every number of every bundle."""
+    order, first_block, starts = bundles.order, bundles.first_block, bundles.starts
     for g in range(starts.size - 1):
         table = spread[starts[g] : starts[g + 1]]
         table[0] = 0.0
         filled = 1
         for b in order[first_block[g] : first_block[g + 1]]:
             end = block_starts[b + 1] if b + 1 < block_starts.size else values.size
-            own = values[block_starts[b] : end]
-            # From behind, so that nothing is overwritten before it is read.
+            of_block = values[block_starts[b] : end]
+            # From the end, so that nothing is overwritten before it is read.
             for number in range(filled - 1, -1, -1):
                 before = table[number]
-                for count in range(own.size):
-                    table[number * own.size + count] = before + own[count]
-            filled *= own.size
+                for count in range(of_block.size):
+                    table[number * of_block.size + count] = before + of_block[count]
+            filled *= of_block.size
 
 
 @_compile
-def _gather(  # type: ignore[no-untyped-def]
-    block_starts, gathered, order, first_block, starts, first_group, classes, histogram
-):
-    """Add up the numbers of every group by each of their digits, the last digit first."""
+def _gather(block_starts, gathered, bundles, classes, histogram):  # type: ignore[no-untyped-def]
+    """Add up the numbers of every bundle by each of their digits, the last digit first."""
+    order, first_bundle = bundles.order, bundles.first_bundle
+    first_block, starts = bundles.first_block, bundles.starts
     for y in classes:
-        for g in range(first_group[y], first_group[y + 1]):
+        for g in range(first_bundle[y], first_bundle[y + 1]):
             table = histogram[starts[g] : starts[g + 1]]
-            left = table.size
+            n_numbers = table.size
             for b in order[first_block[g] : first_block[g + 1]][::-1]:
                 end = block_starts[b + 1] if b + 1 < block_starts.size else gathered.size
-                own = gathered[block_starts[b] : end]
-                left //= own.size
-                for number in range(left):
+                of_block = gathered[block_starts[b] : end]
+                n_numbers //= of_block.size
+                for number in range(n_numbers):
                     total = 0.0
-                    for count in range(own.size):
-                        mass = table[number * own.size + count]
-                        own[count] += mass
+                    for count in range(of_block.size):
+                        mass = table[number * of_block.size + count]
+                        of_block[count] += mass
                         total += mass
                     table[number] = total

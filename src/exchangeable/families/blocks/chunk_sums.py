@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data import packed_kernels
 from exchangeable.data.examples import MAX_PACKED, Examples
 from exchangeable.data.forms import Words
 from exchangeable.data.groups import Group, group_ones
@@ -24,7 +23,7 @@ from exchangeable.families.common import table_kernels
 from exchangeable.families.common.tables import Tables, block_counts, group_histograms
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
-from exchangeable.structure.intervals import ClassSums, Runs
+from exchangeable.structure.intervals import ClassSums, Intervals
 
 
 class Recipe(Protocol):
@@ -56,12 +55,12 @@ class _Posterior:
 
     def groups(self, chunk: Chunk, n_jobs: int | None) -> list[Group]:
         """Return the rows of each component."""
-        found = []
+        groups = []
         for share in self.posterior(chunk, n_jobs).T:
             mass = chunk.examples.weights * share
             members = np.flatnonzero(mass > self.negligible)
-            found.append(Group(members, mass[members]))
-        return found
+            groups.append(Group(members, mass[members]))
+        return groups
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,8 @@ class Dealt(_Posterior):
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
         """Return the posteriors of the rows that count."""
-        own = self.component[chunk.first : chunk.first + chunk.n_counting]
-        return np.asarray(own[:, None] == np.arange(self.n_components), dtype=np.float64)
+        component = self.component[chunk.first : chunk.first + chunk.n_counting]
+        return np.asarray(component[:, None] == np.arange(self.n_components), dtype=np.float64)
 
 
 def first_look(chunk: Chunk, n_jobs: int | None = None) -> tuple[int, float, FloatArray]:
@@ -100,14 +99,14 @@ def class_sums(chunk: Chunk, n_jobs: int | None = None) -> dict[Any, ClassSums]:
     classes = chunk.classes
     groups = chunk.groups(classes)
     one_block = Partition.from_labels(np.zeros(chunk.rows.n_variables, dtype=np.int32))
-    found: dict[Any, ClassSums] = {}
+    sums: dict[Any, ClassSums] = {}
     for label, group, ones in zip(
         classes.tolist(), groups, group_ones(chunk.rows, groups, n_jobs), strict=True
     ):
         count = block_counts(chunk.rows, group, one_block)[0].astype(np.float64)
         weighted = count * group.weights if group.weights.size else count
-        found[label] = group.total, ones, float(weighted.sum()), float(weighted @ count)
-    return found
+        sums[label] = group.total, ones, float(weighted.sum()), float(weighted @ count)
+    return sums
 
 
 def class_weights(chunk: Chunk) -> dict[Any, float]:
@@ -138,24 +137,25 @@ def _packed_histogram(rows: Rows, group: Group, partition: Partition) -> FloatAr
     """Return the histogram of a class by masks: the variables of a block are put side by side."""
     if partition.n_blocks <= table_kernels.MASK_COST or partition.n_blocks == rows.n_variables:
         return group_histograms(rows, [group], [partition], 1)[0]
-    own = take_rows(rows, group.members)
-    weights = group.weights if group.weights.size else np.ones(own.n_rows)
-    words = Words.in_order(own, np.argsort(partition.labels, kind="stable"))
-    examples = Examples(own, weights, words=words)
+    members = take_rows(rows, group.members)
+    weights = group.weights if group.weights.size else np.ones(members.n_rows)
+    words = Words.in_order(members, np.argsort(partition.labels, kind="stable"))
+    examples = Examples(members, weights, words=words)
     return passes.soft_histograms(
-        examples, np.ones((own.n_rows, 1)), np.zeros(1, int), [partition], 1
+        examples, np.ones((members.n_rows, 1)), np.zeros(1, int), [partition], 1
     )[0]
 
 
 def rows_at(chunk: Chunk, chosen: IntArray) -> npt.NDArray[np.uint8]:
     """Return the chosen rows of all that count, zeros for those that are not in this chunk."""
-    found = np.zeros((chosen.size, chunk.rows.n_variables), dtype=np.uint8)
+    matrix = np.zeros((chosen.size, chunk.rows.n_variables), dtype=np.uint8)
     counting = np.flatnonzero(chunk.weights) if chunk.weights.size else None
     here = np.flatnonzero((chosen >= chunk.first) & (chosen < chunk.first + chunk.n_counting))
     if here.size:
-        at = chosen[here] - chunk.first
-        found[here] = flags(take_rows(chunk.rows, at if counting is None else counting[at]))
-    return found
+        number = chosen[here] - chunk.first
+        row = number if counting is None else counting[number]
+        matrix[here] = flags(take_rows(chunk.rows, row))
+    return matrix
 
 
 def posterior_sums(
@@ -176,7 +176,7 @@ def posterior_histograms(
     partitions: Sequence[Partition],
     n_jobs: int | None = None,
 ) -> list[FloatArray]:
-    """Return the histograms of some components, given what makes the posteriors."""
+    """Return the histograms of some components, given how posteriors are computed."""
     posterior = recipe.posterior(chunk, n_jobs)
     return passes.soft_histograms(chunk.examples, posterior, classes, partitions, n_jobs)
 
@@ -189,37 +189,19 @@ def expectations(
     n_jobs: int | None = None,
 ) -> list[tuple[float, list[FloatArray], FloatArray, FloatArray]]:
     """Return, under each of several parameters, what `expect` sums, without posteriors."""
-    found = []
+    sums = []
     for partitions, table in candidates:
         e = passes.expect(
             chunk.examples, partitions, table, log_prior, moments=moments, n_jobs=n_jobs
         )
-        found.append((e.log_likelihood, e.histograms, e.moments, e.totals))
-    return found
+        sums.append((e.log_likelihood, e.histograms, e.moments, e.totals))
+    return sums
 
 
-def run_histograms(
-    chunk: Chunk, recipe: Recipe, wanted: Sequence[Runs], n_jobs: int | None = None
+def interval_histograms(
+    chunk: Chunk, recipe: Recipe, wanted: Sequence[Intervals], n_jobs: int | None = None
 ) -> list[FloatArray]:
-    """Return for each class the histograms of its runs of blocks."""
+    """Return for each class the histograms of its intervals of blocks."""
     rows = chunk.rows if isinstance(recipe, Labelled) else chunk.examples.rows
     groups = recipe.groups(chunk, n_jobs)
-
-    def one(y: int) -> FloatArray:
-        runs, group = wanted[y], groups[y]
-        histogram = np.zeros(runs.table_size)
-        if runs.begins.size:
-            packed_kernels.add_intervals(
-                *rows.arrays,
-                group.members,
-                group.weights,
-                runs.labels,
-                runs.n_blocks,
-                runs.begins,
-                runs.ends,
-                runs.starts,
-                histogram,
-            )
-        return histogram
-
-    return run(one, range(len(wanted)), n_jobs)
+    return run(lambda y: wanted[y].histogram(rows, groups[y]), range(len(wanted)), n_jobs)

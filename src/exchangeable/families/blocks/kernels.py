@@ -1,13 +1,16 @@
-"""The inner loops of EM over blocks: counts, scores and posteriors, and histograms by count.
+"""Inner loops of EM over blocks: counts, scores and posteriors, and histograms by count.
 
 Rows are taken in tiles. Where there are few words of bits, blocks are counted by masks and
 popcount, a word of all rows of the tile at a time; where there are many, each one of a row moves
-the counters of its blocks. What is found is one number for each group of blocks and row
-(`groups.Groups`): row r stands in column r − offset. Posteriors and joint probabilities are laid
-out one class a line. Weights count equal rows that were merged.
+the counters of its blocks. The result is one number per bundle of blocks and row (`Bundles`).
+Posteriors and joint probabilities have one line per class. Weights count equal rows that were
+merged.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
@@ -22,12 +25,24 @@ COUNT_TILE = 1024
 ADD_TILE = 2048
 """Rows that are added to a class's histograms at a time."""
 MOSTLY = 0.6
-"""Where a larger share of a tile's rows has some mass, those that have none are not left out."""
+"""Where a larger share of a tile's rows has some mass, those without any are not left out."""
+
+
+class Piece(NamedTuple):
+    """The numbers of the rows first..last in all bundles.
+
+    Row r has its numbers in column ``r - offset`` of `numbers`, which has one line per bundle.
+    """
+
+    first: int
+    last: int
+    offset: int
+    numbers: npt.NDArray[np.unsignedinteger[Any]]
 
 
 @_compile
-def _count(words, begin, end, masks, mask, radix, place):  # type: ignore[no-untyped-def]
-    """Write a block's count behind the others' of its group, for the rows begin..end.
+def _count(words, begin, end, masks, mask, radix, number):  # type: ignore[no-untyped-def]
+    """Append a block's count to the numbers of its bundle, for the rows begin..end.
 
     Two masks at a time halve the loads and stores of what is written.
     """
@@ -35,78 +50,55 @@ def _count(words, begin, end, masks, mask, radix, place):  # type: ignore[no-unt
     if masks.size % 2:
         done = 1
         for r in range(one.size):
-            place[r] = place[r] * radix + popcount(one[r] & bits)  # type: ignore[call-arg]
+            number[r] = number[r] * radix + popcount(one[r] & bits)
     else:
         done = 2
         two, more = words[masks[1], begin:end], mask[1]
         for r in range(one.size):
-            place[r] *= radix
-            place[r] += popcount(one[r] & bits) + popcount(two[r] & more)  # type: ignore[call-arg]
+            number[r] *= radix
+            number[r] += popcount(one[r] & bits) + popcount(two[r] & more)
     for i in range(done, masks.size, 2):
         one, bits = words[masks[i], begin:end], mask[i]
         two, more = words[masks[i + 1], begin:end], mask[i + 1]
         for r in range(one.size):
-            place[r] += popcount(one[r] & bits) + popcount(two[r] & more)  # type: ignore[call-arg]
+            number[r] += popcount(one[r] & bits) + popcount(two[r] & more)
 
 
 @_compile
-def count_masked(  # type: ignore[no-untyped-def]
-    words,
-    first,
-    last,
-    first_mask,
-    word,
-    mask,
-    order,
-    radix,
-    first_block,
-    first_group,
-    classes,
-    offset,
-    numbers,
-):
-    """Write the numbers of the rows first..last in the groups of some classes, by masks."""
-    place = np.zeros(COUNT_TILE, dtype=np.uint64)
+def count_masked(words, masks, bundles, classes, piece):  # type: ignore[no-untyped-def]
+    """Write the numbers of a piece's rows in the bundles of some classes, by masks (`Masks`)."""
+    first, last, offset, numbers = piece
+    first_mask, word, mask = masks
+    order, radix, first_bundle, first_block, _ = bundles
+    number = np.zeros(COUNT_TILE, dtype=np.uint64)
     for begin in range(first, last, COUNT_TILE):
         end = min(begin + COUNT_TILE, last)
-        at = place[: end - begin]
+        tile = number[: end - begin]
         for y in classes:
-            for g in range(first_group[y], first_group[y + 1]):
+            for g in range(first_bundle[y], first_bundle[y + 1]):
                 for i in range(first_block[g], first_block[g + 1]):
-                    own = slice(first_mask[order[i]], first_mask[order[i] + 1])
-                    _count(words, begin, end, word[own], mask[own], radix[i], at)
+                    of_block = slice(first_mask[order[i]], first_mask[order[i] + 1])
+                    _count(words, begin, end, word[of_block], mask[of_block], radix[i], tile)
                 out = numbers[g, begin - offset : end - offset]
-                for r in range(at.size):
-                    out[r] = at[r]
+                for r in range(tile.size):
+                    out[r] = tile[r]
 
 
 @_compile
-def count_walked(  # type: ignore[no-untyped-def]
-    bits,
-    indptr,
-    indices,
-    first,
-    last,
-    labels,
-    order,
-    radix,
-    first_block,
-    first_group,
-    classes,
-    offset,
-    numbers,
-):
+def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-untyped-def]
     """Do the same by walking over the ones."""
+    first, last, offset, numbers = piece
+    order, radix, first_bundle, first_block, _ = bundles
     count = np.zeros(order.size, dtype=np.uint64)
     buffer = np.empty(labels.shape[0], dtype=np.int32)
     for row in range(first, last):
-        ones = ones_of(bits, indptr, indices, row, buffer)
-        for at in range(ones.size):
-            block = labels[ones[at]]
+        ones = ones_of(rows, row, buffer)
+        for k in range(ones.size):
+            block = labels[ones[k]]
             for y in classes:
                 count[block[y]] += np.uint64(1)
         for y in classes:
-            for g in range(first_group[y], first_group[y + 1]):
+            for g in range(first_bundle[y], first_bundle[y + 1]):
                 number = np.uint64(0)
                 for i in range(first_block[g], first_block[g + 1]):
                     number = number * radix[i] + count[order[i]]
@@ -116,47 +108,37 @@ def count_walked(  # type: ignore[no-untyped-def]
 
 @_compile
 def _look_up(table, starts, numbers, begin, end, score):  # type: ignore[no-untyped-def]
-    """Add what the groups' tables hold for the rows' numbers, up to four groups at a time."""
+    """Add the entries of the bundles' tables at the rows' numbers, up to four bundles at a time."""
     g = 0
     while g + 4 <= starts.size:
         one, two = table[starts[g] :], table[starts[g + 1] :]
         three, four = table[starts[g + 2] :], table[starts[g + 3] :]
-        at_one, at_two = numbers[g, begin:end], numbers[g + 1, begin:end]
-        at_three, at_four = numbers[g + 2, begin:end], numbers[g + 3, begin:end]
-        for r in range(at_one.size):
-            pair = one[at_one[r]] + two[at_two[r]]
-            score[r] += pair + (three[at_three[r]] + four[at_four[r]])
+        in_one, in_two = numbers[g, begin:end], numbers[g + 1, begin:end]
+        in_three, in_four = numbers[g + 2, begin:end], numbers[g + 3, begin:end]
+        for r in range(in_one.size):
+            pair = one[in_one[r]] + two[in_two[r]]
+            score[r] += pair + (three[in_three[r]] + four[in_four[r]])
         g += 4
     if g + 2 <= starts.size:
         one, two = table[starts[g] :], table[starts[g + 1] :]
-        at_one, at_two = numbers[g, begin:end], numbers[g + 1, begin:end]
-        for r in range(at_one.size):
-            score[r] += one[at_one[r]] + two[at_two[r]]
+        in_one, in_two = numbers[g, begin:end], numbers[g + 1, begin:end]
+        for r in range(in_one.size):
+            score[r] += one[in_one[r]] + two[in_two[r]]
         g += 2
     if g < starts.size:
-        one, at_one = table[starts[g] :], numbers[g, begin:end]
-        for r in range(at_one.size):
-            score[r] += one[at_one[r]]
+        one, in_one = table[starts[g] :], numbers[g, begin:end]
+        for r in range(in_one.size):
+            score[r] += one[in_one[r]]
 
 
 @_compile
-def score_counted(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    offset,
-    numbers,
-    weights,
-    clamp,
-    first_group,
-    starts,
-    table,
-    log_prior,
-    posterior,
-):
-    """Write the posteriors of the rows first..last and return their log-likelihood.
+def score_numbers(piece, priors, bundles, table, posterior):  # type: ignore[no-untyped-def]
+    """Write the posteriors of a piece's rows and return their log-likelihood.
 
-    `table` is what the groups have spread.
+    `table` holds the tables of the bundles, as `Bundles.spread` makes them.
     """
+    first, last, offset, numbers = piece
+    log_prior, first_bundle, starts = priors.log_prior, bundles.first_bundle, bundles.starts
     n_classes = log_prior.size
     joint = np.empty((n_classes, TILE))
     log_likelihood = 0.0
@@ -164,63 +146,58 @@ def score_counted(  # type: ignore[no-untyped-def]
         end = min(begin + TILE, last)
         for y in range(n_classes):
             joint[y] = log_prior[y]
-            own = slice(first_group[y], first_group[y + 1])
-            _look_up(table, starts[own], numbers[own], begin - offset, end - offset, joint[y])
-        log_likelihood += settle(
-            joint,
-            end - begin,
-            weights[begin:end],
-            clamp[begin:end],
-            log_prior,
-            posterior[:, begin:end],
-        )
+            of_class = slice(first_bundle[y], first_bundle[y + 1])
+            _look_up(
+                table, starts[of_class], numbers[of_class], begin - offset, end - offset, joint[y]
+            )
+        log_likelihood += settle(joint, begin, end, priors, posterior)
     return log_likelihood
 
 
 @_compile
 def _add_masses(histogram, starts, numbers, rows, mass):  # type: ignore[no-untyped-def]
-    """Add masses by the numbers of some rows, an array or a range, to the groups' histograms.
+    """Add masses by the numbers of some rows, an array or a range, to the bundles' histograms.
 
-    Many rows have the same number: where additions to several groups take turns, none waits for
+    Many rows have the same number: where additions to several bundles take turns, none waits for
     the one before.
     """
     g = 0
     while g + 4 <= starts.size:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
         three, four = histogram[starts[g + 2] :], histogram[starts[g + 3] :]
-        at_one, at_two = numbers[g], numbers[g + 1]
-        at_three, at_four = numbers[g + 2], numbers[g + 3]
-        for at, r in enumerate(rows):
-            one[at_one[r]] += mass[at]
-            two[at_two[r]] += mass[at]
-            three[at_three[r]] += mass[at]
-            four[at_four[r]] += mass[at]
+        in_one, in_two = numbers[g], numbers[g + 1]
+        in_three, in_four = numbers[g + 2], numbers[g + 3]
+        for i, r in enumerate(rows):
+            one[in_one[r]] += mass[i]
+            two[in_two[r]] += mass[i]
+            three[in_three[r]] += mass[i]
+            four[in_four[r]] += mass[i]
         g += 4
     if g + 2 <= starts.size:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
-        at_one, at_two = numbers[g], numbers[g + 1]
-        for at, r in enumerate(rows):
-            one[at_one[r]] += mass[at]
-            two[at_two[r]] += mass[at]
+        in_one, in_two = numbers[g], numbers[g + 1]
+        for i, r in enumerate(rows):
+            one[in_one[r]] += mass[i]
+            two[in_two[r]] += mass[i]
         g += 2
     if g < starts.size:
-        one, at_one = histogram[starts[g] :], numbers[g]
-        for at, r in enumerate(rows):
-            one[at_one[r]] += mass[at]
+        one, in_one = histogram[starts[g] :], numbers[g]
+        for i, r in enumerate(rows):
+            one[in_one[r]] += mass[i]
 
 
 @_compile
-def add_counted(  # type: ignore[no-untyped-def]
-    first, last, offset, numbers, weights, posterior, lines, classes, first_group, starts, histogram
-):
-    """Add the posteriors, line ``lines[i]`` that of class ``classes[i]``, by number.
+def add_by_number(piece, weights, posterior, lines, classes, bundles, histogram):  # type: ignore[no-untyped-def]
+    """Add posteriors by number; those of ``classes[i]`` are in line ``lines[i]``.
 
     Rows without a share in the class are passed over where they are many.
     """
+    first, last, offset, numbers = piece
+    first_bundle, starts = bundles.first_bundle, bundles.starts
     kept, mass = np.empty(ADD_TILE, dtype=np.int64), np.empty(ADD_TILE)
     for i in range(classes.size):
-        own = slice(first_group[classes[i]], first_group[classes[i] + 1])
-        of_class, begins = numbers[own], starts[own]
+        of_class = slice(first_bundle[classes[i]], first_bundle[classes[i] + 1])
+        class_numbers, class_starts = numbers[of_class], starts[of_class]
         for begin in range(first, last, ADD_TILE):
             end = min(begin + ADD_TILE, last)
             share, weight = posterior[lines[i], begin:end], weights[begin:end]
@@ -231,10 +208,10 @@ def add_counted(  # type: ignore[no-untyped-def]
                 for r in range(share.size):
                     mass[r] = weight[r] * share[r]
                 rows = range(begin - offset, end - offset)
-                _add_masses(histogram, begins, of_class, rows, mass)
+                _add_masses(histogram, class_starts, class_numbers, rows, mass)
                 continue
             n_kept = 0
             for r in range(share.size):
                 kept[n_kept], mass[n_kept] = begin - offset + r, weight[r] * share[r]
                 n_kept += share[r] > 0.0
-            _add_masses(histogram, begins, of_class, kept[:n_kept], mass)
+            _add_masses(histogram, class_starts, class_numbers, kept[:n_kept], mass)

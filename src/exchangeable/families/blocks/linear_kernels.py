@@ -1,8 +1,8 @@
-"""The inner loops of EM that are sums over ones: naive Bayes scores, and moments.
+"""Inner loops of EM that are sums over ones: naive Bayes scores, and moments.
 
 They come in several forms: over the ones of each row or of each variable (`forms.Columns`), and
-over codes (`forms.Codes`). Posteriors are laid out one class a line. Weights count equal rows that
-were merged.
+over codes (`forms.Codes`). Posteriors have one line per class. Weights count equal rows that were
+merged.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 @_compile
 def score_linear(  # type: ignore[no-untyped-def]
-    bits, indptr, indices, first, last, weights, clamp, base, slope, log_prior, posterior
+    rows, first, last, priors, base, slope, posterior
 ):
     """Write the posteriors of the rows first..last and return their log-likelihood.
 
@@ -31,29 +31,22 @@ def score_linear(  # type: ignore[no-untyped-def]
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
         for row in range(begin, end):
-            ones = ones_of(bits, indptr, indices, row, buffer)
+            ones = ones_of(rows, row, buffer)
             score[:] = base
-            for at in range(ones.size):
-                add = slope[ones[at]]
+            for k in range(ones.size):
+                add = slope[ones[k]]
                 for y in range(n_classes):
                     score[y] += add[y]
             joint[:, row - begin] = score
-        log_likelihood += settle(
-            joint,
-            end - begin,
-            weights[begin:end],
-            clamp[begin:end],
-            log_prior,
-            posterior[:, begin:end],
-        )
+        log_likelihood += settle(joint, begin, end, priors, posterior)
     return log_likelihood
 
 
 @_compile
 def score_coded(  # type: ignore[no-untyped-def]
-    codes, first, last, weights, clamp, base, expanded, log_prior, posterior
+    codes, first, last, priors, base, expanded, posterior
 ):
-    """Do the same with a line for every group and code."""
+    """Do the same with a line for every code and value."""
     n_classes = base.size
     joint = np.empty((n_classes, TILE))
     scores = np.empty((TILE, n_classes))
@@ -62,26 +55,19 @@ def score_coded(  # type: ignore[no-untyped-def]
         end = min(begin + TILE, last)
         scores[:] = base
         for g in range(codes.shape[0]):
-            of_group, code = expanded[g], codes[g, begin:end]
-            for r in range(code.size):
-                score, add = scores[r], of_group[code[r]]
+            of_code, value = expanded[g], codes[g, begin:end]
+            for r in range(value.size):
+                score, add = scores[r], of_code[value[r]]
                 for y in range(n_classes):
                     score[y] += add[y]
         joint[:] = scores.T
-        log_likelihood += settle(
-            joint,
-            end - begin,
-            weights[begin:end],
-            clamp[begin:end],
-            log_prior,
-            posterior[:, begin:end],
-        )
+        log_likelihood += settle(joint, begin, end, priors, posterior)
     return log_likelihood
 
 
 @_compile
 def _weigh(weights, posterior, mass):  # type: ignore[no-untyped-def]
-    """Write each row's posteriors by its weight, then, if there is room, their squares by it."""
+    """Write each row's posteriors times its weight, and their squares if lines are long enough."""
     n_classes, n_rows = posterior.shape
     for r in range(n_rows):
         line, weight = mass[r], weights[r]
@@ -97,11 +83,11 @@ def _weigh(weights, posterior, mass):  # type: ignore[no-untyped-def]
 
 @_compile
 def add_moments(  # type: ignore[no-untyped-def]
-    bits, indptr, indices, first, last, weights, posterior, sums
+    rows, first, last, weights, posterior, sums
 ):
-    """Add the posteriors, and their squares if there is room, to sums[j] over the rows with j on.
+    """Add the posteriors, and possibly their squares, to sums[j] over the rows with j on.
 
-    ``sums[j]`` holds one entry a class, then one more a class for the squares.
+    ``sums[j]`` holds one entry per class, then, if squares are wanted, one more per class.
     """
     width = sums.shape[1]
     mass = np.empty((TILE, width))
@@ -111,9 +97,9 @@ def add_moments(  # type: ignore[no-untyped-def]
         _weigh(weights[begin:end], posterior[:, begin:end], mass)
         for row in range(begin, end):
             add = mass[row - begin]
-            ones = ones_of(bits, indptr, indices, row, buffer)
-            for at in range(ones.size):
-                total = sums[ones[at]]
+            ones = ones_of(rows, row, buffer)
+            for k in range(ones.size):
+                total = sums[ones[k]]
                 for y in range(width):
                     total[y] += add[y]
 
@@ -133,32 +119,32 @@ def add_moments_by_column(  # type: ignore[no-untyped-def]
         end = min(begin + TILE, n_rows)
         _weigh(weights[begin:end], posterior[:, begin:end], mass)
         for j in range(sums.shape[0]):
-            total, at, stop = sums[j], first_one[tile, j], first_one[tile, j + 1]
-            while at + 4 <= stop:
-                one, two = mass[row[at]], mass[row[at + 1]]
-                three, four = mass[row[at + 2]], mass[row[at + 3]]
+            total, k, stop = sums[j], first_one[tile, j], first_one[tile, j + 1]
+            while k + 4 <= stop:
+                one, two = mass[row[k]], mass[row[k + 1]]
+                three, four = mass[row[k + 2]], mass[row[k + 3]]
                 for y in range(width):
                     total[y] += (one[y] + two[y]) + (three[y] + four[y])
-                at += 4
-            while at < stop:
-                one = mass[row[at]]
+                k += 4
+            while k < stop:
+                one = mass[row[k]]
                 for y in range(width):
                     total[y] += one[y]
-                at += 1
+                k += 1
 
 
 @_compile
 def add_moments_coded(codes, first, last, weights, posterior, sums):  # type: ignore[no-untyped-def]
-    """Do the same with a line for every group and code."""
+    """Do the same with a line for every code and value."""
     width = sums.shape[2]
     mass = np.empty((TILE, width))
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
         _weigh(weights[begin:end], posterior[:, begin:end], mass)
-        # A group at a time: its lines fit the first-level cache.
+        # One code of all rows at a time: its lines fit the first-level cache.
         for g in range(codes.shape[0]):
-            of_group, code = sums[g], codes[g, begin:end]
-            for r in range(code.size):
-                total, add = of_group[code[r]], mass[r]
+            of_code, value = sums[g], codes[g, begin:end]
+            for r in range(value.size):
+                total, add = of_code[value[r]], mass[r]
                 for y in range(width):
                     total[y] += add[y]

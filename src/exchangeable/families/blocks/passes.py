@@ -1,4 +1,4 @@
-"""What one EM iteration asks of an engine: posteriors, histograms and moments."""
+"""The passes of EM over complete rows: posteriors, histograms and moments."""
 
 import math
 from collections.abc import Sequence
@@ -10,22 +10,23 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray, aligned_zeros
 from exchangeable.data.examples import Examples
 from exchangeable.families.blocks import kernels, linear_kernels
-from exchangeable.families.blocks.row_counts import Counted
+from exchangeable.families.blocks.row_counts import RowCounts
+from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import Job, row_ranges, run, run_together
 
 
 @dataclass(frozen=True)
-class Scores:
-    """How well some parameters explain the examples.
+class Posteriors:
+    """The posteriors of all examples under some parameters, and their log-likelihood.
 
     Attributes
     ----------
     log_likelihood : float
         Of all examples, each by its weight.
     posterior : array of shape (n_rows, n_classes)
-        P(y | x); in memory one class follows the other.
+        P(y | x); the posteriors of a class are contiguous in memory.
     """
 
     log_likelihood: float
@@ -33,7 +34,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Expectation(Scores):
+class Expectation(Posteriors):
     """What the next parameters and blocks are made of.
 
     Attributes
@@ -53,56 +54,58 @@ class Expectation(Scores):
 
 
 def _by_class(posterior: FloatArray) -> FloatArray:
-    """Return posteriors as the kernels read them, one class a line."""
+    """Return posteriors as the kernels read them, one line per class."""
     return np.ascontiguousarray(posterior.T)
 
 
 def score(
-    counted: Counted, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
-) -> Scores:
+    counts: RowCounts, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
+) -> Posteriors:
     """Return the posteriors of all rows under some parameters, and their log-likelihood."""
-    return score_each([(counted, tables)], log_prior, n_jobs)[0]
+    return score_each([(counts, tables)], log_prior, n_jobs)[0]
 
 
 def score_each(
-    candidates: Sequence[tuple[Counted, Tables]],
+    candidates: Sequence[tuple[RowCounts, Tables]],
     log_prior: FloatArray,
     n_jobs: int | None = None,
-) -> list[Scores]:
+) -> list[Posteriors]:
     """Do the same for several candidates, all at once."""
-    spread = run(lambda each: each[0].counter.groups.spread(each[1]), candidates, n_jobs)
+    spread = run(lambda each: each[0].counter.bundles.spread(each[1]), candidates, n_jobs)
     pairs = zip(candidates, spread, strict=True)
     return run_together([_scoring(each[0], table, log_prior) for each, table in pairs], n_jobs)
 
 
-def _scoring(counted: Counted, table: FloatArray, log_prior: FloatArray) -> Job[Any, Any, Scores]:
-    """Return the job of scores, given the tables of the groups."""
-    examples, groups = counted.counter.examples, counted.counter.groups
+def _scoring(
+    counts: RowCounts, table: FloatArray, log_prior: FloatArray
+) -> Job[Any, Any, Posteriors]:
+    """Return the job of scores, given the tables of the bundles."""
+    examples, bundles = counts.counter.examples, counts.counter.bundles
     posterior = np.empty((log_prior.size, examples.rows.n_rows))
-    common = (groups.first_group, groups.starts, table, log_prior, posterior)
+    priors = RowPriors(examples.weights, examples.clamp, log_prior)
 
     def one(span: tuple[int, int]) -> float:
-        found = 0.0
-        for piece in counted.pieces(span):
-            found += kernels.score_counted(*piece, examples.weights, examples.clamp, *common)
-        return found
+        log_likelihood = 0.0
+        for piece in counts.pieces(span):
+            log_likelihood += kernels.score_numbers(piece, priors, bundles, table, posterior)
+        return log_likelihood
 
-    parts = examples.parts(counted.steps + 2 * log_prior.size)
-    return Job(one, parts, lambda found: Scores(sum(found), posterior.T))
+    parts = examples.parts(counts.steps + 2 * log_prior.size)
+    return Job(one, parts, lambda likelihoods: Posteriors(sum(likelihoods), posterior.T))
 
 
 def histograms(
-    counted: Counted,
+    counts: RowCounts,
     posterior: FloatArray,
     classes: IntArray,
     uncounted: IntArray,
     n_jobs: int | None = None,
 ) -> list[FloatArray]:
-    """Return the histograms of all classes, zero but for some, given the posteriors of all.
+    """Return the histograms of all classes, zero except for `classes`, from posteriors of all.
 
     `uncounted` are the classes whose rows have still to be counted.
     """
-    return _counting(counted, posterior, classes, classes, uncounted).run(n_jobs)
+    return _counting(counts, posterior, classes, classes, uncounted).run(n_jobs)
 
 
 def soft_histograms(
@@ -112,50 +115,42 @@ def soft_histograms(
     partitions: Sequence[Partition],
     n_jobs: int | None = None,
 ) -> list[FloatArray]:
-    """Return the histograms of some classes under given partitions, given the posteriors."""
-    counted = Counted.when_asked(examples, Tables.layout(partitions))
-    return _counting(counted, posterior, classes, np.arange(classes.size)).run(n_jobs)
+    """Return the histograms of some classes under some partitions, from posteriors of all."""
+    counts = RowCounts.when_asked(examples, Tables.layout(partitions))
+    return _counting(counts, posterior, classes, np.arange(classes.size)).run(n_jobs)
 
 
 def _counting(
-    counted: Counted,
+    counts: RowCounts,
     posterior: FloatArray,
     lines: IntArray,
     classes: IntArray,
     uncounted: IntArray | None = None,
 ) -> Job[Any, Any, list[FloatArray]]:
     """Return the job of histograms: the posteriors of ``classes[i]`` are in column ``lines[i]``."""
-    examples, layout = counted.counter.examples, counted.counter.layout
+    examples, layout = counts.counter.examples, counts.counter.layout
     is_new = np.zeros(layout.labels.shape[1], dtype=np.bool_)
     if uncounted is not None:
         is_new[uncounted] = True
-    groups, by_class = counted.counter.groups, _by_class(posterior)
-    if counted.kept is None:
-        # Reading a group's sums once is much less than a step a number.
-        parts = examples.parts(counted.steps, int(groups.starts[-1]))
+    bundles, by_class = counts.counter.bundles, _by_class(posterior)
+    if counts.kept is None:
+        # Reading a bundle's sums once is much less than a step per number.
+        parts = examples.parts(counts.steps, int(bundles.starts[-1]))
         shares = [(span, slice(None)) for span in parts]
     else:
-        new = 0.0 if uncounted is None else counted.counter.steps
-        shares = examples.shares(classes.size, 2 * counted.steps + new)
+        new = 0.0 if uncounted is None else counts.counter.steps
+        shares = examples.shares(classes.size, 2 * counts.steps + new)
     spans = {span for span, _ in shares}
-    sums = {span: np.zeros(groups.starts[-1]) for span in spans}
+    sums = {span: np.zeros(bundles.starts[-1]) for span in spans}
     gathered = {span: np.zeros(layout.values.size) for span in sorted(spans)}
 
     def one(share: tuple[tuple[int, int], slice]) -> None:
-        span, own = share
-        counted.count(span, classes[own][is_new[classes[own]]])
-        for piece in counted.pieces(span):
-            kernels.add_counted(
-                *piece,
-                examples.weights,
-                by_class,
-                lines[own],
-                classes[own],
-                groups.first_group,
-                groups.starts,
-                sums[span],
-            )
-        groups.gather(sums[span], classes[own], layout, gathered[span])
+        span, part = share
+        some, weights = classes[part], examples.weights
+        counts.count(span, some[is_new[some]])
+        for piece in counts.pieces(span):
+            kernels.add_by_number(piece, weights, by_class, lines[part], some, bundles, sums[span])
+        bundles.gather(sums[span], some, layout, gathered[span])
 
     def finish(_: list[None]) -> list[FloatArray]:
         return layout.split(_sum(list(gathered.values())))
@@ -166,7 +161,7 @@ def _counting(
 def sum_moments(
     examples: Examples, posterior: FloatArray, powers: int = 2, n_jobs: int | None = None
 ) -> FloatArray:
-    """Return the moments of given posteriors, as in `Expectation`, or only the first power's."""
+    """Return the moments of posteriors, as in `Expectation`, or only those of the first power."""
     return _summing(examples, posterior, powers).run(n_jobs)
 
 
@@ -174,7 +169,7 @@ def _summing(examples: Examples, posterior: FloatArray, powers: int) -> Job[Any,
     by_class = _by_class(posterior)
     n_classes = by_class.shape[0]
     codes, columns, width = examples.codes, examples.columns, powers * n_classes
-    shape = (examples.rows.n_variables, width) if codes is None else codes.room(width)
+    shape = (examples.rows.n_variables, width) if codes is None else codes.sums_shape(width)
     parts = examples.parts(_lines(examples) * width / 2, 8 * math.prod(shape))
     if columns is not None:
         n_tiles = len(columns.first_one)
@@ -189,7 +184,7 @@ def _summing(examples: Examples, posterior: FloatArray, powers: int) -> Job[Any,
         if columns is not None:
             linear_kernels.add_moments_by_column(columns.first_one, columns.row, *rest)
         else:
-            linear_kernels.add_moments(*examples.rows.arrays, *rest)
+            linear_kernels.add_moments(examples.rows.arrays, *rest)
         return sums
 
     def finish(parts: list[FloatArray]) -> FloatArray:
@@ -199,12 +194,12 @@ def _summing(examples: Examples, posterior: FloatArray, powers: int) -> Job[Any,
 
 
 def _lines(examples: Examples) -> float:
-    """Return how many lines a row's sum over its ones has."""
+    """Return how many terms a row's sum over its ones has."""
     return examples.mean_ones if examples.codes is None else examples.codes.codes.shape[0]
 
 
 def _sum(parts: list[FloatArray]) -> FloatArray:
-    """Add up what the parts have given, in their order."""
+    """Add up the results of the parts, in their order."""
     first, *others = parts
     for other in others:
         first += other
@@ -212,20 +207,20 @@ def _sum(parts: list[FloatArray]) -> FloatArray:
 
 
 def complete(
-    counted: Counted, scores: Scores, *, moments: bool = True, n_jobs: int | None = None
+    counts: RowCounts, posteriors: Posteriors, *, moments: bool = True, n_jobs: int | None = None
 ) -> Expectation:
-    """Return what the next step needs to know of scores."""
-    examples, posterior = counted.counter.examples, scores.posterior
+    """Return what the next step needs, given the posteriors."""
+    examples, posterior = counts.counter.examples, posteriors.posterior
     classes = np.arange(posterior.shape[1])
-    jobs: list[Job[Any, Any, Any]] = [_counting(counted, posterior, classes, classes)]
+    jobs: list[Job[Any, Any, Any]] = [_counting(counts, posterior, classes, classes)]
     if moments:
         jobs.insert(0, _summing(examples, posterior, 2))  # in larger parts, so they come first
-    *summed, found = run_together(jobs, n_jobs)
+    *sums, histograms = run_together(jobs, n_jobs)
     return Expectation(
-        scores.log_likelihood,
+        posteriors.log_likelihood,
         posterior,
-        found,
-        summed[0] if summed else np.empty((0, 0, 0)),
+        histograms,
+        sums[0] if sums else np.empty((0, 0, 0)),
         examples.weights @ posterior,
     )
 
@@ -245,9 +240,9 @@ def expect(
     """
     if not moments and is_linear(tables):
         return expect_linear(examples, tables, log_prior, n_jobs)
-    counted = Counted.of(examples, partitions, n_jobs=n_jobs)
-    scores = score(counted, tables, log_prior, n_jobs)
-    return complete(counted, scores, moments=moments, n_jobs=n_jobs)
+    counts = RowCounts.of(examples, partitions, n_jobs=n_jobs)
+    posteriors = score(counts, tables, log_prior, n_jobs)
+    return complete(counts, posteriors, moments=moments, n_jobs=n_jobs)
 
 
 def all_single(tables: Tables) -> bool:
@@ -280,23 +275,23 @@ def single_histograms(
     """Return the histograms of all classes where every variable is a block: sums over ones."""
     ones = sum_moments(examples, posterior, 1, n_jobs)[0]
     off = 2 * tables.labels.astype(np.int64)  # every block has two entries
-    found = np.empty(tables.values.size)
-    found[off], found[off + 1] = np.maximum(examples.weights @ posterior - ones, 0.0), ones
-    return tables.split(found)
+    histogram = np.empty(tables.values.size)
+    histogram[off], histogram[off + 1] = np.maximum(examples.weights @ posterior - ones, 0.0), ones
+    return tables.split(histogram)
 
 
 def rescore(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
-) -> Scores:
+) -> Posteriors:
     """Return the posteriors of rows whose counts are not needed again."""
     if is_linear(tables):
         return _score_singles(examples, tables, log_prior, n_jobs)
-    return score(Counted.when_asked(examples, tables), tables, log_prior, n_jobs)
+    return score(RowCounts.when_asked(examples, tables), tables, log_prior, n_jobs)
 
 
 def _score_singles(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None
-) -> Scores:
+) -> Posteriors:
     off = 2 * tables.labels.astype(np.int64)
     low, high = tables.values[off], tables.values[off + 1]
     return _score_linear(examples, log_prior + low.sum(axis=0), high - low, log_prior, n_jobs)
@@ -308,22 +303,22 @@ def _score_linear(
     slope: FloatArray,
     log_prior: FloatArray,
     n_jobs: int | None,
-) -> Scores:
+) -> Posteriors:
     codes = examples.codes
     posterior = np.empty((log_prior.size, examples.rows.n_rows))
-    common = (examples.weights, examples.clamp, base)
+    priors = RowPriors(examples.weights, examples.clamp, log_prior)
     lines = slope if codes is None else codes.expand(slope)
 
     def one(span: tuple[int, int]) -> float:
         if codes is not None:
-            found = linear_kernels.score_coded(
-                codes.codes, *span, *common, lines, log_prior, posterior
+            log_likelihood = linear_kernels.score_coded(
+                codes.codes, *span, priors, base, lines, posterior
             )
         else:
-            found = linear_kernels.score_linear(
-                *examples.rows.arrays, *span, *common, lines, log_prior, posterior
+            log_likelihood = linear_kernels.score_linear(
+                examples.rows.arrays, *span, priors, base, lines, posterior
             )
-        return float(found)
+        return float(log_likelihood)
 
     parts = examples.parts(log_prior.size * (2 + _lines(examples) / 2))
-    return Scores(sum(run(one, parts, n_jobs)), posterior.T)
+    return Posteriors(sum(run(one, parts, n_jobs)), posterior.T)

@@ -1,21 +1,18 @@
-"""Answers about rows with holes for one class: marginals, completions and draws.
+"""Inner loops that answer for one class about rows with holes: marginals, completions, draws.
 
-Rows, masks and tables are as in `hole_kernels`.
+Rows are `HoledRows`, tables `HoleTables` with one class.
 """
 
 import numpy as np
 from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
+from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
 from exchangeable.families.blocks.hole_kernels import (
     NEGLIGIBLE,
-    count_row,
-    forget_row,
-    hidden_ones,
     highest_weight,
-    new_counters,
     new_memo,
-    pair_slot,
+    remembered_sum,
 )
 from exchangeable.runtime.vectors import exponential
 
@@ -23,138 +20,132 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compile
-def _write_known(ones, row, buffer, out):  # type: ignore[no-untyped-def]
+def _write_known(rows, row, buffer, out):  # type: ignore[no-untyped-def]
     """Write the known ones of a row, and zeros elsewhere."""
     out[:] = 0
-    listed = ones_of(ones[0], ones[1], ones[2], row, buffer)
-    for at in range(listed.size):
-        out[listed[at]] = 1
+    ones = ones_of(rows.ones, row, buffer)
+    for k in range(ones.size):
+        out[ones[k]] = 1
 
 
 @_compile
-def write_chances(ones, gaps, row, labels, chance, buffer, out):  # type: ignore[no-untyped-def]
-    """Write a row whose holes have the chance of their block."""
-    _write_known(ones, row, buffer, out)
-    listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-    for at in range(listed.size):
-        out[listed[at]] = chance[labels[listed[at], 0]]
+def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-def]
+    """Write a row in which every hole has the probability of its block to be on."""
+    _write_known(rows, row, buffer, out)
+    holes = ones_of(rows.holes, row, buffer)
+    for k in range(holes.size):
+        out[holes[k]] = chance[rows.labels[holes[k], 0]]
 
 
 @_compile
-def write_first(ones, gaps, row, labels, wanted, buffer, out):  # type: ignore[no-untyped-def]
-    """Write a row whose blocks have so many hidden ones, the first holes being on."""
-    _write_known(ones, row, buffer, out)
-    listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-    for at in range(listed.size):
-        b = labels[listed[at], 0]
-        out[listed[at]] = wanted[b] > 0
+def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
+    """Write a row whose blocks have this many hidden ones, the first holes being on."""
+    _write_known(rows, row, buffer, out)
+    holes = ones_of(rows.holes, row, buffer)
+    for k in range(holes.size):
+        b = rows.labels[holes[k], 0]
+        out[holes[k]] = wanted[b] > 0
         wanted[b] -= 1
 
 
 @_compile
-def write_drawn(  # type: ignore[no-untyped-def]
-    ones, gaps, row, labels, wanted, left, uniform, buffer, out
-):
-    """Write a row whose blocks have so many hidden ones among those left, drawn by numbers."""
-    _write_known(ones, row, buffer, out)
-    listed = ones_of(gaps[0], gaps[1], gaps[2], row, buffer)
-    for at in range(listed.size):
-        j = listed[at]
-        b = labels[j, 0]
-        if uniform[j] * left[b] < wanted[b]:
+def write_drawn(rows, row, wanted, remaining, uniform, buffer, out):  # type: ignore[no-untyped-def]
+    """Write a row whose blocks have this many hidden ones among the remaining holes, drawn."""
+    _write_known(rows, row, buffer, out)
+    holes = ones_of(rows.holes, row, buffer)
+    for k in range(holes.size):
+        j = holes[k]
+        b = rows.labels[j, 0]
+        if uniform[j] * remaining[b] < wanted[b]:
             wanted[b] -= 1
             out[j] = 1
-        left[b] -= 1
+        remaining[b] -= 1
 
 
 @_compile
 def pick(shares, uniform):  # type: ignore[no-untyped-def]
-    """Return the place that a uniform number stands for, in proportion to the shares."""
-    left, last = uniform * shares.sum(), 0
-    for at in range(shares.size):
-        if shares[at] > 0.0:
-            last = at
-            left -= shares[at]
-            if left < 0.0:
-                return at
+    """Return the index that a uniform number stands for, in proportion to the shares."""
+    rest, last = uniform * shares.sum(), 0
+    for i in range(shares.size):
+        if shares[i] > 0.0:
+            last = i
+            rest -= shares[i]
+            if rest < 0.0:
+                return i
     return last
 
 
 @_compile
-def hidden_chances(ones, gaps, masks, labels, starts, sizes, table, log_factorial, out):  # type: ignore[no-untyped-def]
+def hidden_chances(rows, tables, out):  # type: ignore[no-untyped-def]
     """Write P(x_j = 1 | e) of every variable of every row, for one class."""
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
-    keys, values, means, _, _, offsets = new_memo(out.shape[0], sizes)
-    chance = np.empty(starts.size)
+    counters = new_counters(rows.labels, tables.starts)
+    memo = new_memo(out.shape[0], tables.sizes)
+    hidden, touched, means = counters.hidden, counters.touched, memo.means
+    chance = np.empty(tables.starts.size)
     for row in range(out.shape[0]):
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
-        for at in range(n_touched):
-            b = blocks[at]
+        n_touched = count_row(rows, row, counters)
+        for i in range(n_touched):
+            b = touched[i]
             if hidden[b] > 0:
-                key, at_count = place[b] + hidden[b] * table.size, place[b] - starts[b]
-                slot = pair_slot(key, hidden[b], at_count, offsets[b], sizes[b], keys.size)
-                if keys[slot] != key:
-                    keys[slot] = key
-                    values[slot], means[slot] = hidden_ones(
-                        table, place[b], hidden[b], log_factorial
-                    )
-                chance[b] = means[slot] / hidden[b]
-        forget_row(n_touched, starts, place, hidden, blocks)
-        write_chances(ones, gaps, row, labels, chance, buffer, out[row])
+                chance[b] = means[remembered_sum(b, counters, tables, memo)] / hidden[b]
+        forget_row(n_touched, counters)
+        write_chances(rows, row, chance, counters.buffer, out[row])
 
 
 @_compile
-def complete_rows(ones, gaps, masks, labels, starts, table, out, score):  # type: ignore[no-untyped-def]
+def complete_rows(rows, tables, out, score):  # type: ignore[no-untyped-def]
     """Write the most probable completion of every row for one class, and its log-probability.
 
     In a block all completions with the same number of ones are equally likely; the first are on.
     """
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
-    wanted = np.zeros(starts.size, dtype=np.int64)
+    table = tables.values
+    counters = new_counters(rows.labels, tables.starts)
+    entry, hidden = counters.entry, counters.hidden
+    wanted = np.zeros(entry.size, dtype=np.int64)
     for row in range(out.shape[0]):
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
+        n_touched = count_row(rows, row, counters)
         score[row] = 0.0
-        for b in range(starts.size):
+        for b in range(entry.size):
             wanted[b] = 0
             for s in range(1, hidden[b] + 1):
-                if table[place[b] + s] > table[place[b] + wanted[b]]:
+                if table[entry[b] + s] > table[entry[b] + wanted[b]]:
                     wanted[b] = s
-            score[row] += table[place[b] + wanted[b]]
-        forget_row(n_touched, starts, place, hidden, blocks)
-        write_first(ones, gaps, row, labels, wanted, buffer, out[row])
+            score[row] += table[entry[b] + wanted[b]]
+        forget_row(n_touched, counters)
+        write_first(rows, row, wanted, counters.buffer, out[row])
 
 
 @_compile
-def draw_rows(  # type: ignore[no-untyped-def]
-    ones, gaps, masks, labels, starts, table, log_factorial, of_block, of_entry, out
-):
+def draw_rows(rows, tables, of_block, of_entry, out):  # type: ignore[no-untyped-def]
     """Write a random completion of every row for one class, made of uniform numbers.
 
     ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
     the next hole is one of them.
     """
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
-    wanted, left = np.zeros((2, starts.size), dtype=np.int64)
-    shares = np.empty(labels.shape[0] + 1)
+    table, log_factorial = tables.values, tables.log_factorial
+    counters = new_counters(rows.labels, tables.starts)
+    entry, hidden, touched = counters.entry, counters.hidden, counters.touched
+    wanted, remaining = np.zeros((2, entry.size), dtype=np.int64)
+    shares = np.empty(rows.labels.shape[0] + 1)
     for row in range(out.shape[0]):
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
-        for at in range(n_touched):
-            b = blocks[at]
-            left[b] = hidden[b]
+        n_touched = count_row(rows, row, counters)
+        for i in range(n_touched):
+            b = touched[i]
+            remaining[b] = hidden[b]
             if hidden[b] > 0:
                 uniform = of_block[row, b]
-                wanted[b] = _draw_count(table, place[b], hidden[b], log_factorial, uniform, shares)
-        forget_row(n_touched, starts, place, hidden, blocks)
-        write_drawn(ones, gaps, row, labels, wanted, left, of_entry[row], buffer, out[row])
+                wanted[b] = _draw_count(table, entry[b], hidden[b], log_factorial, uniform, shares)
+        forget_row(n_touched, counters)
+        write_drawn(rows, row, wanted, remaining, of_entry[row], counters.buffer, out[row])
 
 
 @_compile
-def _draw_count(table, place, holes, log_factorial, uniform, shares):  # type: ignore[no-untyped-def]
+def _draw_count(table, entry, holes, log_factorial, uniform, shares):  # type: ignore[no-untyped-def]
     """Return the number of hidden ones that a uniform number stands for."""
-    highest = highest_weight(table, place, holes, log_factorial)
+    highest = highest_weight(table, entry, holes, log_factorial)
     if highest == -np.inf:
         return 0
     for s in range(holes + 1):
-        term = table[place + s] - log_factorial[s] - log_factorial[holes - s] - highest
+        term = table[entry + s] - log_factorial[s] - log_factorial[holes - s] - highest
         shares[s] = exponential(term) if term > -NEGLIGIBLE else 0.0
     return pick(shares[: holes + 1], uniform)

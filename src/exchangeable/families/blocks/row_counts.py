@@ -1,14 +1,14 @@
 """The counts of all rows in the blocks of all classes, kept from one pass of EM to the next.
 
 A pass of EM looks counts up, or adds rows up by them, and needs the counts of each row for that.
-They are kept while they fit into `MOST_KEPT` bytes, several blocks in one number (`Groups`), so
+They are kept while they fit into `MOST_KEPT` bytes, several blocks in one number (`Bundles`), so
 that blocks which do not change are counted once; beyond that every pass counts a few rows, uses
-what it has found, and forgets it.
+their numbers, and forgets them.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,8 @@ from exchangeable.arrays import IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.forms import Words
 from exchangeable.families.blocks import kernels
-from exchangeable.families.blocks.bundles import Groups
+from exchangeable.families.blocks.bundles import Bundles
+from exchangeable.families.blocks.kernels import Piece
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
@@ -32,13 +33,12 @@ MOST_KEPT = 1 << 26
 PIECE = 2048
 """Rows that are counted at a time where numbers are not kept."""
 WORTH_WALKING = 4
-"""A step of walking over ones takes as long as so many words under a mask."""
+"""A step of walking over ones takes as long as this many words under a mask."""
 MOST_MASKS = 1 << 20
 """Where blocks times words are more than this, masks are not even tried."""
 
 
-@dataclass(frozen=True)
-class Masks:
+class Masks(NamedTuple):
     """Blocks as masks: block b has those from ``first[b]`` on, mask i being of ``word[i]``."""
 
     first: IntArray
@@ -63,7 +63,7 @@ class Counter:
 
     examples: Examples
     layout: Tables
-    groups: Groups
+    bundles: Bundles
     masks: Masks | None
 
     @classmethod
@@ -74,53 +74,28 @@ class Counter:
             masks = Masks.of(words, layout)
             if masks.word.size > WORTH_WALKING * _steps_walked(examples, layout):
                 masks = None
-        return cls(examples, layout, Groups.of(layout, examples.rows.n_rows), masks)
+        return cls(examples, layout, Bundles.of(layout, examples.rows.n_rows), masks)
 
     @property
-    def n_groups(self) -> int:
-        """Number of groups of all classes."""
-        return self.groups.starts.size - 1
+    def n_bundles(self) -> int:
+        """Number of bundles of all classes."""
+        return self.bundles.starts.size - 1
 
     @property
     def steps(self) -> float:
         """How much work the counts of a row are."""
         if self.masks is None:
             return _steps_walked(self.examples, self.layout)
-        return self.masks.word.size / WORTH_WALKING + self.n_groups
+        return self.masks.word.size / WORTH_WALKING + self.n_bundles
 
-    def write(
-        self, first: int, last: int, classes: IntArray, numbers: Numbers, offset: int = 0
-    ) -> None:
-        """Write the numbers of the rows first..last in the groups of some classes.
-
-        That of row r in group g goes to ``numbers[g, r - offset]``.
-        """
-        groups = self.groups
-        common = (groups.order, groups.radix, groups.first_block, groups.first_group)
+    def write(self, classes: IntArray, piece: Piece) -> None:
+        """Write the numbers of a piece's rows in the bundles of some classes."""
         if self.masks is not None and self.examples.words is not None:
-            kernels.count_masked(
-                self.examples.words.words,
-                first,
-                last,
-                self.masks.first,
-                self.masks.word,
-                self.masks.mask,
-                *common,
-                classes,
-                offset,
-                numbers,
-            )
+            words = self.examples.words.words
+            kernels.count_masked(words, self.masks, self.bundles, classes, piece)
         else:
-            kernels.count_walked(
-                *self.examples.rows.arrays,
-                first,
-                last,
-                self.layout.labels,
-                *common,
-                classes,
-                offset,
-                numbers,
-            )
+            rows, labels = self.examples.rows.arrays, self.layout.labels
+            kernels.count_walked(rows, labels, self.bundles, classes, piece)
 
 
 def _steps_walked(examples: Examples, layout: Tables) -> float:
@@ -128,7 +103,7 @@ def _steps_walked(examples: Examples, layout: Tables) -> float:
 
 
 @dataclass(frozen=True)
-class Counted:
+class RowCounts:
     """The rows' counts in the blocks of all classes.
 
     Attributes
@@ -137,7 +112,7 @@ class Counted:
         How they are counted.
     partitions : sequence of Partition
         The blocks of each class.
-    kept : array of shape (n_groups, n_rows), or None
+    kept : array of shape (n_bundles, n_rows), or None
         The numbers of all rows, where they are kept.
     """
 
@@ -150,18 +125,18 @@ class Counted:
         cls,
         examples: Examples,
         partitions: Sequence[Partition],
-        known: Sequence["Counted"] = (),
+        known: Sequence["RowCounts"] = (),
         n_jobs: int | None = None,
     ) -> Self:
-        """Count the rows, but for those classes whose very partition is among the `known`."""
-        counted, left = cls.begin(examples, partitions, Tables.layout(partitions), known)
-        if left.size:
+        """Count the rows, except for classes whose very partition is among the `known`."""
+        counts, uncounted = cls.begin(examples, partitions, Tables.layout(partitions), known)
+        if uncounted.size:
             run(
-                lambda share: counted.count(share[0], left[share[1]]),
-                examples.shares(left.size, counted.counter.steps),
+                lambda share: counts.count(share[0], uncounted[share[1]]),
+                examples.shares(uncounted.size, counts.counter.steps),
                 n_jobs,
             )
-        return counted
+        return counts
 
     @classmethod
     def begin(
@@ -169,64 +144,64 @@ class Counted:
         examples: Examples,
         partitions: Sequence[Partition],
         layout: Tables,
-        known: Sequence["Counted"] = (),
+        known: Sequence["RowCounts"] = (),
     ) -> tuple[Self, IntArray]:
         """Return the counts of the classes whose very partition is among the `known`.
 
         The classes that `count` must still be called for come with them.
         """
         counter = Counter.of(examples, layout)
-        dtype, n_rows = np.dtype(counter.groups.number_type), examples.rows.n_rows
-        if counter.n_groups * n_rows * dtype.itemsize > MOST_KEPT:
+        dtype, n_rows = np.dtype(counter.bundles.number_type), examples.rows.n_rows
+        if counter.n_bundles * n_rows * dtype.itemsize > MOST_KEPT:
             return cls(counter, partitions, None), np.empty(0, dtype=np.int64)
-        kept = np.empty((counter.n_groups, n_rows), dtype=dtype)
-        left = [
+        kept = np.empty((counter.n_bundles, n_rows), dtype=dtype)
+        uncounted = [
             y
             for y, partition in enumerate(partitions)
-            if not any(old._copy(y, partition, counter.groups, kept) for old in known)
+            if not any(old._copy(y, partition, counter.bundles, kept) for old in known)
         ]
-        return cls(counter, partitions, kept), np.array(left, dtype=np.int64)
+        return cls(counter, partitions, kept), np.array(uncounted, dtype=np.int64)
 
     def count(self, span: tuple[int, int], classes: IntArray) -> None:
         """Count some rows in the blocks of some classes, where counts are kept."""
         if self.kept is not None and classes.size:
-            self.counter.write(*span, classes, self.kept)
+            self.counter.write(classes, Piece(*span, 0, self.kept))
 
     @classmethod
     def when_asked(cls, examples: Examples, layout: Tables) -> Self:
         """Return counts that are used once, and so are not kept."""
         return cls(Counter.of(examples, layout), (), None)
 
-    def _copy(self, y: int, partition: Partition, groups: Groups, numbers: Numbers) -> bool:
+    def _copy(self, y: int, partition: Partition, bundles: Bundles, numbers: Numbers) -> bool:
         """Copy the numbers of a class if its partition is the same; say whether it was."""
         if self.kept is None or self.partitions[y] is not partition:
             return False
-        first = self.counter.groups.first_group
-        to = slice(groups.first_group[y], groups.first_group[y + 1])
-        numbers[to] = self.kept[first[y] : first[y + 1]]
+        first = self.counter.bundles.first_bundle
+        target = slice(bundles.first_bundle[y], bundles.first_bundle[y + 1])
+        numbers[target] = self.kept[first[y] : first[y + 1]]
         return True
 
     def is_of(self, partitions: Sequence[Partition]) -> bool:
         """Whether these are the counts of exactly these partitions."""
-        return all(own is other for own, other in zip(self.partitions, partitions, strict=True))
+        return all(one is other for one, other in zip(self.partitions, partitions, strict=True))
 
     @property
     def steps(self) -> float:
         """How much work it is to have the numbers of a row."""
-        return self.counter.n_groups + (self.counter.steps if self.kept is None else 0.0)
+        return self.counter.n_bundles + (self.counter.steps if self.kept is None else 0.0)
 
-    def pieces(self, span: tuple[int, int]) -> Iterator[tuple[int, int, int, Numbers]]:
-        """Yield (first, last, offset, numbers): row r has its numbers in column r − offset."""
+    def pieces(self, span: tuple[int, int]) -> Iterator[Piece]:
+        """Yield the numbers of some rows, a few thousand rows at a time unless they are kept."""
         if self.kept is not None:
-            yield *span, 0, self.kept
+            yield Piece(*span, 0, self.kept)
             return
         counter = self.counter
-        classes = counter.layout.labels.shape[1]
-        numbers = np.empty((counter.n_groups, PIECE), dtype=counter.groups.number_type)
+        classes = np.arange(counter.layout.labels.shape[1])
+        numbers = np.empty((counter.n_bundles, PIECE), dtype=counter.bundles.number_type)
         for first in range(*span, PIECE):
-            last = min(first + PIECE, span[1])
-            counter.write(first, last, np.arange(classes), numbers, first)
-            yield first, last, first, numbers
+            piece = Piece(first, min(first + PIECE, span[1]), first, numbers)
+            counter.write(classes, piece)
+            yield piece
 
 
 @_compile
@@ -242,11 +217,11 @@ def _make_masks(labels, position, masks):  # type: ignore[no-untyped-def]
 @_compile
 def _list_masks(whole, first_mask, word, mask):  # type: ignore[no-untyped-def]
     """List the masks that have a bit, block after block, and return their number."""
-    found = 0
+    n_masks = 0
     for b in range(whole.shape[0]):
         for w in range(whole.shape[1]):
             if whole[b, w]:
-                word[found], mask[found] = w, whole[b, w]
-                found += 1
-        first_mask[b + 1] = found
-    return found
+                word[n_masks], mask[n_masks] = w, whole[b, w]
+                n_masks += 1
+        first_mask[b + 1] = n_masks
+    return n_masks

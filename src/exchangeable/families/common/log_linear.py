@@ -97,7 +97,7 @@ def score(rows: Rows, scores: Scores, n_jobs: int | None = None) -> FloatArray:
     out = np.empty((rows.n_rows, scores.base.size))
 
     def one(span: tuple[int, int]) -> None:
-        SCORE(*rows.arrays, *span, scores.base, *scores.arrays, out)
+        SCORE(rows.arrays, *span, scores.base, *scores.arrays, out)
 
     run(one, row_ranges(rows.n_rows, SCORE_CHUNK), n_jobs)
     return out
@@ -122,7 +122,7 @@ def expect(
     def one(span: tuple[int, int]) -> tuple[float, list[FloatArray]]:
         sums = [np.zeros(shape) for shape in shapes]
         log_likelihood = EXPECT(
-            *rows.arrays,
+            rows.arrays,
             *span,
             examples.weights,
             examples.clamp,
@@ -158,6 +158,6 @@ def pair_sums(rows: Rows, members: IntArray, mass: FloatArray) -> FloatArray:
     The result is symmetric; its diagonal is the mass of the rows with a variable on.
     """
     total = np.zeros((rows.n_variables, rows.n_variables))
-    log_linear_kernels.add_pairs(*rows.arrays, members, mass, total)
+    log_linear_kernels.add_pairs(rows.arrays, members, mass, total)
     upper = np.triu(total, 1)
     return total + upper.T

@@ -56,9 +56,7 @@ def _add_sums(ones, on, parent, mass, sums, pair_sums):  # type: ignore[no-untyp
 
 @_compile
 def score_forest(  # type: ignore[no-untyped-def]
-    bits,
-    indptr,
-    indices,
+    rows,
     first,
     last,
     base,
@@ -78,7 +76,7 @@ def score_forest(  # type: ignore[no-untyped-def]
     on = np.zeros(n_variables + 1)
     place = np.empty(starts.size, dtype=np.int64)
     for row in range(first, last):
-        ones = ones_of(bits, indptr, indices, row, buffer)
+        ones = ones_of(rows, row, buffer)
         joint = out[row]
         _score_row(
             ones,
@@ -131,9 +129,7 @@ def _score_row(  # type: ignore[no-untyped-def]
 
 @_compile
 def expect_forest(  # type: ignore[no-untyped-def]
-    bits,
-    indptr,
-    indices,
+    rows,
     first,
     last,
     weights,
@@ -169,7 +165,7 @@ def expect_forest(  # type: ignore[no-untyped-def]
     mass = np.empty(n_classes)
     log_likelihood = 0.0
     for row in range(first, last):
-        ones = ones_of(bits, indptr, indices, row, buffer)
+        ones = ones_of(rows, row, buffer)
         joint = posterior[row]
         if given:
             on[ones] = 1.0
@@ -206,11 +202,11 @@ def expect_forest(  # type: ignore[no-untyped-def]
 
 
 @_compile
-def add_pairs(bits, indptr, indices, members, mass, total):  # type: ignore[no-untyped-def]
+def add_pairs(rows, members, mass, total):  # type: ignore[no-untyped-def]
     """Add the mass of the rows in `members` to total[i, j] for all their ones i ≤ j."""
     buffer = np.empty(total.shape[0], dtype=np.int32)
     for at in range(members.size):
-        ones = np.sort(ones_of(bits, indptr, indices, members[at], buffer))
+        ones = np.sort(ones_of(rows, members[at], buffer))
         w = mass[at]
         for a in range(ones.size):
             line = total[ones[a]]

@@ -1,13 +1,16 @@
 """From log P(x, y) to posteriors, for a tile of rows at a time.
 
-A tile holds one class a line and one row a column, so that every loop runs over rows without a
+A tile has one line per class and one column per row, so that every loop runs over rows without a
 branch and the compiler turns it into vector instructions.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from exchangeable.runtime.vectors import _vectorise, exponential, logarithm
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.vectors import exponential, logarithm, vectorise
 
 NOTHING = 1e-14
 """A posterior below this is set to zero: what it would add is lost in rounding."""
@@ -15,7 +18,25 @@ LOG_NOTHING = -40.0
 """Joint probabilities that are smaller than the highest by this factor are not even computed."""
 
 
-@_vectorise
+class RowPriors(NamedTuple):
+    """What is known before any variable is looked at.
+
+    Attributes
+    ----------
+    weights : array of shape (n_rows,)
+        How much each row counts: equal rows are merged.
+    clamp : array of shape (n_rows,) or (0,)
+        The known class of each row, −1 if it has none; empty if no row has one.
+    log_prior : array of shape (n_classes,)
+        The log-probability of each class.
+    """
+
+    weights: FloatArray
+    clamp: IntArray
+    log_prior: FloatArray
+
+
+@vectorise
 def _exponentiate(joint, size, highest, total):  # type: ignore[no-untyped-def]
     """Replace the joint by its exponential, each column relative to its highest; add up columns."""
     for r in range(size):
@@ -36,14 +57,15 @@ def _exponentiate(joint, size, highest, total):  # type: ignore[no-untyped-def]
             total[r] += line[r]
 
 
-@_vectorise
-def settle(joint, size, weights, clamp, log_prior, posterior):  # type: ignore[no-untyped-def]
+@vectorise
+def settle(joint, begin, end, priors, posterior):  # type: ignore[no-untyped-def]
     """Write the posteriors of a tile of log P(x, y) and return its weighted log-likelihood.
 
-    `clamp` holds the class of rows whose class is known and −1 for the others; it is empty if none
-    is known. The joint is overwritten.
+    The tile holds the rows begin..end; the `priors` (`RowPriors`) and ``posterior[class, row]`` are
+    those of all rows. The joint is overwritten.
     """
-    n_classes = joint.shape[0]
+    n_classes, size = joint.shape[0], end - begin
+    weights, clamp = priors.weights[begin:end], priors.clamp[begin:end]
     highest = np.empty(size)
     total = np.empty(size)
     log_likelihood = 0.0
@@ -60,9 +82,9 @@ def settle(joint, size, weights, clamp, log_prior, posterior):  # type: ignore[n
                 joint[:, r] = 0.0
                 joint[clamp[r], r] = 1.0
             elif total[r] == 0.0:
-                # An impossible row tells nothing about its component.
+                # An impossible row says nothing about its component.
                 log_likelihood = -np.inf
-                joint[:, r] = np.exp(log_prior)
+                joint[:, r] = np.exp(priors.log_prior)
             else:
                 continue
             highest[r], total[r] = 0.0, 1.0
@@ -72,7 +94,7 @@ def settle(joint, size, weights, clamp, log_prior, posterior):  # type: ignore[n
     for r in range(size):
         log_likelihood += highest[r]
     for y in range(n_classes):
-        line, out = joint[y], posterior[y]
+        line, out = joint[y], posterior[y, begin:end]
         for r in range(size):
             share = line[r] * total[r]
             out[r] = share if share >= NOTHING else 0.0
@@ -89,7 +111,7 @@ def settle_row(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
         return known
     highest = joint.max()
     if highest == -np.inf:
-        # An impossible row tells nothing about its component.
+        # An impossible row says nothing about its component.
         joint[:] = np.exp(log_prior)
         return highest
     total = 0.0

@@ -1,7 +1,6 @@
-"""The inner loops on the CPU, compiled by numba on first use and cached.
+"""Inner loops over tables by count: counts of rows in blocks, histograms, look-ups.
 
-Every kernel takes binary rows as (bits, indptr, indices) of which one form is empty, and holds no
-lock, so that `threads.run` can spread calls over the cores. Weights are empty where all are 1.
+Rows are `RowArrays`, tables `TableArrays`. Weights are empty where all are 1.
 """
 
 import numpy as np
@@ -13,7 +12,7 @@ from exchangeable.runtime.bits import block_masks, popcount
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 MASK_COST = 12
-"""Up to so many blocks are counted by masks, each at the cost of a pass over a row's words."""
+"""Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""
 
 
 @_compile
@@ -21,16 +20,16 @@ def _count_masked(words, mask):  # type: ignore[no-untyped-def]
     """Return the number of ones of a packed row among those of a mask."""
     count = np.uint64(0)
     for w in range(words.size):
-        count += popcount(words[w] & mask[w])  # type: ignore[call-arg]
+        count += popcount(words[w] & mask[w])
     return np.int64(count)
 
 
 @_compile
-def count_blocks(bits, indptr, indices, members, labels, counts):  # type: ignore[no-untyped-def]
+def count_blocks(rows, members, labels, counts):  # type: ignore[no-untyped-def]
     """Write the number of ones of each member row in each block to counts[block, member]."""
-    n_blocks = counts.shape[0]
+    n_blocks, indptr = counts.shape[0], rows.indptr
     if indptr.size == 0 and n_blocks <= MASK_COST:
-        masks = block_masks(labels, n_blocks)
+        masks, bits = block_masks(labels, n_blocks), rows.bits
         for i in range(members.size):
             for b in range(n_blocks):
                 counts[b, i] = _count_masked(bits[members[i]], masks[b])
@@ -41,19 +40,17 @@ def count_blocks(bits, indptr, indices, members, labels, counts):  # type: ignor
         return
     buffer = np.empty(labels.size, dtype=np.int32)
     for i in range(members.size):
-        ones = ones_of(bits, indptr, indices, members[i], buffer)
-        for at in range(ones.size):
-            counts[labels[ones[at]], i] += 1
+        ones = ones_of(rows, members[i], buffer)
+        for k in range(ones.size):
+            counts[labels[ones[k]], i] += 1
 
 
 @_compile
-def add_histogram(  # type: ignore[no-untyped-def]
-    bits, indptr, indices, members, weights, labels, starts, histogram
-):
+def add_histogram(rows, members, weights, labels, starts, histogram):  # type: ignore[no-untyped-def]
     """Add the member rows' weights to histogram[start of block + count in block]."""
     n_blocks = starts.size
-    if indptr.size == 0 and n_blocks <= MASK_COST:
-        masks = block_masks(labels, n_blocks)
+    if rows.indptr.size == 0 and n_blocks <= MASK_COST:
+        masks, bits = block_masks(labels, n_blocks), rows.bits
         for i in range(members.size):
             w = weights[i] if weights.size else 1.0
             for b in range(n_blocks):
@@ -65,20 +62,20 @@ def add_histogram(  # type: ignore[no-untyped-def]
     for i in range(members.size):
         w = weights[i] if weights.size else 1.0
         total += w
-        ones = ones_of(bits, indptr, indices, members[i], buffer)
-        for at in range(ones.size):
-            counts[labels[ones[at]]] += 1
-        # Only blocks with a one are visited: the rows with none are what is left of the total.
-        for at in range(ones.size):
-            b = labels[ones[at]]
+        ones = ones_of(rows, members[i], buffer)
+        for k in range(ones.size):
+            counts[labels[ones[k]]] += 1
+        # Only blocks with a one are visited: all other rows of the total have none.
+        for k in range(ones.size):
+            b = labels[ones[k]]
             if counts[b] > 0:
                 histogram[starts[b] + counts[b]] += w
                 histogram[starts[b]] -= w
                 counts[b] = 0
     for b in range(n_blocks):
-        left = histogram[starts[b]] + total
+        none = histogram[starts[b]] + total
         # With weights a difference may leave dust where nothing is.
-        histogram[starts[b]] = left if left > 1e-13 * total else 0.0
+        histogram[starts[b]] = none if none > 1e-13 * total else 0.0
 
 
 @_compile
@@ -95,54 +92,53 @@ def interleave(labels, first_block, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def score_rows(  # type: ignore[no-untyped-def]
-    bits, indptr, indices, first, last, labels, first_block, starts, table, out
-):
-    """Write Σ_b table[start of b + count in b] for the rows first..last and all classes.
+def score_rows(rows, first, last, tables, out):  # type: ignore[no-untyped-def]
+    """Write Σ_b values[start of b + count in b] for the rows first..last and all classes.
 
     The labels of a variable stand together for all classes: one cache line serves them all, and the
     counters of different classes do not wait for each other.
     """
+    labels, first_block, starts, values = tables
     n_variables, n_classes = labels.shape
     n_blocks = starts.size
     counts = np.zeros(n_blocks, dtype=np.int32)
     buffer = np.empty(n_variables, dtype=np.int32)
-    # The scores of a row without ones, leaving out the blocks that cannot be without.
+    # The scores of a row without ones, leaving out the blocks that must have one.
     base = np.zeros(n_classes)
     impossible = np.zeros(n_classes, dtype=np.int64)
     for y in range(n_classes):
         for b in range(first_block[y], first_block[y + 1]):
-            if table[starts[b]] == -np.inf:
+            if values[starts[b]] == -np.inf:
                 impossible[y] += 1
             else:
-                base[y] += table[starts[b]]
+                base[y] += values[starts[b]]
     missing = impossible.copy()
     for row in range(first, last):
-        ones = ones_of(bits, indptr, indices, row, buffer)
-        for at in range(ones.size):
-            block = labels[ones[at]]
+        ones = ones_of(rows, row, buffer)
+        for k in range(ones.size):
+            block = labels[ones[k]]
             for y in range(n_classes):
                 counts[block[y]] += 1
         if n_blocks <= 2 * ones.size * n_classes:
             for y in range(n_classes):
                 total = 0.0
                 for b in range(first_block[y], first_block[y + 1]):
-                    total += table[starts[b] + counts[b]]
+                    total += values[starts[b] + counts[b]]
                     counts[b] = 0
                 out[row, y] = total
             continue
         out[row] = base
         missing[:] = impossible
-        for at in range(ones.size):
-            block = labels[ones[at]]
+        for k in range(ones.size):
+            block = labels[ones[k]]
             for y in range(n_classes):
                 b = block[y]
                 if counts[b] > 0:
-                    zero = table[starts[b]]
+                    zero = values[starts[b]]
                     if zero == -np.inf:
                         missing[y] -= 1
                         zero = 0.0
-                    out[row, y] += table[starts[b] + counts[b]] - zero
+                    out[row, y] += values[starts[b] + counts[b]] - zero
                     counts[b] = 0
         for y in range(n_classes):
             if missing[y] > 0:
@@ -153,22 +149,25 @@ def score_rows(  # type: ignore[no-untyped-def]
 def fill_table(histogram, starts, sizes, alpha, weights, log_factorial, table):  # type: ignore[no-untyped-def]
     """Write log((h + alpha) / (weight + alpha·(m + 1))) − log C(m, l) for every block and count.
 
-    A block about which nothing is known, neither rows nor smoothing, has all counts equally likely.
+    In a block about which nothing is known, neither rows nor smoothing, all counts are equally
+    likely.
     """
     for b in range(starts.size):
         m, start, weight = sizes[b], starts[b], weights[b]
         mass = weight + alpha * (m + 1)
-        unseen = np.log(alpha / mass) if mass > 0 else -np.log(m + 1.0)
+        unseen = -np.log(m + 1.0)
+        if mass > 0:
+            unseen = np.log(alpha / mass) if alpha > 0 else -np.inf
         unseen -= log_factorial[m]
         for count in range(m + 1):
             table[start + count] = unseen + log_factorial[count] + log_factorial[m - count]
-        left = weight
+        rest = weight
         count = 0
         # Few counts occur, most of them small: stop when all rows are accounted for.
-        while left > 0 and count <= m:
+        while rest > 0 and count <= m:
             h = histogram[start + count]
             if h > 0.0:
-                left -= h
+                rest -= h
                 log_ways = log_factorial[m] - log_factorial[count] - log_factorial[m - count]
                 table[start + count] = np.log((h + alpha) / mass) - log_ways
             count += 1

@@ -1,4 +1,4 @@
-"""The engine on one machine's processor: moments, histograms and scores of binary rows.
+"""Tables with an entry for every class, block and count: their layout, histograms and scores.
 
 The rows of a class, with their weights, are a `Group`. A group with many rows is cut into parts
 that several threads work on; the parts depend on the data alone.
@@ -7,13 +7,13 @@ that several threads work on; the parts depend on the data alone.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.groups import Group, _per_group
+from exchangeable.data.groups import Group, sum_per_group
 from exchangeable.data.rows import Rows
 from exchangeable.families.common import table_kernels
 from exchangeable.partitions import Partition
@@ -33,17 +33,26 @@ def group_histograms(
     def add(number: int, part: Group, output: FloatArray) -> None:
         partition = partitions[number]
         table_kernels.add_histogram(
-            *rows.arrays, part.members, part.weights, partition.labels, partition.starts, output
+            rows.arrays, part.members, part.weights, partition.labels, partition.starts, output
         )
 
-    return _per_group(groups, [p.table_size for p in partitions], add, n_jobs)
+    return sum_per_group(groups, [p.table_size for p in partitions], add, n_jobs)
 
 
 def block_counts(rows: Rows, group: Group, partition: Partition) -> npt.NDArray[np.int32]:
-    """Return the number of ones of each row of a group in each block, one block a row."""
+    """Return the number of ones of each row of a group in each block, one line per block."""
     counts = np.zeros((partition.n_blocks, group.members.size), dtype=np.int32)
-    table_kernels.count_blocks(*rows.arrays, group.members, partition.labels, counts)
+    table_kernels.count_blocks(rows.arrays, group.members, partition.labels, counts)
     return counts
+
+
+class TableArrays(NamedTuple):
+    """`Tables` as kernels take them."""
+
+    labels: npt.NDArray[np.integer[Any]]
+    first_block: IntArray
+    starts: IntArray
+    values: FloatArray
 
 
 @dataclass(frozen=True)
@@ -80,9 +89,9 @@ class Tables:
         return cls(labels, first_block, ends - lengths, np.empty(ends[-1]))
 
     @property
-    def arrays(self) -> tuple[Any, Any, Any, Any]:
-        """What a kernel takes."""
-        return self.labels, self.first_block, self.starts, self.values
+    def arrays(self) -> TableArrays:
+        """The tables as kernels take them."""
+        return TableArrays(self.labels, self.first_block, self.starts, self.values)
 
     def of_class(self, y: int) -> FloatArray:
         """Return the entries of one class, in the layout of its partition."""
@@ -101,15 +110,7 @@ def score_tables(rows: Rows, tables: Tables, n_jobs: int | None = None) -> Float
     scores = np.empty((rows.n_rows, tables.labels.shape[1]))
 
     def one(span: tuple[int, int]) -> None:
-        table_kernels.score_rows(
-            *rows.arrays,
-            *span,
-            tables.labels,
-            tables.first_block,
-            tables.starts,
-            tables.values,
-            scores,
-        )
+        table_kernels.score_rows(rows.arrays, *span, tables.arrays, scores)
 
     run(one, row_ranges(rows.n_rows, SCORE_CHUNK), n_jobs)
     return scores

@@ -145,8 +145,8 @@ class CountTree:
     def _ask(self, kernel: Callable[..., None], observed: Observed, *extra: Any) -> None:
         """Run a kernel on the rows."""
         log_factorial = log_factorials(observed.n_variables)
-        rows = holes.rows_and_labels(observed, self.forest.partition)
-        kernel(*rows, self.forest.arrays, self.table, self.log_ratio, log_factorial, *extra)
+        rows = holes.holed_rows(observed, self.forest.partition)
+        kernel(rows, self.forest.arrays, self.table, self.log_ratio, log_factorial, *extra)
 
 
 def cut_counts(mass: FloatArray, most: int, least: float) -> IntArray:

@@ -3,14 +3,14 @@
 The counts of a block fall into bins, and P(x) = Π_b exp(table[c_b]) · Π_edges ratio[bin of the
 parent's count, bin of the child's count]. Given its bin a count does not depend on other blocks, so
 messages along the tree are over bins. `tree` is (starts, bins, n_bins, order, parent, cells), see
-`count_trees.CountForest`; rows, masks and holes are as in `hole_kernels`.
+`count_trees.CountForest`; rows are `HoledRows`.
 """
 
 import numpy as np
 from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.families.blocks.hole_kernels import count_row, forget_row, new_counters
+from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -133,66 +133,67 @@ def _score_complete(bins, n_bins, parent, cells, table, log_ratio, place):  # ty
 
 
 @_compile
-def _count_complete(bits, indptr, indices, row, labels, starts, place, buffer):  # type: ignore[no-untyped-def]
+def _count_complete(rows, row, counters):  # type: ignore[no-untyped-def]
     """Move each block's start on by its ones, for a row without holes."""
-    place[:] = starts
-    listed = ones_of(bits, indptr, indices, row, buffer)
-    for at in range(listed.size):
-        place[labels[listed[at], 0]] += 1
+    entry, labels = counters.entry, rows.labels
+    entry[:] = counters.starts
+    ones = ones_of(rows.ones, row, counters.buffer)
+    for k in range(ones.size):
+        entry[labels[ones[k], 0]] += 1
 
 
 @_compile
 def score_rows(  # type: ignore[no-untyped-def]
-    ones, gaps, masks, labels, tree, table, log_ratio, log_factorial, first, last, out
+    rows, tree, table, log_ratio, log_factorial, first, last, out
 ):
     """Write log P of what is known of the rows first..last."""
     # Arrays are taken out of tuples once: in a loop that costs more than the loop's work.
     starts, bins, n_bins, _, parent, cells = tree
-    bits, indptr, indices = ones
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
+    counters = new_counters(rows.labels, starts)
+    entry, hidden = counters.entry, counters.hidden
     ratio, room = np.exp(log_ratio), new_messages(tree)
-    complete = gaps[0].size + gaps[2].size == 0
+    complete = rows.holes.bits.size + rows.holes.indices.size == 0
     for row in range(first, last):
         if complete:
-            _count_complete(bits, indptr, indices, row, labels, starts, place, buffer)
-            out[row] = _score_complete(bins, n_bins, parent, cells, table, log_ratio, place)
+            _count_complete(rows, row, counters)
+            out[row] = _score_complete(bins, n_bins, parent, cells, table, log_ratio, entry)
             continue
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
+        n_touched = count_row(rows, row, counters)
         if hidden.any():
-            out[row] = collect(tree, table, ratio, place, hidden, log_factorial, room)
+            out[row] = collect(tree, table, ratio, entry, hidden, log_factorial, room)
         else:
-            out[row] = _score_complete(bins, n_bins, parent, cells, table, log_ratio, place)
-        forget_row(n_touched, starts, place, hidden, blocks)
+            out[row] = _score_complete(bins, n_bins, parent, cells, table, log_ratio, entry)
+        forget_row(n_touched, counters)
 
 
 @_compile
 def add_sums(  # type: ignore[no-untyped-def]
-    ones, gaps, masks, labels, tree, table, log_ratio, log_factorial, mass, counts, edges
+    rows, tree, table, log_ratio, log_factorial, mass, counts, edges
 ):
     """Add the mass of rows by count in each block, and by pair of bins along each edge."""
     starts, bins, n_bins, _, parent, cells = tree
-    bits, indptr, indices = ones
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
+    counters = new_counters(rows.labels, starts)
+    entry, hidden = counters.entry, counters.hidden
     ratio, room = np.exp(log_ratio), new_messages(tree)
-    complete = gaps[0].size + gaps[2].size == 0
+    complete = rows.holes.bits.size + rows.holes.indices.size == 0
     for row in range(mass.size):
         w = mass[row]
         if w <= 0.0:
             continue
         if complete:
-            _count_complete(bits, indptr, indices, row, labels, starts, place, buffer)
+            _count_complete(rows, row, counters)
             for b in range(n_bins.size):
-                counts[place[b]] += w
+                counts[entry[b]] += w
                 if parent[b] < n_bins.size:
-                    cell = cells[b] + bins[place[parent[b]]] * n_bins[b] + bins[place[b]]
+                    cell = cells[b] + bins[entry[parent[b]]] * n_bins[b] + bins[entry[b]]
                     edges[cell] += w
             continue
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
-        if collect(tree, table, ratio, place, hidden, log_factorial, room) > -np.inf:
+        n_touched = count_row(rows, row, counters)
+        if collect(tree, table, ratio, entry, hidden, log_factorial, room) > -np.inf:
             distribute(tree, ratio, room, w, edges)
             for b in range(n_bins.size):
-                _spread(w, place[b], hidden[b], bins, table, log_factorial, room, b, counts)
-        forget_row(n_touched, starts, place, hidden, blocks)
+                _spread(w, entry[b], hidden[b], bins, table, log_factorial, room, b, counts)
+        forget_row(n_touched, counters)
 
 
 @_compile

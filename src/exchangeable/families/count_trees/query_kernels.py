@@ -6,7 +6,7 @@ Marginals, completions and draws; arguments are as in `count_tree_kernels`.
 import numpy as np
 from numba import njit
 
-from exchangeable.families.blocks.hole_kernels import count_row, forget_row, new_counters
+from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
 from exchangeable.families.blocks.query_kernels import pick, write_chances, write_drawn, write_first
 from exchangeable.families.count_trees.kernels import (
     collect,
@@ -21,26 +21,27 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 @_compile
 def marginal_rows(  # type: ignore[no-untyped-def]
-    ones, gaps, masks, labels, tree, table, log_ratio, log_factorial, out
+    rows, tree, table, log_ratio, log_factorial, out
 ):
     """Write P(x_j = 1 | what is known) of every variable of every row."""
     starts, bins, n_bins = tree[0], tree[1], tree[2]
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
+    counters = new_counters(rows.labels, starts)
+    entry, hidden = counters.entry, counters.hidden
     ratio, room = np.exp(log_ratio), new_messages(tree)
     chance, no_edges = np.zeros(n_bins.size), np.empty(0)
     for row in range(out.shape[0]):
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
+        n_touched = count_row(rows, row, counters)
         chance[:] = 0.0
         if hidden.any() and (
-            collect(tree, table, ratio, place, hidden, log_factorial, room) > -np.inf
+            collect(tree, table, ratio, entry, hidden, log_factorial, room) > -np.inf
         ):
             distribute(tree, ratio, room, 0.0, no_edges)
             for b in range(n_bins.size):
                 if hidden[b] > 0:
-                    found = _expected(place[b], hidden[b], bins, table, log_factorial, room, b)
+                    found = _expected(entry[b], hidden[b], bins, table, log_factorial, room, b)
                     chance[b] = found / hidden[b]
-        forget_row(n_touched, starts, place, hidden, blocks)
-        write_chances(ones, gaps, row, labels, chance, buffer, out[row])
+        forget_row(n_touched, counters)
+        write_chances(rows, row, chance, counters.buffer, out[row])
 
 
 @_compile
@@ -60,7 +61,7 @@ def _expected(place, holes, bins, table, log_factorial, room, b):  # type: ignor
 
 @_compile
 def complete_rows(  # type: ignore[no-untyped-def]
-    ones, gaps, masks, labels, tree, table, log_ratio, log_factorial, out, score
+    rows, tree, table, log_ratio, log_factorial, out, score
 ):
     """Write the most probable completion of every row, and its log-probability.
 
@@ -68,19 +69,20 @@ def complete_rows(  # type: ignore[no-untyped-def]
     """
     starts, _, n_bins, order, parent, _ = tree
     n_blocks = n_bins.size
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
+    counters = new_counters(rows.labels, starts)
+    entry, hidden = counters.entry, counters.hidden
     best = np.empty((n_blocks, n_bins.max()))
     most, choice = np.zeros((2, n_blocks, n_bins.max()), dtype=np.int64)
     chosen, wanted = np.zeros((2, n_blocks), dtype=np.int64)
     for row in range(out.shape[0]):
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
-        score[row] = _climb(tree, table, log_ratio, place, hidden, best, most, choice, chosen)
+        n_touched = count_row(rows, row, counters)
+        score[row] = _climb(tree, table, log_ratio, entry, hidden, best, most, choice, chosen)
         for b in order:
             if parent[b] < n_blocks:
                 chosen[b] = choice[b, chosen[parent[b]]]
             wanted[b] = most[b, chosen[b]]
-        forget_row(n_touched, starts, place, hidden, blocks)
-        write_first(ones, gaps, row, labels, wanted, buffer, out[row])
+        forget_row(n_touched, counters)
+        write_first(rows, row, wanted, counters.buffer, out[row])
 
 
 @_compile
@@ -117,7 +119,7 @@ def _climb(tree, table, log_ratio, place, hidden, best, most, choice, chosen):  
 
 @_compile
 def draw_rows(  # type: ignore[no-untyped-def]
-    ones, gaps, masks, labels, tree, table, log_ratio, log_factorial, of_block, of_entry, out
+    rows, tree, table, log_ratio, log_factorial, of_block, of_entry, out
 ):
     """Write a random completion of every row, made of uniform numbers.
 
@@ -125,25 +127,26 @@ def draw_rows(  # type: ignore[no-untyped-def]
     ``of_entry[row, j]`` says whether the next hole is one of them.
     """
     starts, bins, n_bins, order, parent, _ = tree
-    place, hidden, blocks, buffer, _ = new_counters(labels, np.array([0, starts.size]), starts)
+    counters = new_counters(rows.labels, starts)
+    entry, hidden = counters.entry, counters.hidden
     ratio, room = np.exp(log_ratio), new_messages(tree)
     chosen, wanted, left = np.zeros((3, n_bins.size), dtype=np.int64)
-    share = np.empty(max(room.shape[2], labels.shape[0] + 1))
+    share = np.empty(max(room.shape[2], rows.labels.shape[0] + 1))
     for row in range(out.shape[0]):
-        n_touched = count_row(ones, gaps, row, masks, labels, starts, place, hidden, blocks, buffer)
+        n_touched = count_row(rows, row, counters)
         wanted[:] = 0
         left[:] = hidden
-        if collect(tree, table, ratio, place, hidden, log_factorial, room) > -np.inf:
+        if collect(tree, table, ratio, entry, hidden, log_factorial, room) > -np.inf:
             for b in order:
                 above = chosen[parent[b]] if parent[b] < n_bins.size else 0
                 share_of_bins(tree, ratio, b, room, above, share)
                 chosen[b] = pick(share[: n_bins[b]], of_block[row, b, 0])
                 for s in range(hidden[b] + 1):
                     share[s] = -np.inf
-                    if bins[place[b] + s] == chosen[b]:
-                        share[s] = hidden_weight(table, place[b], hidden[b], s, log_factorial)
+                    if bins[entry[b] + s] == chosen[b]:
+                        share[s] = hidden_weight(table, entry[b], hidden[b], s, log_factorial)
                 some = share[: hidden[b] + 1]
                 some[:] = np.exp(some - some.max())
                 wanted[b] = pick(some, of_block[row, b, 1])
-        forget_row(n_touched, starts, place, hidden, blocks)
-        write_drawn(ones, gaps, row, labels, wanted, left, of_entry[row], buffer, out[row])
+        forget_row(n_touched, counters)
+        write_drawn(rows, row, wanted, left, of_entry[row], counters.buffer, out[row])

@@ -1,0 +1,129 @@
+"""A row's known ones and holes, counted in every block."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from exchangeable.arrays import IntArray
+from exchangeable.data.row_kernels import ones_of
+from exchangeable.data.rows import RowArrays
+from exchangeable.runtime.bits import popcount
+
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+
+
+class HoledRows(NamedTuple):
+    """Rows with holes, and the blocks in which their entries are counted.
+
+    Attributes
+    ----------
+    ones, holes : RowArrays
+        The entries known to be on, and those not known.
+    masks : array of shape (n_words, n_blocks) or (0, 0)
+        The bits of each block's variables; where there are none, ones and holes are walked over.
+    labels : array of shape (n_variables, n_classes)
+        The block of each variable, numbered through all classes.
+    """
+
+    ones: RowArrays
+    holes: RowArrays
+    masks: npt.NDArray[np.uint64]
+    labels: npt.NDArray[np.integer[Any]]
+
+
+class Counters(NamedTuple):
+    """A row's known ones and holes in every block, as `count_row` writes them.
+
+    Attributes
+    ----------
+    starts : array of shape (n_blocks,)
+        Where each block's entries start in a table.
+    entry : array of shape (n_blocks,)
+        The entry of the known ones: each block's start moved on by their number.
+    hidden : array of shape (n_blocks,)
+        Number of holes of each block.
+    touched : array of shape (n_blocks,)
+        The blocks that have a known one or a hole come first.
+    buffer : array of shape (n_variables,)
+        Space for the ones of a packed row.
+    """
+
+    starts: IntArray
+    entry: IntArray
+    hidden: IntArray
+    touched: IntArray
+    buffer: npt.NDArray[np.int32]
+
+
+@_compile
+def _touch(ones, labels, counters, n_touched, on):  # type: ignore[no-untyped-def]
+    """Count some variables, known ones or holes, and list the blocks that have any."""
+    starts, entry, hidden, touched = (
+        counters.starts,
+        counters.entry,
+        counters.hidden,
+        counters.touched,
+    )
+    for k in range(ones.size):
+        block = labels[ones[k]]
+        for y in range(block.size):
+            b = block[y]
+            if entry[b] == starts[b] and hidden[b] == 0:
+                touched[n_touched] = b
+                n_touched += 1
+            entry[b] += on
+            hidden[b] += 1 - on
+    return n_touched
+
+
+@_compile
+def _count_masked(known, unknown, masks, counters):  # type: ignore[no-untyped-def]
+    """Count the words of a packed row, known ones and holes, in every block."""
+    entry, hidden = counters.entry, counters.hidden
+    for w in range(masks.shape[0]):
+        one, hole, mask = known[w], unknown[w], masks[w]
+        for b in range(entry.size):
+            entry[b] += np.int64(popcount(one & mask[b]))
+            hidden[b] += np.int64(popcount(hole & mask[b]))
+
+
+@_compile
+def count_row(rows, row, counters):  # type: ignore[no-untyped-def]
+    """Count a row's known ones and holes in every block; return how many blocks were touched.
+
+    The counters are as of a row of known zeros before, and again after `forget_row`.
+    """
+    if rows.masks.size:
+        _count_masked(rows.ones.bits[row], rows.holes.bits[row], rows.masks, counters)
+        return counters.starts.size
+    ones = ones_of(rows.ones, row, counters.buffer)
+    n_touched = _touch(ones, rows.labels, counters, 0, 1)
+    holes = ones_of(rows.holes, row, counters.buffer)
+    return _touch(holes, rows.labels, counters, n_touched, 0)
+
+
+@_compile
+def forget_row(n_touched, counters):  # type: ignore[no-untyped-def]
+    """Undo `count_row`."""
+    for i in range(n_touched):
+        b = counters.touched[i]
+        counters.entry[b], counters.hidden[b] = counters.starts[b], 0
+
+
+@_compile
+def new_counters(labels, starts):  # type: ignore[no-untyped-def]
+    """Return the counters of a row of known zeros."""
+    hidden = np.zeros(starts.size, dtype=np.int64)
+    buffer = np.empty(labels.shape[0], dtype=np.int32)
+    return Counters(starts, starts.copy(), hidden, np.arange(starts.size), buffer)
+
+
+@_compile
+def make_masks(labels, masks):  # type: ignore[no-untyped-def]
+    """Set the bits of each block's variables: masks[word, block], all zero before."""
+    for j in range(labels.shape[0]):
+        bit = np.uint64(1) << np.uint64(j % 64)
+        for y in range(labels.shape[1]):
+            masks[j // 64, labels[j, y]] |= bit
