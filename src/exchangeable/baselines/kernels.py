@@ -5,8 +5,12 @@ messages up and one walk forwards gives all posteriors. Rows are taken in tiles,
 step is a loop over rows.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+
+from exchangeable.arrays import FloatArray, IntArray
 
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 TILE = 64
@@ -14,9 +18,49 @@ FLUSH = 8  # nodes between two looks at the scale: one factor is hardly ever les
 SMALL = 1e-100
 
 
+class TreeArrays(NamedTuple):
+    """A tree as kernels take it.
+
+    Attributes
+    ----------
+    parent : array of shape (n_nodes,)
+        The position of each node's parent, −1 for a root.
+    variable : array of shape (n_nodes,)
+        The variable of each node, −1 for a hidden node.
+    p_on : array of shape (n_nodes, 2)
+        P(on | parent off) and P(on | parent on).
+    """
+
+    parent: IntArray
+    variable: IntArray
+    p_on: FloatArray
+
+
+class _Messages(NamedTuple):
+    """What is known of a tile of rows.
+
+    Attributes
+    ----------
+    up, message : arrays of shape (n_nodes, 2, TILE)
+        Weight of each node's states given all below it, and what each node says to its parent.
+    scale : array of shape (TILE,)
+        Product of the factors by which messages were divided.
+    """
+
+    up: FloatArray
+    message: FloatArray
+    scale: FloatArray
+
+
+@_compile
+def _new_messages(tree):  # type: ignore[no-untyped-def]
+    n = tree.parent.size
+    return _Messages(np.empty((n, 2, TILE)), np.empty((n, 2, TILE)), np.empty(TILE))
+
+
 @_compile
 def _open_tile(variable, columns, first, width, up):  # type: ignore[no-untyped-def]
-    """Let every node say which of its states the rows allow."""
+    """Write which states of every node the rows allow."""
     for v in range(variable.size):
         c = variable[v]
         if c < 0:
@@ -31,8 +75,10 @@ def _open_tile(variable, columns, first, width, up):  # type: ignore[no-untyped-
 
 
 @_compile
-def _upward(parent, p_on, width, up, message, scale, logs):  # type: ignore[no-untyped-def]
+def _upward(tree, width, messages, logs):  # type: ignore[no-untyped-def]
     """Send messages from children to parents, and gather the rows' log-probabilities."""
+    parent, _, p_on = tree
+    up, message, scale = messages
     for r in range(width):
         scale[r] = 1.0
         logs[r] = 0.0
@@ -62,8 +108,10 @@ def _upward(parent, p_on, width, up, message, scale, logs):  # type: ignore[no-u
 
 
 @_compile
-def _downward(parent, p_on, weight, width, up, message, joint):  # type: ignore[no-untyped-def]
-    """Turn what comes from below into posteriors; add up those of each node and its parent."""
+def _downward(tree, weight, width, messages, joint):  # type: ignore[no-untyped-def]
+    """Turn messages from below into posteriors; add up those of each node and its parent."""
+    parent, _, p_on = tree
+    up, message, _ = messages
     for v in range(parent.size):
         p, a, b = parent[v], p_on[v, 0], p_on[v, 1]
         s00, s01, s10, s11 = 0.0, 0.0, 0.0, 0.0
@@ -93,29 +141,25 @@ def _downward(parent, p_on, weight, width, up, message, joint):  # type: ignore[
 
 
 @_compile
-def log_probabilities(parent, variable, p_on, columns, start, stop, out):  # type: ignore[no-untyped-def]
+def log_probabilities(tree, columns, start, stop, out):  # type: ignore[no-untyped-def]
     """Write the log-probability of the rows from start to stop."""
-    n = parent.size
-    up, message = np.empty((n, 2, TILE)), np.empty((n, 2, TILE))
-    scale = np.empty(TILE)
+    messages = _new_messages(tree)
     for first in range(start, stop, TILE):
         width = min(TILE, stop - first)
-        _open_tile(variable, columns, first, width, up)
-        _upward(parent, p_on, width, up, message, scale, out[first:])
+        _open_tile(tree.variable, columns, first, width, messages.up)
+        _upward(tree, width, messages, out[first:])
 
 
 @_compile
-def expected_counts(parent, variable, p_on, columns, weight, start, stop, out, joint):  # type: ignore[no-untyped-def]
+def expected_counts(tree, columns, weight, start, stop, out, joint):  # type: ignore[no-untyped-def]
     """Write log-probabilities, and add up how often each node and its parent have which states.
 
     ``joint[v, s, t]`` is the expected weight of the rows with node v in state s and its parent in
     state t; a root has t = 0.
     """
-    n = parent.size
-    up, message = np.empty((n, 2, TILE)), np.empty((n, 2, TILE))
-    scale = np.empty(TILE)
+    messages = _new_messages(tree)
     for first in range(start, stop, TILE):
         width = min(TILE, stop - first)
-        _open_tile(variable, columns, first, width, up)
-        _upward(parent, p_on, width, up, message, scale, out[first:])
-        _downward(parent, p_on, weight[first:], width, up, message, joint)
+        _open_tile(tree.variable, columns, first, width, messages.up)
+        _upward(tree, width, messages, out[first:])
+        _downward(tree, weight[first:], width, messages, joint)

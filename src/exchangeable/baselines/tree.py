@@ -67,9 +67,9 @@ class BinaryTree:
     Attributes
     ----------
     node : array of shape (n_nodes,)
-        What is at each place of the order: a variable, or a hidden node (numbered after them).
+        The node at each position of the order: a variable, or a hidden node (numbered after them).
     parent : array of shape (n_nodes,)
-        The place of each node's parent, −1 for a root.
+        The position of each node's parent, −1 for a root.
     p_on : array of shape (n_nodes, 2)
         P(on | parent off) and P(on | parent on); the same twice for a root.
     n_variables : int
@@ -85,10 +85,10 @@ class BinaryTree:
     def of_parents(cls, parent: IntArray, n_variables: int) -> Self:
         """Return a tree from each node's parent (the number of nodes for a root), all at 1/2."""
         n = parent.size
-        order, place = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-        forest_kernels.order_nodes(parent.astype(np.int64), order, place)
-        at = place[parent[order]]
-        return cls(order, np.where(at == n, -1, at), np.full((n, 2), 0.5), n_variables)
+        order, position = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+        forest_kernels.order_nodes(parent.astype(np.int64), order, position)
+        above = position[parent[order]]
+        return cls(order, np.where(above == n, -1, above), np.full((n, 2), 0.5), n_variables)
 
     def with_parameters(self, p_on: FloatArray) -> "BinaryTree":
         """Return the same tree with other parameters."""
@@ -96,26 +96,28 @@ class BinaryTree:
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters: one a root, two a node with a parent."""
+        """Number of free parameters: one per root, two per node with a parent."""
         return int(2 * self.parent.size - (self.parent < 0).sum())
 
     @property
     def edges(self) -> IntArray:
-        """One row (node, parent) an edge; hidden nodes are numbered after the variables."""
+        """One row (node, parent) per edge; hidden nodes are numbered after the variables."""
         child = np.flatnonzero(self.parent >= 0)
         return np.stack([self.node[child], self.node[self.parent[child]]], axis=1)
 
     @property
-    def _variable(self) -> IntArray:
-        return np.where(self.node < self.n_variables, self.node, -1)
+    def _arrays(self) -> kernels.TreeArrays:
+        """The tree as kernels take it."""
+        variable = np.where(self.node < self.n_variables, self.node, -1)
+        return kernels.TreeArrays(self.parent, variable, self.p_on)
 
     def log_probabilities(self, columns: Binary, n_jobs: int | None = None) -> FloatArray:
         """Return the log-probability of every row, hidden nodes summed out."""
         out = np.empty(columns.shape[1])
-        variable = self._variable
+        arrays = self._arrays
 
         def one(rows: tuple[int, int]) -> None:
-            kernels.log_probabilities(self.parent, variable, self.p_on, columns, *rows, out)
+            kernels.log_probabilities(arrays, columns, *rows, out)
 
         run(one, row_ranges(out.size, ROWS_PER_TASK), n_jobs)
         return out
@@ -123,12 +125,11 @@ class BinaryTree:
     def expected_counts(self, table: Table, n_jobs: int | None = None) -> tuple[FloatArray, float]:
         """Return how often each node and its parent have which states, and the log-likelihood."""
         out = np.empty(table.weight.size)
-        variable = self._variable
+        arrays = self._arrays
 
         def one(rows: tuple[int, int]) -> FloatArray:
             joint = np.zeros((self.parent.size, 2, 2))
-            data = (table.columns, table.weight)
-            kernels.expected_counts(self.parent, variable, self.p_on, *data, *rows, out, joint)
+            kernels.expected_counts(arrays, table.columns, table.weight, *rows, out, joint)
             return joint
 
         parts = run(one, row_ranges(out.size, ROWS_PER_TASK), n_jobs)
@@ -161,8 +162,8 @@ class BinaryTree:
         """Draw rows."""
         states = np.empty((n_samples, self.parent.size), dtype=np.uint8)
         for v, (p, chance) in enumerate(zip(self.parent, self.p_on, strict=True)):
-            at = chance[0] if p < 0 else chance[states[:, p]]
-            states[:, v] = rng.random(n_samples) < at
+            p_on = chance[0] if p < 0 else chance[states[:, p]]
+            states[:, v] = rng.random(n_samples) < p_on
         rows = np.empty((n_samples, self.n_variables), dtype=np.uint8)
         seen = self.node < self.n_variables
         rows[:, self.node[seen]] = states[:, seen]

@@ -19,13 +19,13 @@ MAX_PARTS = 32
 PART_STEPS = 400_000
 PARTIAL_BYTES = 1 << 28
 WORTH_SUMMING = 16
-"""Steps of work for each number of a part's sums: they must be added up in the end."""
+"""Steps of work for each number of a part's sums, since these must be added up at the end."""
 MAX_LISTED_ONES = 1 << 28
 MAX_PACKED = 2048
 WORTH_CODING = 1.5
-"""Rows are also encoded where they have so many times fewer codes than ones."""
+"""Rows are also encoded where they have this many times fewer codes than ones."""
 WORTH_TRANSPOSING = 2
-"""Ones are also listed by variable where a variable has so many in a tile of rows."""
+"""Ones are also listed by variable where a variable has this many in a tile of rows."""
 
 
 @dataclass(frozen=True)
@@ -80,24 +80,24 @@ class Examples:
         indices = np.concatenate([ones.indices, gaps.indices + np.int32(n)])[order]
         return Rows(ones.n_rows, 2 * n, NO_BITS, ones.indptr + gaps.indptr, indices)
 
-    def parts(self, steps_a_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
-        """Cut the rows, by the shape of the data alone, into parts worth a thread's while.
+    def parts(self, steps_per_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
+        """Cut the rows, by the shape of the data alone, into parts large enough for a thread.
 
         A part has at least `PART_STEPS` steps of work; its sums take `partial_bytes`.
         """
         most = min(MAX_PARTS, PARTIAL_BYTES // partial_bytes)
         least = max(PART_STEPS, WORTH_SUMMING * partial_bytes // 8)
-        wanted = min(most, self.rows.n_rows * steps_a_row / least)
+        wanted = min(most, self.rows.n_rows * steps_per_row / least)
         n_parts = 1 << max(0, int(wanted).bit_length() - 1)  # evenly shared by 2, 4, 8 threads
         size = max(1, -(-self.rows.n_rows // n_parts))
         return row_ranges(self.rows.n_rows, size) or [(0, 0)]
 
-    def shares(self, n_classes: int, steps_a_row: float) -> list[tuple[tuple[int, int], slice]]:
-        """Cut work that every class has with every row into parts worth a thread's while.
+    def shares(self, n_classes: int, steps_per_row: float) -> list[tuple[tuple[int, int], slice]]:
+        """Cut work on every pair of a class and a row into parts large enough for a thread.
 
-        The classes are cut first, since their sums are apart, then the rows.
+        The classes are cut first, since their sums are separate, then the rows.
         """
-        n_parts = len(self.parts(steps_a_row))
+        n_parts = len(self.parts(steps_per_row))
         n_slices = min(n_parts, n_classes)
         cuts = [n_classes * i // n_slices for i in range(n_slices + 1)]
         size = max(1, -(-self.rows.n_rows // max(1, n_parts // n_slices)))
@@ -127,7 +127,7 @@ class Examples:
 
 
 def _mean_ones(rows: Rows) -> float:
-    """Return the average number of ones of a row, for packed rows what it may be."""
+    """Return the average number of ones of a row; for packed rows a guess."""
     if not rows.indptr.size:
         return rows.n_variables / 2
     return rows.indices.size / max(rows.n_rows, 1)
@@ -136,7 +136,7 @@ def _mean_ones(rows: Rows) -> float:
 def merge_equal_rows(
     observed: Observed, weights: FloatArray, clamp: IntArray | None = None
 ) -> tuple[Examples, IntArray]:
-    """Return the distinct rows with their weights, and which of them each row is.
+    """Return the distinct rows with their weights, and the number of each row among them.
 
     Rows are compared by 128 bits of hash; rows whose classes are known and different stay apart.
     """
@@ -153,9 +153,9 @@ def merge_equal_rows(
     _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
     # Keep the order of first occurrence, so that nothing depends on the hashes' order.
     order = np.argsort(first, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    member = place[inverse]
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    member = rank[inverse]
     distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
     kept = first[order]
     chosen = take_rows(rows, kept)
@@ -186,15 +186,15 @@ def listed(rows: Rows) -> Rows:
 
 def encoded(rows: Rows) -> Codes | None:
     """Return listed rows as codes, if these are much fewer than the ones."""
-    n_groups = -(-rows.n_variables // CODE_BITS)
-    if not rows.indptr.size or n_groups * rows.n_rows * WORTH_CODING > rows.indices.size:
+    n_codes = -(-rows.n_variables // CODE_BITS)
+    if not rows.indptr.size or n_codes * rows.n_rows * WORTH_CODING > rows.indices.size:
         return None
     return Codes.of(rows)
 
 
 def by_variable(rows: Rows) -> Columns | None:
     """Return the ones of listed rows by variable, if most variables have some in every tile."""
-    places = (rows.n_rows // TILE + 1) * rows.n_variables
-    if not rows.indptr.size or WORTH_TRANSPOSING * places > rows.indices.size:
+    n_lists = (rows.n_rows // TILE + 1) * rows.n_variables
+    if not rows.indptr.size or WORTH_TRANSPOSING * n_lists > rows.indices.size:
         return None
     return Columns.of(rows)

@@ -21,15 +21,15 @@ CODE_BITS = 6
 
 @dataclass(frozen=True)
 class Words:
-    """Rows as bits, 64 variables a word, one word of all rows after the other.
+    """Rows as bits, 64 variables per word; the first words of all rows come first.
 
     Attributes
     ----------
     words : array of shape (n_words, n_rows)
         The bits.
     position : array of shape (n_variables,)
-        Where the bit of each variable stands. Variables follow each other by their number of ones,
-        so that those of a block, whose means are alike, share few words.
+        The bit of each variable. Variables are sorted by their number of ones, so that those of a
+        block, whose means are alike, share few words.
     """
 
     words: npt.NDArray[np.uint64]
@@ -47,7 +47,7 @@ class Words:
 
     @classmethod
     def in_order(cls, rows: Rows, order: IntArray) -> Self:
-        """Pack rows with their variables in a given order."""
+        """Pack rows with their variables in this order."""
         position = np.empty(rows.n_variables, dtype=np.int64)
         position[order] = np.arange(rows.n_variables)
         words = np.zeros(((rows.n_variables + 63) // 64, rows.n_rows), dtype=np.uint64)
@@ -88,12 +88,12 @@ class Codes:
     """Rows as codes of `CODE_BITS` variables each, for sums over ones where these are many.
 
     A sum of lines over the ones of a row is a sum of fewer lines over its codes, once `expand` has
-    summed the lines of every code; `fold` is the way back.
+    summed the lines for every value of a code; `fold` is the way back.
 
     Attributes
     ----------
-    codes : array of shape (n_groups, n_rows)
-        Bit i of a group's code is the variable ``CODE_BITS * group + i``.
+    codes : array of shape (n_codes, n_rows)
+        Bit i of a row's g-th code is the variable ``CODE_BITS * g + i``.
     n_variables : int
         Number of variables.
     """
@@ -112,22 +112,22 @@ class Codes:
         return cls(codes, rows.n_variables)
 
     def expand(self, lines: FloatArray) -> FloatArray:
-        """Return the sum of the variables' lines for every group and code."""
-        n_groups, width = self.codes.shape[0], lines.shape[1]
-        padded = np.zeros((n_groups * CODE_BITS, width))
+        """Return the sum of the variables' lines for every code and value."""
+        n_codes, width = self.codes.shape[0], lines.shape[1]
+        padded = np.zeros((n_codes * CODE_BITS, width))
         padded[: self.n_variables] = lines
-        padded = padded.reshape(n_groups, CODE_BITS, width)
-        sums = aligned_zeros((n_groups, 1 << CODE_BITS, width))
+        padded = padded.reshape(n_codes, CODE_BITS, width)
+        sums = aligned_zeros((n_codes, 1 << CODE_BITS, width))
         for i in range(CODE_BITS):
             sums[:, 1 << i : 2 << i] = sums[:, : 1 << i] + padded[:, i, None]
         return sums
 
     def sums_shape(self, width: int) -> tuple[int, int, int]:
-        """Return the shape of sums with a line for every group and code."""
+        """Return the shape of sums with a line for every code and value."""
         return self.codes.shape[0], 1 << CODE_BITS, width
 
     def fold(self, sums: FloatArray) -> FloatArray:
-        """Return for every variable the sum of the lines of the codes that have it on."""
+        """Return for every variable the sum of the lines of the values that have it on."""
         lines = np.zeros((self.n_variables, sums.shape[2]))
         _fold(sums, lines)
         return lines
@@ -148,40 +148,40 @@ def _pack(rows, position, words):  # type: ignore[no-untyped-def]
 def _transpose(indptr, indices, first_one, row):  # type: ignore[no-untyped-def]
     """List the ones of each tile by variable."""
     n_variables = first_one.shape[1] - 1
-    place = np.empty(n_variables, dtype=np.int64)
+    following = np.empty(n_variables, dtype=np.int64)
     for tile in range(first_one.shape[0]):
         begin = tile * TILE
         end = min(begin + TILE, indptr.size - 1)
-        place[:] = 0
-        for at in range(indptr[begin], indptr[end]):
-            place[indices[at]] += 1
+        following[:] = 0
+        for k in range(indptr[begin], indptr[end]):
+            following[indices[k]] += 1
         total = indptr[begin]
         for j in range(n_variables):
             first_one[tile, j] = total
-            total += place[j]
-            place[j] = first_one[tile, j]
+            total += following[j]
+            following[j] = first_one[tile, j]
         first_one[tile, n_variables] = total
         for r in range(begin, end):
-            for at in range(indptr[r], indptr[r + 1]):
-                row[place[indices[at]]] = r - begin
-                place[indices[at]] += 1
+            for k in range(indptr[r], indptr[r + 1]):
+                row[following[indices[k]]] = r - begin
+                following[indices[k]] += 1
 
 
 @_compile
 def _encode(indptr, indices, codes):  # type: ignore[no-untyped-def]
-    """Set the bit of every one: codes[group, row], all zero before."""
+    """Set the bit of every one: codes[g, row], all zero before."""
     for row in range(indptr.size - 1):
-        for at in range(indptr[row], indptr[row + 1]):
-            codes[indices[at] // CODE_BITS, row] |= np.uint8(1 << (indices[at] % CODE_BITS))
+        for k in range(indptr[row], indptr[row + 1]):
+            codes[indices[k] // CODE_BITS, row] |= np.uint8(1 << (indices[k] % CODE_BITS))
 
 
 @_compile
 def _fold(sums, lines):  # type: ignore[no-untyped-def]
-    """Add the line of each code to those of its variables."""
+    """Add the line of each value of a code to those of its variables."""
     for j in range(lines.shape[0]):
-        of_group, bit, line = sums[j // CODE_BITS], j % CODE_BITS, lines[j]
-        for code in range(1 << CODE_BITS):
-            if code >> bit & 1:
-                add = of_group[code]
+        of_code, bit, line = sums[j // CODE_BITS], j % CODE_BITS, lines[j]
+        for value in range(1 << CODE_BITS):
+            if value >> bit & 1:
+                add = of_code[value]
                 for y in range(line.size):
                     line[y] += add[y]

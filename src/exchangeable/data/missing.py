@@ -1,4 +1,4 @@
-"""Masks for data that cannot hold a NaN by itself."""
+"""Masks of missing entries, for data that cannot hold a NaN by itself."""
 
 from typing import Any
 

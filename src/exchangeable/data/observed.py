@@ -1,4 +1,4 @@
-"""Rows of which some entries are not known."""
+"""Rows with holes: entries that are not known."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Observed:
         return Observed(take_rows(self.ones, chosen), holes)
 
     def chunks(self, copies: float = 1) -> Iterator[tuple[slice, "Observed"]]:
-        """Yield the rows in parts, each with its place, of which `copies` dense forms are small."""
+        """Yield slices of the rows and the rows there; `copies` dense forms of them are small."""
         size = int(DENSE_BYTES / (8 * self.n_variables * copies))
         for start, stop in row_ranges(self.n_rows, max(1, size)):
             yield slice(start, stop), self.take(np.arange(start, stop))
@@ -64,7 +64,7 @@ class Observed:
         return matrix
 
     def hole_flags(self) -> npt.NDArray[np.bool_]:
-        """Return a matrix that is true where nothing is known."""
+        """Return a matrix that is true where an entry is not known."""
         if self.holes is None:
             return np.zeros((self.n_rows, self.n_variables), dtype=np.bool_)
         return flags(self.holes)

@@ -1,4 +1,4 @@
-"""Binary rows stored eight variables a byte, in memory or in a file."""
+"""Binary rows stored with eight variables per byte, in memory or in a file."""
 
 import mmap
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.rows import NO_INDICES, NO_POINTERS, Rows, as_rows
 
 CHUNK_BYTES = 1 << 25
-"""A chunk's dense form, a byte an entry, has about so many bytes."""
+"""A chunk's dense form, one byte per entry, has about this many bytes."""
 MOST_CHUNK_ROWS, FEWEST_CHUNK_ROWS = 1 << 17, 1 << 8
 
 
-def rows_a_chunk(n_variables: int) -> int:
+def rows_per_chunk(n_variables: int) -> int:
     """Return how many rows are read at a time."""
     return int(np.clip(CHUNK_BYTES // max(n_variables, 1), FEWEST_CHUNK_ROWS, MOST_CHUNK_ROWS))
 
@@ -42,7 +42,7 @@ class PackedBits:
         The bytes, or the ``.npy`` file that holds them, which is mapped into memory. A Dask array
         stays where it is.
     n_variables : int
-        Number of variables; what is left of the last byte must be zero.
+        Number of variables; the remaining bits of the last byte must be zero.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class PackedBits:
         width = (self.n_variables + 7) // 8
         if self.bits.shape[1] != width:
             raise ValueError(
-                f"bits has {self.bits.shape[1]} bytes a row; {n_variables} variables take {width}"
+                f"bits has {self.bits.shape[1]} bytes per row; {n_variables} variables take {width}"
             )
 
     @classmethod
@@ -96,17 +96,17 @@ class PackedBits:
 
     def chunks(self) -> Iterator["PackedBits"]:
         """Yield the rows in parts small enough to work on."""
-        size = rows_a_chunk(self.n_variables)
+        size = rows_per_chunk(self.n_variables)
         for start in range(0, len(self), size):
             yield self[start : start + size]
             release(self.bits)
 
     def rows(self) -> Rows:
-        """Return the rows as the kernels read them, 64 variables a word."""
+        """Return the rows as the kernels read them, 64 variables per word."""
         n_rows, width = self.bits.shape
         if self.n_variables % 8 and n_rows:
-            left = int(self.bits[:, -1].max()) >> (self.n_variables % 8)
-            if left:
+            unused = int(self.bits[:, -1].max()) >> (self.n_variables % 8)
+            if unused:
                 raise ValueError(
                     f"the last byte of some row has bits beyond its {self.n_variables} variables; "
                     "was it packed with bitorder='little'?"
@@ -116,7 +116,7 @@ class PackedBits:
         return Rows(n_rows, self.n_variables, words, NO_POINTERS, NO_INDICES)
 
     def observed(self) -> Observed:
-        """Return the rows, of which every entry is known."""
+        """Return the rows; every entry is known."""
         return Observed(self.rows())
 
 

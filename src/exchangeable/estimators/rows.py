@@ -143,7 +143,7 @@ def by_chunks(method: Method) -> Method:
             for observed in _read(source, self.binarize, self.n_jobs)
         ]
         if not answers:
-            raise ChunkError(f"{source.told} has no chunks")
+            raise ChunkError(f"{source.description} has no chunks")
         return np.concatenate(answers)
 
     return over  # type: ignore[return-value]
@@ -160,7 +160,7 @@ def _read(source: Source, binarize: float | None, n_jobs: int | None) -> Iterato
         try:
             yield observe(matrix, binarize, n_jobs)
         except (ValueError, TypeError) as error:
-            raise ChunkError(f"chunk {number} of {source.told}: {error}") from error
+            raise ChunkError(f"chunk {number} of {source.description}: {error}") from error
 
 
 def as_checked(estimator: Any, X: Any) -> Observed | None:

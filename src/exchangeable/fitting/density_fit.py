@@ -13,7 +13,7 @@ from exchangeable.data.rows import Rows
 from exchangeable.families.blocks.passes import Expectation, sum_moments
 from exchangeable.families.common import log_linear
 from exchangeable.families.common.expectation import expect, fill_by_frequency
-from exchangeable.families.common.log_linear import Scores, Sums
+from exchangeable.families.common.log_linear import LogLinear, Sums
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.count_trees.family import CountTreeFamily
 from exchangeable.families.hidden_trees.family import HiddenFamily
@@ -271,8 +271,8 @@ def largest_count(rows: Rows) -> int:
 def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:
     """Return the sums of given posteriors."""
     n, k = examples.rows.n_variables, posterior.shape[1]
-    scores = Scores(np.zeros(k), np.zeros((n, k)))
-    return log_linear.expect(examples, scores, np.zeros(k), n_jobs, given=posterior)
+    scores = LogLinear(np.zeros(k), np.zeros((n, k)))
+    return log_linear.expect(examples, scores, np.zeros(k), n_jobs, posterior)
 
 
 def check_tree_size(n_variables: int) -> None:

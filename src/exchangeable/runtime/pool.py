@@ -1,8 +1,8 @@
-"""Threads that are kept from call to call and are quick to start.
+"""A pool of threads that are kept from call to call and are quick to start.
 
-Waking a thread that sleeps takes longer than many a task of EM. So a helper that has done its work
-watches for the next for a fraction of a millisecond, in compiled code that leaves the interpreter
-to others, before it sleeps; so does who waits for a helper.
+Waking a sleeping thread takes longer than many tasks of EM. So before a helper that has done its
+work goes to sleep, it spins for a fraction of a millisecond, in compiled code without the
+interpreter's lock, and looks for its next task; so does a thread that waits for a helper.
 """
 
 import itertools
@@ -18,18 +18,18 @@ import numpy.typing as npt
 from numba import njit, types
 from numba.extending import intrinsic
 
-WATCH = 1_000_000
-"""How often a number is looked at before who waits for it to grow goes to sleep: about 0.3 ms."""
-MOST_WATCHING = 4
-"""How many threads may watch at once; further ones sleep."""
+from exchangeable.runtime.bits import COMPILED
+
+SPINS = 1_000_000 if COMPILED else 1
+"""How often a waiting thread looks at a number before it goes to sleep: about 0.3 ms in all."""
+MOST_SPINNING = 4
+"""How many threads may spin at once; further ones sleep."""
 CORES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 """How many threads may run at once."""
 
 
 @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def _look(typing_context: Any, numbers: Any) -> Any:
-    """Return the first of an array's numbers as it is now, whoever has written it."""
-
+def _load(typing_context: Any, numbers: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         return builder.load_atomic(array.data, "acquire", 8)
@@ -37,16 +37,23 @@ def _look(typing_context: Any, numbers: Any) -> Any:
     return types.int64(numbers), generate
 
 
+def _plain_load(numbers: Any) -> Any:
+    return numbers[0]
+
+
+_look: Any = _load if COMPILED else _plain_load
+"""The first of an array's numbers as it is now, whichever thread has written it."""
+
+
 @njit(cache=True, nogil=True)
-def _watch(number, least, looks):  # type: ignore[no-untyped-def]
-    """Say whether a number reaches `least` before one has looked so many times."""
-    left = looks
-    while left and _look(number) < least:  # type: ignore[call-arg]
-        left -= 1
-    return left > 0
+def _spin(number, least, spins):  # type: ignore[no-untyped-def]
+    """Return whether a number reaches `least` within this many looks at it."""
+    while spins and _look(number) < least:
+        spins -= 1
+    return spins > 0
 
 
-_n_watching = 0
+_n_spinning = 0
 
 
 class _Counter:
@@ -64,19 +71,19 @@ class _Counter:
             self._wake.release()
 
     def wait_for(self, least: int) -> None:
-        """Return when the number is so high."""
-        global _n_watching
+        """Return when the number is at least this high."""
+        global _n_spinning
         while True:
-            # Who watches must not take a core from who works.
-            few = _n_helpers < CORES and _n_watching < MOST_WATCHING
-            _n_watching += 1
+            # Spinning threads must not starve workers.
+            few = _n_helpers < CORES and _n_spinning < MOST_SPINNING
+            _n_spinning += 1
             try:
-                if _watch(self._number, least, WATCH if few else 1):
+                if _spin(self._number, least, SPINS if few else 1):
                     return
             finally:
-                _n_watching -= 1
+                _n_spinning -= 1
             self._sleeping = True
-            # What has risen meanwhile need not be slept for; what rises from now on wakes us.
+            # The number may have risen meanwhile; if it rises from now on, `rise` wakes us.
             if self._number[0] < least:
                 self._wake.acquire()
             self._sleeping = False
@@ -90,19 +97,19 @@ class Errand:
         self._done = _Counter()
 
     def do(self) -> None:
-        """Do the work, unless it was taken back."""
+        """Do the work, unless it was withdrawn."""
         work = self._claim()
         if work is not None:
             work()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Say that the work is done."""
         self._done.rise()
 
     def end(self) -> None:
-        """Take the work back if it has not begun, otherwise wait until it is done.
+        """Withdraw the work if it has not begun, otherwise wait until it is done.
 
-        Not waiting for work that has not begun lets work have helpers of its own.
+        Since nobody waits for work that has not begun, tasks may have helpers of their own.
         """
         if self._claim() is None:
             self._done.wait_for(1)
@@ -131,8 +138,8 @@ class _Helper:
             self._asked.wait_for(number)
             errand = self._errands.popleft()
             errand.do()
-            _idle.append(self)  # first, so that who has waited finds a helper
-            errand.tell()
+            _idle.append(self)  # first, so that the waiting thread finds a helper
+            errand.report()
             del errand
 
 
@@ -143,8 +150,8 @@ _n_helpers = 0
 def ask(work: Callable[[], None], most: int) -> Errand:
     """Let another thread do some work, which must not raise; `Errand.end` must be called.
 
-    There are no more than `most` helpers, or as many as there are further cores: when all are at
-    work, nobody begins, and `end` takes the work back.
+    There are no more than `most` helpers, or as many as there are further cores: when all are
+    busy, nobody begins, and `end` withdraws the work.
     """
     global _n_helpers
     errand = Errand(work)
@@ -160,7 +167,7 @@ def ask(work: Callable[[], None], most: int) -> Errand:
 
 
 def _forget() -> None:
-    """Begin anew in a forked process, which has none of the threads."""
+    """Start afresh in a forked process, which has none of the threads."""
     global _n_helpers
     _idle.clear()
     _n_helpers = 0

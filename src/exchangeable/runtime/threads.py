@@ -22,9 +22,9 @@ Result = TypeVar("Result")
 
 
 def n_threads(n_jobs: int | None = None) -> int:
-    """Return how many threads to use: all that numba may use by default, as NUMBA_NUM_THREADS says.
+    """Return how many threads to use: by default all that numba may use (NUMBA_NUM_THREADS).
 
-    As in scikit-learn −1 means all, −2 all but one.
+    As in scikit-learn −1 means all, −2 all except one.
     """
     available = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
     if n_jobs is None:
@@ -65,7 +65,7 @@ def run(
 
 @dataclass(frozen=True)
 class Job(Generic[Task, Part, Result]):
-    """Work in parts, each worth a thread's while, and what is made of their results."""
+    """Work in parts, each large enough for a thread, and how their results are put together."""
 
     function: Callable[[Task], Part]
     tasks: Sequence[Task]
@@ -77,10 +77,10 @@ class Job(Generic[Task, Part, Result]):
 
 
 def run_together(jobs: Sequence[Job[Any, Any, Any]], n_jobs: int | None = None) -> list[Any]:
-    """Do several jobs at once, so that threads wait for each other only in the end."""
+    """Do several jobs at once, so that threads wait for each other only at the end."""
     tasks = [(job, task) for job in jobs for task in job.tasks]
-    found = iter(run(lambda pair: pair[0].function(pair[1]), tasks, n_jobs))
-    return [job.finish([next(found) for _ in job.tasks]) for job in jobs]
+    results = iter(run(lambda pair: pair[0].function(pair[1]), tasks, n_jobs))
+    return [job.finish([next(results) for _ in job.tasks]) for job in jobs]
 
 
 def row_ranges(n_rows: int, chunk: int) -> list[tuple[int, int]]:

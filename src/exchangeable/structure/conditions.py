@@ -5,7 +5,7 @@ covariances, are the same sweep over other quantities of each variable: its squa
 its mean, and the product of its deviation with that of the rest of its block.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from exchangeable.structure.sweep import sweep
 def equal_means_p_value(
     ones: FloatArray, row_counts: npt.NDArray[Any], weights: FloatArray
 ) -> float:
-    """Return Cochran's p-value that exchangeable variables would differ so much in their means.
+    """Return Cochran's p-value of the hypothesis that exchangeable variables have equal means.
 
     Unlike tests of two variables at a time this one allows for their correlation, and for the
     number of variables being compared.
@@ -42,10 +42,10 @@ def equal_means_p_value(
     return equal_means_from_sums(ones, float(weighted.sum()), float(weighted @ count))
 
 
-def equal_means_from_sums(ones: FloatArray, counted: float, squared: float) -> float:
+def equal_means_from_sums(ones: FloatArray, counts: float, squares: float) -> float:
     """Return the same, given the sums of the rows' counts and of their squares, by weight."""
     m = ones.size
-    unit = (m * counted - squared) / max(m * (m - 1), 1)  # Σ w·s·(m − s) over the rows' counts s
+    unit = (m * counts - squares) / max(m * (m - 1), 1)  # Σ w·s·(m − s) over the rows' counts s
     scatter = float(((ones - ones.mean()) ** 2).sum())
     return float(chdtrc(m - 1, scatter / unit)) if unit > 0 and m > 1 else 1.0
 
@@ -71,16 +71,8 @@ def split_by_covariance(
     n = group.total
     with_count, with_square = np.zeros((2, rows.n_variables))
     block_sum, block_square = np.zeros((2, partition.n_blocks))
-    _sum_block_products(
-        rows.arrays,
-        group.members,
-        group.weights,
-        partition.labels,
-        with_count,
-        with_square,
-        block_sum,
-        block_square,
-    )
+    sums = _BlockSums(with_count, with_square, block_sum, block_square)
+    _sum_block_products(rows.arrays, group.members, group.weights, partition.labels, sums)
     # Per row z = (x − mean)·(rest − mean of rest), with rest = count − x; its sum and sum of
     # squares split into the rows where x = 1 and those where x = 0.
     mean = ones / n
@@ -107,18 +99,27 @@ def _split(
     return Partition.from_labels(np.unique(labels, return_inverse=True)[1])
 
 
+class _BlockSums(NamedTuple):
+    """Sums over rows of their counts in blocks, and of the squares of these.
+
+    Attributes
+    ----------
+    with_count, with_square : arrays of shape (n_variables,)
+        Of each variable's block, over the rows that have the variable on.
+    block_sum, block_square : arrays of shape (n_blocks,)
+        Of each block, over all rows.
+    """
+
+    with_count: FloatArray
+    with_square: FloatArray
+    block_sum: FloatArray
+    block_square: FloatArray
+
+
 @njit(cache=True, nogil=True)
-def _sum_block_products(  # type: ignore[no-untyped-def]
-    rows,
-    members,
-    weights,
-    labels,
-    with_count,
-    with_square,
-    block_sum,
-    block_square,
-):
+def _sum_block_products(rows, members, weights, labels, sums):  # type: ignore[no-untyped-def]
     """Sum the count of a variable's block, and its square, over all rows and where it is on."""
+    with_count, with_square, block_sum, block_square = sums
     counts = np.zeros(block_sum.size)
     buffer = np.empty(labels.size, dtype=np.int32)
     for i in range(members.size):

@@ -8,6 +8,7 @@ All partitions have the same number of free parameters, so evidences compare wit
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +20,37 @@ from exchangeable.partitions import Labels
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
-@_compile
-def _block_evidence(  # type: ignore[no-untyped-def]
-    first, second, m, weights, total, prior, log_factorial, log_rising, histogram
-):
-    """Return the evidence of a block whose counts are the sums of two rows of counts.
+class _Sample(NamedTuple):
+    """What the evidence of every block of a class depends on.
 
-    `log_rising[h]` is lnΓ(h + a) − lnΓ(a) for whole h, used when rows have no weights; `histogram`
-    is scratch space, all zero before and after.
+    Attributes
+    ----------
+    weights : array of shape (n_rows,) or (0,)
+        Weight of each row; empty if all are 1.
+    total : float
+        Weight of all rows.
+    prior : float
+        The Dirichlet parameter a.
+    log_factorial : array
+        ln l! for l up to the number of variables.
+    log_rising : array
+        lnΓ(h + a) − lnΓ(a) for whole h, used where rows have no weights.
     """
+
+    weights: FloatArray
+    total: float
+    prior: float
+    log_factorial: FloatArray
+    log_rising: FloatArray
+
+
+@_compile
+def _block_evidence(first, second, m, sample, histogram):  # type: ignore[no-untyped-def]
+    """Return the evidence of a block whose counts are the sums of two lines of counts.
+
+    `histogram` is a workspace, all zero before and after.
+    """
+    weights, total, prior, log_factorial, log_rising = sample
     highest = 0
     if weights.size == 0:
         for i in range(first.size):
@@ -69,15 +92,13 @@ def _far_apart(first, second, m_first, m_second, weights, limit):  # type: ignor
 
 
 @_compile
-def _merge(  # type: ignore[no-untyped-def]
-    counts, sizes, weights, total, prior, limit, log_factorial, log_rising
-):
+def _merge(counts, sizes, sample, limit):  # type: ignore[no-untyped-def]
     """Merge neighbours while it pays; return for each initial block the first block it is in.
 
-    Overwrites `counts` and `sizes`: row b of the counts ends as that of the block b starts.
+    Overwrites `counts` and `sizes`: line b of the counts ends as that of the block that b starts.
     """
     n_blocks = sizes.size
-    histogram = np.zeros(log_factorial.size)
+    histogram = np.zeros(sample.log_factorial.size)
     nothing = np.zeros_like(counts[0])
     following = np.arange(1, n_blocks + 1)
     previous = np.arange(-1, n_blocks - 1)
@@ -86,40 +107,21 @@ def _merge(  # type: ignore[no-untyped-def]
     together = np.full(n_blocks, -np.inf)
     gain = np.full(n_blocks, -np.inf)
     for b in range(n_blocks):
-        alone[b] = _block_evidence(
-            counts[b],
-            nothing,
-            sizes[b],
-            weights,
-            total,
-            prior,
-            log_factorial,
-            log_rising,
-            histogram,
-        )
+        alone[b] = _block_evidence(counts[b], nothing, sizes[b], sample, histogram)
     begin, end = 0, n_blocks - 1
     while True:
         # The pairs whose gain is not known: all at first, then the two beside a new block.
-        left = begin
-        while left <= end and following[left] < n_blocks:
-            right = following[left]
-            together[left] = _block_evidence(
-                counts[left],
-                counts[right],
-                sizes[left] + sizes[right],
-                weights,
-                total,
-                prior,
-                log_factorial,
-                log_rising,
-                histogram,
-            )
-            gain[left] = together[left] - alone[left] - alone[right]
-            if gain[left] > 0.0 and _far_apart(
-                counts[left], counts[right], sizes[left], sizes[right], weights, limit
+        b = begin
+        while b <= end and following[b] < n_blocks:
+            other = following[b]
+            size = sizes[b] + sizes[other]
+            together[b] = _block_evidence(counts[b], counts[other], size, sample, histogram)
+            gain[b] = together[b] - alone[b] - alone[other]
+            if gain[b] > 0.0 and _far_apart(
+                counts[b], counts[other], sizes[b], sizes[other], sample.weights, limit
             ):
-                gain[left] = -np.inf
-            left = right
+                gain[b] = -np.inf
+            b = other
         b = int(np.argmax(gain))
         if not gain[b] > 0.0:
             break
@@ -146,7 +148,7 @@ def merge_blocks(
     log_factorial: FloatArray,
     limit: float = np.inf,
 ) -> Labels:
-    """Return which merged block each of the given blocks, in order of mean, ends in.
+    """Return the merged block of each block; blocks come in order of mean.
 
     Parameters
     ----------
@@ -167,7 +169,7 @@ def merge_blocks(
     Examples
     --------
     Two halves of an exchangeable block whose rows are all on or all off belong together; a third
-    block that goes its own way does not.
+    block that varies independently does not.
 
     >>> import numpy as np
     >>> from exchangeable.partitions import log_factorials
@@ -178,7 +180,6 @@ def merge_blocks(
     total = float(weights.sum()) if weights.size else float(counts.shape[1])
     whole = np.arange(counts.shape[1] if weights.size == 0 else 0)
     log_rising = np.concatenate([[0.0], np.cumsum(np.log(prior + whole))])
-    first = _merge(
-        counts, sizes.astype(np.int64), weights, total, prior, limit, log_factorial, log_rising
-    )
+    sample = _Sample(weights, total, float(prior), log_factorial, log_rising)
+    first = _merge(counts, sizes.astype(np.int64), sample, float(limit))
     return np.unique(first, return_inverse=True)[1].astype(np.int32)

@@ -38,7 +38,8 @@ class BlockTest:
         The least covariance exchangeable variables can have, −variance / (n − 1).
     p_means, p_variances, p_covariances : float
         p-values of equal means, equal variances and equal covariances. A variance of 0/1 variables
-        is mean·(1 − mean), so that the second follows the first but for means on both sides of ½.
+        is mean·(1 − mean), so the second test differs from the first only for means on both sides
+        of ½.
     """
 
     variables: IntArray
@@ -63,7 +64,7 @@ class ExchangeabilityReport:
     Attributes
     ----------
     tests : list of BlockTest
-        One entry a block.
+        One entry per block.
     """
 
     tests: list[BlockTest]

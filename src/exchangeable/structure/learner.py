@@ -26,7 +26,7 @@ NAMES = ("evidence", "welch", "independent", "full")
 NEGLIGIBLE = 1e-8
 """Rows of less weight than this do not count when the blocks of a component are learned."""
 FAR_APART = 20.0
-"""Blocks of a class whose rates of ones are so many standard errors apart are never merged."""
+"""Blocks of a class whose rates of ones are this many standard errors apart are never merged."""
 EQUAL_MEANS_LEVEL = 0.01
 """Level of the test that all variables have one mean, before evidence merging looks for blocks."""
 
@@ -100,7 +100,7 @@ class BlockLearner:
         """Return the learners that EM uses in turn, each until it has converged with it.
 
         Merging starts where the sweep has ended: from the first iterations, when components are
-        hardly different, it would merge what belongs apart, and EM would not get away from that.
+        hardly different, it would merge blocks that should stay apart, and EM would not recover.
         """
         if self.name == "evidence":
             return [BlockLearner("welch", self.settings), self]
@@ -116,12 +116,12 @@ class BlockLearner:
         """
         n_components = expectation.totals.size
         if not self.needs_moments:
-            nobody = Group(np.empty(0, dtype=np.int64))
-            return [[self.learn(examples.rows, nobody, np.empty(0))] * n_components]
+            empty = Group(np.empty(0, dtype=np.int64))
+            return [[self.learn(examples.rows, empty, np.empty(0))] * n_components]
         swept = self.sweeps(expectation.moments, examples.total, n_jobs)
         if self._sweeps_only:
             return swept
-        found = run(
+        proposals = run(
             lambda y: self._refine(
                 examples.rows,
                 examples.weights * expectation.posterior[:, y],
@@ -132,7 +132,7 @@ class BlockLearner:
             range(n_components),
             n_jobs,
         )
-        return [list(proposal) for proposal in zip(*found, strict=True)]
+        return [list(proposal) for proposal in zip(*proposals, strict=True)]
 
     def propose_one(
         self, rows: Rows, weights: FloatArray, moments: FloatArray, n: float
@@ -216,7 +216,7 @@ class BlockLearner:
 
 
 Structure = BlockLearner | list[Partition]
-"""Where blocks come from: learned from each class's rows, or given, one partition a class."""
+"""Where blocks come from: learned from each class's rows, or given, one partition per class."""
 
 
 def check_structure(
@@ -226,7 +226,7 @@ def check_structure(
     classes: Sequence[Any],
     names: Sequence[str] | None = None,
 ) -> Structure:
-    """Return what the user's `structure` stands for.
+    """Return the learner or the partitions that the user's `structure` names.
 
     It is the name of a learner, a partition for all classes, or a dict from class to partition; a
     partition is a list of blocks, a block a list of variables' numbers or names.
@@ -240,15 +240,15 @@ def check_structure(
             )
         return BlockLearner(structure, settings)
     if not isinstance(structure, Mapping):
-        return [_given(structure, n_variables, names)] * len(classes)
+        return [_from_lists(structure, n_variables, names)] * len(classes)
     missing = [c for c in classes if c not in structure]
     if missing:
         raise ValueError(f"structure gives no partition for the classes {missing}")
-    return [_given(structure[c], n_variables, names) for c in classes]
+    return [_from_lists(structure[c], n_variables, names) for c in classes]
 
 
-def _given(blocks: Any, n_variables: int, names: Sequence[str] | None) -> Partition:
-    """Return a given partition, feature names replaced by their numbers."""
+def _from_lists(blocks: Any, n_variables: int, names: Sequence[str] | None) -> Partition:
+    """Return a partition that the user lists, feature names replaced by their numbers."""
     if isinstance(blocks, str) or not isinstance(blocks, Iterable):
         raise TypeError(f"a partition must be a list of blocks of variables, got {blocks!r}")
     number = {name: position for position, name in enumerate(() if names is None else names)}

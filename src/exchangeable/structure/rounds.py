@@ -267,8 +267,8 @@ def propose_from_sums(
 ) -> list[list[Partition]]:
     """Return what `BlockLearner.propose` does, from sums over the posteriors."""
     if not learner.needs_moments:
-        nobody: list[ClassSums] = [(0.0, np.empty(0), 0.0, 0.0)] * totals.size
-        return [learn_from_sums(learner, nobody, moments.shape[1], count)]
+        nothing: list[ClassSums] = [(0.0, np.empty(0), 0.0, 0.0)] * totals.size
+        return [learn_from_sums(learner, nothing, moments.shape[1], count)]
     swept = learner.sweeps(moments, n)
     proposals = [swept[0]]
     if learner.name == "evidence":

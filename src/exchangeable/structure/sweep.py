@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple, Self
 
 import numpy as np
 from numba import njit
@@ -16,18 +17,46 @@ from exchangeable.structure.student import two_sided_p
 _compile = njit(cache=True, nogil=True)
 
 LINES_TOGETHER = 4096
-"""Variables of all the classes that one thread sweeps at a time."""
+"""Variables, over all classes, that one thread sweeps at a time."""
 OCTAVES, DIGITS = 16, 6
 """Means are sorted into buckets by their exponent, up to 16 below the highest, and six digits."""
 SMALL_BUCKET = 48
 """Buckets of more variables are sorted by merging."""
 
 
+class Level(NamedTuple):
+    """A level of significance, and between which values of t the p-value must be computed.
+
+    Attributes
+    ----------
+    significance : float
+        A p-value below this separates.
+    surely_kept, surely_rejected : float
+        Up to the one nothing is separated, beyond the other everything is, whatever the degrees of
+        freedom.
+    """
+
+    significance: float
+    surely_kept: float
+    surely_rejected: float
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def of(cls, n: float, significance: float) -> Self:
+        """Return a level for means of n values."""
+        surely_rejected = -stdtrit(n - 1, significance / 2)
+        surely_kept = -stdtrit(2 * n - 2, significance / 2)
+        # A hair of slack leaves what is on the edge to the p-value.
+        return cls(
+            float(significance),
+            float(surely_kept * (1 - 1e-9)),
+            float(surely_rejected * (1 + 1e-9)),
+        )
+
+
 @_compile
-def welch_rejects(  # type: ignore[no-untyped-def]
-    mean_a, var_a, mean_b, var_b, n, significance, surely_kept, surely_rejected
-):
-    """Whether Welch's test of two means, each of n values, has a p-value below `significance`.
+def welch_rejects(mean_a, var_a, mean_b, var_b, n, level):  # type: ignore[no-untyped-def]
+    """Whether Welch's test of two means, each of n values, rejects at a level.
 
     The degrees of freedom lie between n − 1 and 2n − 2, so that most cases are decided by two
     critical values and only the few between them need the p-value itself.
@@ -37,31 +66,24 @@ def welch_rejects(  # type: ignore[no-untyped-def]
     if spread <= 0.0:
         return difference > 0.0
     t = difference / np.sqrt(spread)
-    if t <= surely_kept:
+    if t <= level.surely_kept:
         return False
-    if t > surely_rejected:
+    if t > level.surely_rejected:
         return True
     share = var_a / (var_a + var_b)  # so that tiny variances are not squared
     df = (n - 1) / (share**2 + (1 - share) ** 2)
-    return two_sided_p(t, df) < significance
+    return two_sided_p(t, df) < level.significance
 
 
 @_compile
-def _sweep(mean, variance, n, significance, surely_kept, surely_rejected):  # type: ignore[no-untyped-def]
+def _sweep(mean, variance, n, level):  # type: ignore[no-untyped-def]
     """Return the block of each of the variables, which come in increasing order of mean."""
     block = np.zeros(mean.size, dtype=np.int32)
     reference = 0
     for j in range(1, mean.size):
         block[j] = block[j - 1]
         if mean[j] != mean[j - 1] and welch_rejects(
-            mean[j],
-            variance[j],
-            mean[reference],
-            variance[reference],
-            n,
-            significance,
-            surely_kept,
-            surely_rejected,
+            mean[j], variance[j], mean[reference], variance[reference], n, level
         ):
             block[j] += 1
             reference = j
@@ -85,17 +107,8 @@ def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance:
     """
     if n <= 1:
         return np.zeros(mean.size, dtype=np.int32)
-    blocks: Labels = _sweep(mean, variance, n, significance, *_critical(n, significance))
+    blocks: Labels = _sweep(mean, variance, n, Level.of(n, significance))
     return blocks
-
-
-@lru_cache(maxsize=64)
-def _critical(n: float, significance: float) -> tuple[float, float]:
-    """Return below and above which values of t nothing depends on the degrees of freedom."""
-    surely_rejected = -stdtrit(n - 1, significance / 2)
-    surely_kept = -stdtrit(2 * n - 2, significance / 2)
-    # A hair of slack leaves what is on the edge to the p-value.
-    return float(surely_kept * (1 - 1e-9)), float(surely_rejected * (1 + 1e-9))
 
 
 def sweep(mean: FloatArray, variance: FloatArray, n: float, significance: float) -> Labels:
@@ -137,24 +150,21 @@ def _sort(mean, order):  # type: ignore[no-untyped-def]
     begin = 0
     for end in ends[:n_buckets]:
         if end - begin > SMALL_BUCKET:
-            own = order[begin:end]
-            own[:] = own[np.argsort(mean[own], kind="mergesort")]
+            members = order[begin:end]
+            members[:] = members[np.argsort(mean[members], kind="mergesort")]
         else:
             for i in range(begin + 1, end):
-                j, at = order[i], i
-                while at > begin and mean[order[at - 1]] > mean[j]:
-                    order[at] = order[at - 1]
-                    at -= 1
-                order[at] = j
+                j, position = order[i], i
+                while position > begin and mean[order[position - 1]] > mean[j]:
+                    order[position] = order[position - 1]
+                    position -= 1
+                order[position] = j
         begin = end
 
 
 @_compile
 def _sweep_classes(moments, n, levels, labels):  # type: ignore[no-untyped-def]
-    """Write labels[level, class] for the classes of some moments.
-
-    A level is a significance and its two critical values.
-    """
+    """Write labels[level, class] for the classes of some moments."""
     _, n_variables, n_classes = moments.shape
     mean, variance = np.empty((n_classes, n_variables)), np.empty((n_classes, n_variables))
     order = np.empty(n_variables, dtype=np.int64)
@@ -165,9 +175,9 @@ def _sweep_classes(moments, n, levels, labels):  # type: ignore[no-untyped-def]
             variance[y, j] = max(spread, 0.0) / max(n - 1, 1e-300)
     for y in range(n_classes):
         _sort(mean[y], order)
-        by_mean = (mean[y][order], variance[y][order])
+        sorted_mean, sorted_variance = mean[y][order], variance[y][order]
         for i in range(len(levels)):
-            labels[i, y][order] = _sweep(*by_mean, n, *levels[i])
+            labels[i, y][order] = _sweep(sorted_mean, sorted_variance, n, levels[i])
 
 
 def sweep_each(
@@ -195,11 +205,11 @@ def sweep_each(
     labels = np.zeros((len(levels), n_classes, n_variables), dtype=np.int32)
     if n <= 1:
         return labels
-    limits = tuple((level, *_critical(n, level)) for level in levels)
+    limits = tuple(Level.of(n, level) for level in levels)
 
-    def some(classes: tuple[int, int]) -> None:
-        own = slice(*classes)
-        _sweep_classes(moments[:, :, own], n, limits, labels[:, own])
+    def some(span: tuple[int, int]) -> None:
+        classes = slice(*span)
+        _sweep_classes(moments[:, :, classes], n, limits, labels[:, classes])
 
     run(some, row_ranges(n_classes, 1 + LINES_TOGETHER // n_variables), n_jobs)
     return labels

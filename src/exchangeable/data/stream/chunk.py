@@ -1,4 +1,4 @@
-"""Some of the rows of a fit, as its passes read them."""
+"""A chunk: some of the rows of a fit, with labels and weights, as its passes read them."""
 
 import zlib
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from exchangeable.data.groups import NO_WEIGHTS, Group
 from exchangeable.data.rows import Rows, take_rows
 
 SAMPLE = 256
-"""So many rows are looked at to see how many ones rows have."""
+"""The number of ones per row is estimated from about this many rows."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Chunk:
     def _labels(self) -> npt.NDArray[Any]:
         if self.labels is None:
             raise ValueError(
-                "y is missing: give one label a row, the name of a column, or chunks that are "
+                "y is missing: give one label per row, the name of a column, or chunks that are "
                 "pairs of rows and labels"
             )
         return self.labels

@@ -18,13 +18,13 @@ from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import ChunkError, add, complete_rows, observe
 
 FAN_IN = 8
-"""So many sums are added by one task of the tree."""
+"""This many sums are added by one task of the tree."""
 LOOK = 0.5
-"""Seconds between looks at whether the client is still there."""
+"""Seconds between checks that the client is still running."""
 
 
 def is_collection(X: Any) -> bool:
-    """Whether X is a Dask array or data frame; does not import Dask if nobody has."""
+    """Whether X is a Dask array or data frame; does not import Dask unless it is imported."""
     X = X.bits if isinstance(X, PackedBits) else X
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(
         X, "__dask_graph__"
@@ -92,16 +92,16 @@ def _aligned(values: Any, X: Any, parts: list[Any], name: str) -> list[Any] | No
     if values is None:
         return None
     if is_collection(values):
-        found = _partitions(values, name)
-        if len(found) != len(parts):
+        cuts = _partitions(values, name)
+        if len(cuts) != len(parts):
             raise ValueError(
-                f"{name} has {len(found)} partitions, X has {len(parts)}; cut both alike"
+                f"{name} has {len(cuts)} partitions, X has {len(parts)}; cut both alike"
             )
-        return found
+        return cuts
     array = np.asarray(values)
     lengths = _lengths(X, parts)
     if array.shape != (sum(lengths),):
-        raise ValueError(f"{name} has shape {array.shape}, expected ({sum(lengths)},), one a row")
+        raise ValueError(f"{name} has shape {array.shape}, expected ({sum(lengths)},), one per row")
     return np.split(array, np.cumsum(lengths)[:-1])
 
 
@@ -114,10 +114,10 @@ def _lengths(X: Any, parts: list[Any]) -> list[int]:
     return list(dask.compute(*[dask.delayed(len)(part) for part in parts]))
 
 
-def _prepare(given: Any, labels: Any, weights: Any, binarize: float | None, number: int) -> Chunk:
+def _prepare(part: Any, labels: Any, weights: Any, binarize: float | None, number: int) -> Chunk:
     """Return a partition as the passes read it; runs on a worker."""
     try:
-        rows = complete_rows(observe(given, binarize, 1))
+        rows = complete_rows(observe(part, binarize, 1))
         label = None if labels is None else np.asarray(labels)
         weight = NO_WEIGHTS if weights is None else np.asarray(weights, dtype=np.float64)
         for name, values in (("labels", label), ("weights", weight)):
@@ -133,15 +133,15 @@ def _prepare(given: Any, labels: Any, weights: Any, binarize: float | None, numb
 def _apply(
     function: Callable[[Chunk], Any], chunk: Chunk, number: int, first: int
 ) -> tuple[dict[int, tuple[int, int, int]], Any]:
-    """Return what a function finds in a partition, and the partition's signature."""
+    """Return a function of a partition, and the partition's signature."""
     here = Chunk(chunk.rows, chunk.labels, chunk.weights, first)
     return {number: here.signature}, function(here)
 
 
 def _add_all(results: list[Any]) -> Any:
     signatures, total = results[0]
-    for more, found in results[1:]:
-        signatures, total = {**signatures, **more}, add(total, found)
+    for more, part in results[1:]:
+        signatures, total = {**signatures, **more}, add(total, part)
     return signatures, total
 
 
@@ -164,7 +164,7 @@ class ClusterRows:
         self._client = _current_client()
         nothing = [None] * len(parts)
         prepare = dask.delayed(_prepare)
-        self._given = list(parts)
+        self._parts = list(parts)
         chunks = [
             prepare(part, label, weight, binarize, number)
             for number, (part, label, weight) in enumerate(
@@ -215,7 +215,7 @@ class ClusterRows:
         return np.concatenate([[0], np.cumsum(counts)])[:-1]
 
     def _check(self, signatures: dict[int, tuple[int, int, int]]) -> None:
-        """Refuse partitions that are not what they were: computed again, they must be the same."""
+        """Refuse partitions that have changed: computed again, they must be the same."""
         if self._seen is None:
             self._seen = signatures
         changed = [n for n in sorted(signatures) if signatures[n] != self._seen[n]]
@@ -259,7 +259,7 @@ class ClusterRows:
         return ChunkError(f"partition {number} of X could not be computed: {error!r}")
 
     def _failed(self) -> int | None:
-        """Return the first partition that cannot be had."""
+        """Return the first partition that cannot be computed."""
         import dask
 
         if self._client is not None:
@@ -268,7 +268,7 @@ class ClusterRows:
                 if future.status == "error":
                     return number
             return None
-        for number, part in enumerate(self._given):
+        for number, part in enumerate(self._parts):
             try:
                 dask.compute(part)
             except Exception:
@@ -289,12 +289,12 @@ def _current_client() -> Any:
 
 
 def _call(function: Callable[[Any], Any], part: Any) -> Any:
-    """Call a function that is a node of the graph of its own, sent once to each worker."""
+    """Call a function; it is a node of the graph itself, sent once to each worker."""
     return function(part)
 
 
 def map_rows(X: Any, function: Callable[[Any], npt.NDArray[Any]]) -> Any:
-    """Return a Dask array of what a function answers for the rows of each partition."""
+    """Return a Dask array of a function's results for the rows of each partition."""
     import dask
     import dask.array as da
 

@@ -1,4 +1,4 @@
-"""Passes over rows that come in chunks: sums of what a function finds in each.
+"""Passes over rows that come in chunks: sums of a function of each chunk.
 
 A pass is ``data.total(function)``. The function takes a `Chunk` and returns numbers, arrays, or
 lists, tuples and dicts of those, which `add` sums. It must not depend on how the rows are cut; then
@@ -29,7 +29,7 @@ class ChunkError(ValueError):
 
 
 class Passes(Protocol):
-    """Rows somewhere, over which sums can be had."""
+    """Rows over which sums can be computed, wherever they lie."""
 
     n_jobs: int | None
     n_variables: int
@@ -53,16 +53,16 @@ def add(one: Any, other: Any) -> Any:
     return one + other
 
 
-def observe(given: Any, binarize: float | None, n_jobs: int | None = None) -> Observed:
+def observe(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observed:
     """Return a chunk as rows, refusing what no estimator would take."""
-    if isinstance(given, Observed):
-        return given
-    if isinstance(given, PackedBits):
-        return given.observed()
-    if hasattr(given, "to_pandas") and not hasattr(given, "dtypes"):
-        given = given.to_pandas()
+    if isinstance(X, Observed):
+        return X
+    if isinstance(X, PackedBits):
+        return X.observed()
+    if hasattr(X, "to_pandas") and not hasattr(X, "dtypes"):
+        X = X.to_pandas()
     matrix = check_array(
-        missing_as_nan(given),
+        missing_as_nan(X),
         accept_sparse="csr",
         dtype="numeric",
         ensure_all_finite="allow-nan",
@@ -118,42 +118,43 @@ class ChunkedRows:
 
     def read(self) -> Iterator[Chunk]:
         """Make a pass over the chunks, checking each."""
-        found: list[tuple[int, int, int]] = []
-        at, first, width = 0, 0, 0
-        for number, given in enumerate(self.source.chunks()):
+        signatures: list[tuple[int, int, int]] = []
+        n_rows, first, width = 0, 0, 0
+        for number, part in enumerate(self.source.chunks()):
             try:
-                chunk = self._chunk(given, at, first)
+                chunk = self._chunk(part, n_rows, first)
             except (ValueError, TypeError) as error:
-                raise ChunkError(f"chunk {number} of {self.source.told}: {error}") from error
+                raise ChunkError(f"chunk {number} of {self.source.description}: {error}") from error
             if number and chunk.rows.n_variables != width:
                 raise ChunkError(
-                    f"chunk {number} of {self.source.told} has {chunk.rows.n_variables} columns, "
-                    f"those before it have {width}"
+                    f"chunk {number} of {self.source.description} has {chunk.rows.n_variables} "
+                    f"columns, those before it have {width}"
                 )
             self.n_variables = width = chunk.rows.n_variables
-            found.append(chunk.signature)
-            self._compare(number, found[-1])
+            signatures.append(chunk.signature)
+            self._compare(number, signatures[-1])
             yield chunk
-            at, first = at + chunk.rows.n_rows, first + chunk.n_counting
-        self._end(found, at)
+            n_rows, first = n_rows + chunk.rows.n_rows, first + chunk.n_counting
+        self._end(signatures, n_rows)
 
     def total(self, function: Callable[[Chunk], Any]) -> Any:
         """Return the sum of what the function returns for every chunk."""
         result = None
         for chunk in self.read():
-            found = function(chunk)
-            result = found if result is None else add(result, found)
+            part = function(chunk)
+            result = part if result is None else add(result, part)
         return result
 
-    def _chunk(self, given: Any, at: int, first: int) -> Chunk:
+    def _chunk(self, part: Any, begin: int, first: int) -> Chunk:
+        """Return a part of the source whose rows are numbered from `begin` on."""
         labels = None
-        if isinstance(given, tuple):
-            given, labels = given
+        if isinstance(part, tuple):
+            part, labels = part
             labels = np.asarray(labels)
-        rows = complete_rows(observe(given, self.binarize, self.n_jobs))
+        rows = complete_rows(observe(part, self.binarize, self.n_jobs))
         if not rows.n_rows:
             raise ValueError("it has no rows; leave empty chunks out")
-        span = slice(at, at + rows.n_rows)
+        span = slice(begin, begin + rows.n_rows)
         for name, all_rows in (("y", self.labels), ("sample_weight", self.weights)):
             if all_rows is not None and len(all_rows) < span.stop:
                 raise ValueError(f"X has more rows than the {len(all_rows)} entries of {name}")
@@ -165,34 +166,35 @@ class ChunkedRows:
         return Chunk(rows, labels, weights, first)
 
     def _compare(self, number: int, signature: tuple[int, int, int]) -> None:
-        """Refuse a chunk that differs from what the first pass found in its place."""
+        """Refuse a chunk that is not what it was on the first pass."""
         if self._seen is None:
             return
         if number >= len(self._seen):
             raise ChunkError(
-                f"{self.source.told} has more than the {len(self._seen)} chunks it had on the "
-                "first pass; every pass must yield the same rows"
+                f"{self.source.description} has more than the {len(self._seen)} chunks it had on "
+                "the first pass; every pass must yield the same rows"
             )
         if signature != self._seen[number]:
             before, now = self._seen[number][0], signature[0]
             how = f"{now} rows instead of {before}" if now != before else "other entries"
             raise ChunkError(
-                f"chunk {number} of {self.source.told} has changed since the first pass: it has "
-                f"{how}; every pass must yield the same rows"
+                f"chunk {number} of {self.source.description} has changed since the first pass: it "
+                f"has {how}; every pass must yield the same rows"
             )
 
-    def _end(self, found: list[tuple[int, int, int]], n_rows: int) -> None:
-        if not found:
-            raise ChunkError(f"{self.source.told} has no chunks" + self._once(self._seen))
-        if self._seen is not None and len(found) < len(self._seen):
+    def _end(self, signatures: list[tuple[int, int, int]], n_rows: int) -> None:
+        """Check the number of chunks and of rows at the end of a pass."""
+        if not signatures:
+            raise ChunkError(f"{self.source.description} has no chunks" + self._once(self._seen))
+        if self._seen is not None and len(signatures) < len(self._seen):
             raise ChunkError(
-                f"{self.source.told} ended after {len(found)} of the {len(self._seen)} chunks it "
-                "had on the first pass" + self._once(self._seen)
+                f"{self.source.description} ended after {len(signatures)} of the "
+                f"{len(self._seen)} chunks it had on the first pass" + self._once(self._seen)
             )
         for name, all_rows in (("y", self.labels), ("sample_weight", self.weights)):
             if all_rows is not None and len(all_rows) != n_rows:
                 raise ChunkError(f"{name} has {len(all_rows)} entries, X has {n_rows} rows")
-        self._seen = found
+        self._seen = signatures
 
     @staticmethod
     def _once(seen: list[tuple[int, int, int]] | None) -> str:
@@ -202,7 +204,7 @@ class ChunkedRows:
 def write_packed(
     source: Any, path: str | PathLike[str], binarize: float | None = 0.0
 ) -> PackedBits:
-    """Write the rows of a source of chunks to a ``.npy`` file, eight variables a byte.
+    """Write the rows of a source of chunks to a ``.npy`` file, eight variables per byte.
 
     Parameters
     ----------
@@ -228,20 +230,20 @@ def write_packed(
     ...     write_packed(parts, f"{folder}/rows.npy").shape
     (5, 3)
     """
-    found = as_source(source)
-    if found is None:
+    chunks = as_source(source)
+    if chunks is None:
         raise TypeError(f"expected a source of chunks, got {type(source).__name__}")
-    data = ChunkedRows(found, binarize=binarize)
+    data = ChunkedRows(chunks, binarize=binarize)
     n_rows, width = 0, 0
     for chunk in data.read():
         n_rows, width = n_rows + chunk.rows.n_rows, chunk.rows.n_variables
     out = np.lib.format.open_memmap(
         Path(path), mode="w+", dtype=np.uint8, shape=(n_rows, (width + 7) // 8)
     )
-    at = 0
+    begin = 0
     for chunk in data.read():
         rows = chunk.rows if chunk.rows.bits.size else as_rows(flags(chunk.rows), None)
-        out[at : at + rows.n_rows] = bytes_of(rows)
-        at += rows.n_rows
+        out[begin : begin + rows.n_rows] = bytes_of(rows)
+        begin += rows.n_rows
     out.flush()
     return PackedBits(path, width)

@@ -13,30 +13,30 @@ import numpy as np
 import scipy.sparse as sp
 
 from exchangeable.data.observed import Observed
-from exchangeable.data.packed import PackedBits, release, rows_a_chunk
+from exchangeable.data.packed import PackedBits, release, rows_per_chunk
 
 MAPPED_BYTES = 1 << 26
-"""A memory map of fewer bytes than this is read as any other array."""
+"""A memory map of fewer bytes than this is treated as any other array."""
 ARROW_FILES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 FILES = (".npy", ".npz", ".zarr", *ARROW_FILES)
 
 
 @dataclass(frozen=True)
 class Source:
-    """Rows in chunks, as often as wanted.
+    """Rows in chunks, which can be read several times.
 
     Attributes
     ----------
     chunks : callable
         Starts a pass: returns an iterator over matrices, or over pairs of a matrix and labels.
-    told : str
-        What messages call it.
+    description : str
+        How messages refer to it.
     names : list of str, optional
         The names of the variables.
     """
 
     chunks: Callable[[], Iterator[Any]]
-    told: str
+    description: str
     names: Sequence[str] | None = None
 
 
@@ -48,7 +48,7 @@ def as_source(
     Parameters
     ----------
     X : object
-        What an estimator was given: a path or a list of paths (``.npy``, ``.npz``, ``.zarr``,
+        The X passed to an estimator: a path or a list of paths (``.npy``, ``.npz``, ``.zarr``,
         Parquet and Arrow files, folders of those), a list of matrices, a large memory map, a
         Zarr array, an Arrow table or dataset, `PackedBits`, or an object with ``chunks()``.
     label : str, optional
@@ -112,27 +112,28 @@ def _from_parts(parts: Sequence[Any], label: str | None, names: Sequence[str] | 
             else:
                 yield part
 
-    found = [part.names for part in listed if isinstance(part, Source)]
-    return Source(read, f"the list of {len(parts)} parts", found[0] if found else None)
+    column_names = [part.names for part in listed if isinstance(part, Source)]
+    first_names = column_names[0] if column_names else None
+    return Source(read, f"the list of {len(parts)} parts", first_names)
 
 
 def _from_path(path: Path, label: str | None, names: Sequence[str] | None) -> Source:
     if not path.exists():
         raise FileNotFoundError(f"X names the file {str(path)!r}, which does not exist")
-    kind, told = path.suffix, path.name
+    kind, description = path.suffix, path.name
     if kind == ".npy":
-        return Source(lambda: _slices(np.load(path, mmap_mode="r")), told)
+        return Source(lambda: _slices(np.load(path, mmap_mode="r")), description)
     if kind == ".npz":
-        return Source(lambda: _slices(_load_npz(path)), told)
+        return Source(lambda: _slices(_load_npz(path)), description)
     if kind == ".zarr" or (path / "zarr.json").exists() or (path / ".zarray").exists():
         import zarr
 
-        return Source(lambda: _slices(zarr.open_array(path, mode="r")), told)
+        return Source(lambda: _slices(zarr.open_array(path, mode="r")), description)
     if kind in ARROW_FILES or path.is_dir():
         from pyarrow import dataset
 
         form = "feather" if kind in (".arrow", ".feather", ".ipc") else "parquet"
-        return _from_arrow(dataset.dataset(path, format=form), label, names, told)
+        return _from_arrow(dataset.dataset(path, format=form), label, names, description)
     raise ValueError(f"X names the file {str(path)!r}; expected one of {', '.join(FILES)}")
 
 
@@ -151,7 +152,7 @@ def _slices(matrix: Any) -> Iterator[Any]:
     if len(matrix.shape) != 2:
         raise ValueError(f"a matrix of rows must have two dimensions, got {len(matrix.shape)}")
     n_rows, n_variables = matrix.shape
-    size = rows_a_chunk(n_variables * (1 if sp.issparse(matrix) else matrix.dtype.itemsize))
+    size = rows_per_chunk(n_variables * (1 if sp.issparse(matrix) else matrix.dtype.itemsize))
     stored = getattr(matrix, "chunks", None)
     if isinstance(stored, tuple) and stored[0] < size:  # whole chunks of a Zarr array
         size -= size % stored[0]
@@ -161,14 +162,15 @@ def _slices(matrix: Any) -> Iterator[Any]:
         release(matrix)
 
 
-def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, told: str) -> Source:
+def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, description: str) -> Source:
     """Return the batches of an Arrow table or dataset as matrices, with labels if named."""
     known = list(X.schema.names)
     wanted = [name for name in known if name != label] if names is None else list(names)
     missing = [n for n in [*wanted, *([] if label is None else [label])] if n not in known]
     if missing:
-        raise ValueError(f"{told} has no column {missing[0]!r}; it has {', '.join(known[:10])}, …")
-    size = rows_a_chunk(len(wanted))
+        some = ", ".join(known[:10])
+        raise ValueError(f"{description} has no column {missing[0]!r}; it has {some}, …")
+    size = rows_per_chunk(len(wanted))
 
     def read() -> Iterator[Any]:
         columns = wanted if label is None else [*wanted, label]
@@ -181,7 +183,7 @@ def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, told: st
                 matrix = _matrix(batch, len(wanted))
                 yield matrix if label is None else (matrix, _numpy(batch.column(len(wanted))))
 
-    return Source(read, told, wanted)
+    return Source(read, description, wanted)
 
 
 def _numpy(column: Any) -> Any:

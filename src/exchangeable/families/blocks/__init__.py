@@ -1,1 +1,1 @@
-"""TODO."""
+"""The paper's family: independent blocks of exchangeable variables."""

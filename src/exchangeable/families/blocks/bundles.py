@@ -19,7 +19,7 @@ _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 MOST_ENTRIES = 1024
 """A bundle's table has no more entries than this, unless a single block has."""
-ROWS_AN_ENTRY = 8
+ROWS_PER_ENTRY = 8
 """Nor more than one for this many rows: filling larger tables would take longer than it saves."""
 
 
@@ -50,7 +50,7 @@ class Bundles(NamedTuple):
     @classmethod
     def of(cls, tables: Tables, n_rows: int) -> Self:
         """Return the bundles of the blocks of all classes, for this many rows."""
-        limit = min(MOST_ENTRIES, n_rows // ROWS_AN_ENTRY)
+        limit = min(MOST_ENTRIES, n_rows // ROWS_PER_ENTRY)
         return cls(*_bundle(tables.starts, tables.values.size, tables.first_block, limit))
 
     @property

@@ -12,6 +12,7 @@ from exchangeable.data.rows import RowArrays
 from exchangeable.runtime.bits import popcount
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
 
 class HoledRows(NamedTuple):
@@ -57,7 +58,7 @@ class Counters(NamedTuple):
     buffer: npt.NDArray[np.int32]
 
 
-@_compile
+@_inline
 def _touch(ones, labels, counters, n_touched, on):  # type: ignore[no-untyped-def]
     """Count some variables, known ones or holes, and list the blocks that have any."""
     starts, entry, hidden, touched = (
@@ -78,7 +79,7 @@ def _touch(ones, labels, counters, n_touched, on):  # type: ignore[no-untyped-de
     return n_touched
 
 
-@_compile
+@_inline
 def _count_masked(known, unknown, masks, counters):  # type: ignore[no-untyped-def]
     """Count the words of a packed row, known ones and holes, in every block."""
     entry, hidden = counters.entry, counters.hidden
@@ -89,7 +90,7 @@ def _count_masked(known, unknown, masks, counters):  # type: ignore[no-untyped-d
             hidden[b] += np.int64(popcount(hole & mask[b]))
 
 
-@_compile
+@_inline
 def count_row(rows, row, counters):  # type: ignore[no-untyped-def]
     """Count a row's known ones and holes in every block; return how many blocks were touched.
 
@@ -104,7 +105,7 @@ def count_row(rows, row, counters):  # type: ignore[no-untyped-def]
     return _touch(holes, rows.labels, counters, n_touched, 0)
 
 
-@_compile
+@_inline
 def forget_row(n_touched, counters):  # type: ignore[no-untyped-def]
     """Undo `count_row`."""
     for i in range(n_touched):

@@ -18,6 +18,7 @@ from exchangeable.runtime.bits import wrapping_product
 from exchangeable.runtime.vectors import exponential
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 _compile_no_nan = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
 
 LARGEST_MEMO = 1 << 17
@@ -115,7 +116,7 @@ def new_memo(n_rows, sizes):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _pair_slot(key, holes, count, offset, size, n_slots):  # type: ignore[no-untyped-def]
+def pair_slot(key, holes, count, offset, size, n_slots):  # type: ignore[no-untyped-def]
     """Return the slot of a pair: one of its own (`offset` ≥ 0), or one that it may share."""
     if offset >= 0:
         return offset + holes * (size + 1) + count
@@ -124,19 +125,13 @@ def _pair_slot(key, holes, count, offset, size, n_slots):  # type: ignore[no-unt
 
 
 @_compile
-def remembered_sum(b, counters, tables, memo):  # type: ignore[no-untyped-def]
-    """Return the slot of the sum over a block's hidden ones, computed if it is not there."""
-    entry, holes = counters.entry[b], counters.hidden[b]
-    table, keys, size = tables.values, memo.keys, tables.sizes[b]
-    key = entry + holes * table.size
-    count = entry - counters.starts[b]
-    slot = _pair_slot(key, holes, count, memo.offsets[b], size, keys.size)
-    if keys[slot] != key:
-        keys[slot] = key
-        value, mean = hidden_ones(table, entry, holes, tables.log_factorial)
-        memo.values[slot] = value
-        memo.means[slot] = mean
-    return slot
+def remember(slot, key, tables, memo):  # type: ignore[no-untyped-def]
+    """Compute the sum that a key stands for, and put it into a slot."""
+    entry, holes = key % tables.values.size, key // tables.values.size
+    value, mean = hidden_ones(tables.values, entry, holes, tables.log_factorial)
+    memo.keys[slot] = key
+    memo.values[slot] = value
+    memo.means[slot] = mean
 
 
 @_compile
@@ -164,16 +159,14 @@ def _zero_scores(tables):  # type: ignore[no-untyped-def]
     return base, forbidden
 
 
-@_compile
+# The loops over blocks are short: taking an array out of its tuple there would cost more than they
+# do. So arrays are taken out before, and the functions are inlined.
+@_inline
 def _add_scores(n_touched, counters, class_of, tables, memo, joint, missing):  # type: ignore[no-untyped-def]
     """Add how much more blocks are worth than they would be without ones and holes."""
-    starts, entry, hidden, touched = (
-        counters.starts,
-        counters.entry,
-        counters.hidden,
-        counters.touched,
-    )
-    table, sizes, values = tables.values, tables.sizes, memo.values
+    starts, entry, hidden, touched, _ = counters
+    _, _, sizes, table, _ = tables
+    keys, values, _, _, _, offsets = memo
     for i in range(n_touched):
         b = touched[i]
         if hidden[b] == 0:
@@ -183,7 +176,11 @@ def _add_scores(n_touched, counters, class_of, tables, memo, joint, missing):  #
         elif hidden[b] == sizes[b]:
             value = 0.0
         else:
-            value = values[remembered_sum(b, counters, tables, memo)]
+            key, count = entry[b] + hidden[b] * table.size, entry[b] - starts[b]
+            slot = pair_slot(key, hidden[b], count, offsets[b], sizes[b], keys.size)
+            if keys[slot] != key:
+                remember(slot, key, tables, memo)
+            value = values[slot]
         zero = table[starts[b]]
         if zero == -np.inf:
             missing[class_of[b]] -= 1
@@ -191,16 +188,12 @@ def _add_scores(n_touched, counters, class_of, tables, memo, joint, missing):  #
         joint[class_of[b]] += value - zero
 
 
-@_compile
+@_inline
 def _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram):  # type: ignore[no-untyped-def]
     """Move the row's mass from the counts of zero to the counts that are expected."""
-    starts, entry, hidden, touched = (
-        counters.starts,
-        counters.entry,
-        counters.hidden,
-        counters.touched,
-    )
-    keys, owner, waiting = memo.keys, memo.owner, memo.waiting
+    starts, entry, hidden, touched, _ = counters
+    _, _, sizes, table, _ = tables
+    keys, _, _, waiting, owner, offsets = memo
     for i in range(n_touched):
         b = touched[i]
         share = mass[class_of[b]]
@@ -210,10 +203,13 @@ def _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram):  
         if hidden[b] == 0:
             histogram[entry[b]] += share
             continue
-        slot = remembered_sum(b, counters, tables, memo)
-        if owner[slot] != keys[slot]:
+        key, count = entry[b] + hidden[b] * table.size, entry[b] - starts[b]
+        slot = pair_slot(key, hidden[b], count, offsets[b], sizes[b], keys.size)
+        if keys[slot] != key:
+            remember(slot, key, tables, memo)
+        if owner[slot] != key:
             _spread(owner[slot], waiting[slot], tables, histogram)
-            owner[slot], waiting[slot] = keys[slot], 0.0
+            owner[slot], waiting[slot] = key, 0.0
         waiting[slot] += share
 
 

@@ -28,7 +28,7 @@ NO_HISTOGRAM = np.empty(0)
 NO_PRIORS = RowPriors(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0))
 MEMO_BYTES = 1 << 25
 """Memory that each part of the rows takes: it limits the number of parts."""
-STEPS_A_WORD = 4
+STEPS_PER_WORD = 4
 """Counting the ones of a word is this much cheaper than walking over them one by one."""
 
 
@@ -153,7 +153,7 @@ def _holed_rows(observed: Observed, labels: npt.NDArray[np.integer], n_blocks: i
     packed = not ones.indptr.size and not holes.indptr.size
     n_words = (n_variables + 63) // 64
     masks = NO_BITS
-    if packed and n_words * n_blocks <= STEPS_A_WORD * n_variables * n_classes:
+    if packed and n_words * n_blocks <= STEPS_PER_WORD * n_variables * n_classes:
         masks = np.zeros((n_words, n_blocks), dtype=np.uint64)
         hole_counters.make_masks(labels, masks)
     return HoledRows(ones, holes, masks, labels)

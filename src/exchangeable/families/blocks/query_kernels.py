@@ -12,7 +12,8 @@ from exchangeable.families.blocks.hole_kernels import (
     NEGLIGIBLE,
     highest_weight,
     new_memo,
-    remembered_sum,
+    pair_slot,
+    remember,
 )
 from exchangeable.runtime.vectors import exponential
 
@@ -80,16 +81,22 @@ def hidden_chances(rows, tables, out):  # type: ignore[no-untyped-def]
     """Write P(x_j = 1 | e) of every variable of every row, for one class."""
     counters = new_counters(rows.labels, tables.starts)
     memo = new_memo(out.shape[0], tables.sizes)
-    hidden, touched, means = counters.hidden, counters.touched, memo.means
+    starts, entry, hidden, touched, buffer = counters
+    keys, _, means, _, _, offsets = memo
+    sizes, n_entries = tables.sizes, tables.values.size
     chance = np.empty(tables.starts.size)
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):
             b = touched[i]
             if hidden[b] > 0:
-                chance[b] = means[remembered_sum(b, counters, tables, memo)] / hidden[b]
+                key, count = entry[b] + hidden[b] * n_entries, entry[b] - starts[b]
+                slot = pair_slot(key, hidden[b], count, offsets[b], sizes[b], keys.size)
+                if keys[slot] != key:
+                    remember(slot, key, tables, memo)
+                chance[b] = means[slot] / hidden[b]
         forget_row(n_touched, counters)
-        write_chances(rows, row, chance, counters.buffer, out[row])
+        write_chances(rows, row, chance, buffer, out[row])
 
 
 @_compile

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What two or more families share: tables by count, log-linear passes, forests, smoothing."""

@@ -15,7 +15,7 @@ TRACE = 1e-5
 
 @_compile
 def _kernel(bandwidth, below, above, out):  # type: ignore[no-untyped-def]
-    """Write a Gaussian kernel, so many counts to either side, with sum 1.
+    """Write a Gaussian kernel with sum 1 that reaches this many counts below and above.
 
     The factors from e^{−d² / 2b²} to that of the next distance fall evenly.
     """
@@ -35,15 +35,15 @@ def _kernel(bandwidth, below, above, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def smooth_counts(histograms, width, out, own):  # type: ignore[no-untyped-def]
+def smooth_counts(histograms, width, out, stays):  # type: ignore[no-untyped-def]
     """Write each histogram with each count's mass spread by a Gaussian kernel.
 
     The bandwidth is width·(count + 1); where it is small, or the mass is, the mass stays.
-    ``own[y, count]`` gets the share of a count's mass that stays there.
+    ``stays[y, count]`` gets the share of a count's mass that stays there.
     """
     n_histograms, size = histograms.shape
     first = min(int(np.ceil(NARROW / width)) - 1, size) if width > 0.0 else size
-    own[:] = 1.0
+    stays[:] = 1.0
     out[:] = histograms
     spread = np.zeros((size, n_histograms))
     for y in range(n_histograms):
@@ -62,7 +62,7 @@ def smooth_counts(histograms, width, out, own):  # type: ignore[no-untyped-def]
         for y in range(n_histograms):
             mass = spread[count, y]
             if mass > 0.0:
-                own[y, count] = kernel[below]
+                stays[y, count] = kernel[below]
                 into = out[y, count - below : count + above + 1]
                 for i in range(into.size):
                     into[i] += mass * kernel[i]
@@ -73,18 +73,19 @@ def best_smoothing(histograms, priors, widths, out):  # type: ignore[no-untyped-
     """Write smoothed histograms plus priors, each by the width that predicts left-out rows best.
 
     A row is left out by taking one unit of mass, or all there is if that is less, from its count.
-    What is left is divided by a mass that is the same for all widths, and so does not matter.
+    The rest is divided by a mass that is the same for all widths, and so does not matter.
     """
-    tried, own = np.empty(histograms.shape), np.empty(histograms.shape)
+    tried, stays = np.empty(histograms.shape), np.empty(histograms.shape)
     best = np.full(histograms.shape[0], -np.inf)
     lines, counts = np.nonzero(histograms)
     for width in widths:
-        smooth_counts(histograms, width, tried, own)
+        smooth_counts(histograms, width, tried, stays)
         worth = np.zeros(best.size)
         for i in range(lines.size):
-            at = lines[i], counts[i]
-            left = tried[at] - min(histograms[at], 1.0) * own[at]
-            worth[lines[i]] += histograms[at] * np.log(max(max(left, 0.0) + priors[at], 1e-300))
+            y, count = lines[i], counts[i]
+            mass = histograms[y, count]
+            rest = max(tried[y, count] - min(mass, 1.0) * stays[y, count], 0.0)
+            worth[y] += mass * np.log(max(rest + priors[y, count], 1e-300))
         for y in range(best.size):
             if worth[y] > best[y]:
                 best[y] = worth[y]
@@ -96,7 +97,7 @@ def smoothed(histograms: FloatArray, priors: FloatArray, widths: FloatArray) -> 
 
     Kernels have bandwidth width·(count + 1), so that widths are those on a logarithmic scale, on
     which the counts of texts, baskets and ratings alike are spread evenly. The best width is that
-    which predicts rows left out best. All arrays have a line a histogram.
+    which predicts rows left out best. All arrays have one line per histogram.
     """
     out = np.empty(histograms.shape)
     best_smoothing(np.ascontiguousarray(histograms), priors, widths, out)

@@ -10,7 +10,7 @@ from exchangeable.data.examples import Examples, listed
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
 from exchangeable.families.common import log_linear
-from exchangeable.families.common.log_linear import Scores, Sums
+from exchangeable.families.common.log_linear import LogLinear, Sums
 from exchangeable.families.contract import ClassModel
 from exchangeable.families.count_trees.forest import CountSums
 from exchangeable.families.count_trees.model import CountTreeModel
@@ -36,7 +36,7 @@ class Summable(ClassModel, Protocol):
     """A model whose sums over rows with holes are exact as well."""
 
     @property
-    def scores(self) -> Scores:
+    def scores(self) -> LogLinear:
         """What scoring complete rows reads."""
 
     def hole_sums(

@@ -1,4 +1,4 @@
-"""Which edges a tree should have, and the order of its nodes."""
+"""Inner loops of forests: which edges they should have, and the order of their nodes."""
 
 import numpy as np
 from numba import njit
@@ -12,22 +12,22 @@ def prim(gains, parent):  # type: ignore[no-untyped-def]
     n = gains.shape[0]
     best = np.zeros(n)
     parent[:] = n
-    left = np.ones(n, dtype=np.bool_)
+    outside = np.ones(n, dtype=np.bool_)
     for _ in range(n):
-        v, found = -1, -1.0
+        v, highest = -1, -1.0
         for j in range(n):
-            if left[j] and best[j] > found:
-                v, found = j, best[j]
-        left[v] = False
+            if outside[j] and best[j] > highest:
+                v, highest = j, best[j]
+        outside[v] = False
         for j in range(n):
-            if left[j] and gains[v, j] > best[j]:
+            if outside[j] and gains[v, j] > best[j]:
                 best[j] = gains[v, j]
                 parent[j] = v
 
 
 @_compile
-def order_nodes(parent, order, place):  # type: ignore[no-untyped-def]
-    """Write an order in which parents come first, and each variable's place in it.
+def order_nodes(parent, order, position):  # type: ignore[no-untyped-def]
+    """Write an order in which parents come first, and each variable's position in it.
 
     It is depth first, so that a subtree is a stretch of the order.
     """
@@ -37,18 +37,18 @@ def order_nodes(parent, order, place):  # type: ignore[no-untyped-def]
         following[v] = first[parent[v]]
         first[parent[v]] = v
     stack = np.empty(n + 1, dtype=np.int64)
-    depth, found = 0, 0
+    depth, n_ordered = 0, 0
     stack[0] = first[n]
-    place[n] = n
+    position[n] = n
     while depth >= 0:
         v = stack[depth]
         if v < 0:
             depth -= 1
             continue
         stack[depth] = following[v]
-        order[found] = v
-        place[v] = found
-        found += 1
+        order[n_ordered] = v
+        position[v] = n_ordered
+        n_ordered += 1
         depth += 1
         stack[depth] = first[v]
 
@@ -70,7 +70,7 @@ def table_gain(n11, n10, n01, n00, e11, e10, e01, e00):  # type: ignore[no-untyp
 
 @_compile
 def pair_gains(weight, ones, both, penalty, gains):  # type: ignore[no-untyped-def]
-    """Write weight times mutual information of every pair, less a penalty an edge."""
+    """Write weight times mutual information of every pair, less a penalty per edge."""
     n = ones.size
     for i in range(n):
         gains[i, i] = 0.0

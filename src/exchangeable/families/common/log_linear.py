@@ -1,8 +1,6 @@
-"""Scores that are linear terms, pairs along forests and look-ups, and EM's pass over them."""
+"""Log-linear scores: linear terms, pairs along forests and look-ups, and EM's pass over them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +9,12 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.rows import Rows
 from exchangeable.families.common import log_linear_kernels
+from exchangeable.families.common.log_linear_kernels import LogLinearArrays, SumArrays
+from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables
 from exchangeable.runtime.threads import row_ranges, run
 
 SCORE_CHUNK = 1 << 10
-ACTIVE = 1e-6
-"""Rows of less posterior than this do not count when pairs are summed to choose a tree."""
-SCORE: Callable[..., None] = log_linear_kernels.score_forest
-EXPECT: Callable[..., float] = log_linear_kernels.expect_forest
 NO_PARENTS = np.empty((0, 0), dtype=np.int32)
 NO_NUMBERS = np.empty((0, 0))
 
@@ -29,13 +25,13 @@ def _no_tables() -> Tables:
 
 
 @dataclass(frozen=True)
-class Scores:
-    """What scoring reads; see `forest_em_kernels` for the formula.
+class LogLinear:
+    """The parameters of log-linear scores; see `log_linear_kernels` for the formula.
 
     Attributes
     ----------
     base : array of shape (n_classes,)
-        Score of a row without ones, but for look-ups.
+        Score of a row without ones, leaving out look-ups.
     slope : array of shape (n_variables, n_classes)
         What a one adds.
     parent, pair : arrays of shape (n_variables, n_classes) or (0, 0)
@@ -54,16 +50,15 @@ class Scores:
     tables: Tables = field(default_factory=_no_tables)
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
-        """What a kernel takes after `base`."""
-        t = self.tables
-        blocks = (t.labels, t.first_block, t.starts, t.values)
-        return (self.slope, self.parent, self.pair, self.by_count, *blocks)
+    def arrays(self) -> LogLinearArrays:
+        """The parameters as kernels take them."""
+        tables = self.tables.arrays
+        return LogLinearArrays(self.base, self.slope, self.parent, self.pair, self.by_count, tables)
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What a pass over the examples found: sums of posteriors, and the posteriors.
+    """The result of a pass over the examples: posteriors and their sums.
 
     Attributes
     ----------
@@ -92,12 +87,13 @@ class Sums:
     blocks: list[FloatArray]
 
 
-def score(rows: Rows, scores: Scores, n_jobs: int | None = None) -> FloatArray:
+def score(rows: Rows, model: LogLinear, n_jobs: int | None = None) -> FloatArray:
     """Return the score of every row in every class."""
-    out = np.empty((rows.n_rows, scores.base.size))
+    out = np.empty((rows.n_rows, model.base.size))
+    arrays = model.arrays
 
     def one(span: tuple[int, int]) -> None:
-        SCORE(rows.arrays, *span, scores.base, *scores.arrays, out)
+        log_linear_kernels.score_rows(rows.arrays, *span, arrays, out)
 
     run(one, row_ranges(rows.n_rows, SCORE_CHUNK), n_jobs)
     return out
@@ -105,50 +101,42 @@ def score(rows: Rows, scores: Scores, n_jobs: int | None = None) -> FloatArray:
 
 def expect(
     examples: Examples,
-    scores: Scores,
+    model: LogLinear,
     log_prior: FloatArray,
     n_jobs: int | None = None,
-    given: FloatArray | None = None,
+    posterior: FloatArray | None = None,
 ) -> Sums:
-    """Find the posteriors of all examples and sum what the next parameters are made of.
+    """Compute the posteriors of all examples and sum what the next parameters are made of.
 
-    With posteriors that are `given` nothing is scored, and the log-likelihood is 0.
+    Posteriors that are passed in are taken as they are: nothing is scored, and the log-likelihood
+    is 0.
     """
-    rows, tables = examples.rows, scores.tables
-    n_classes = scores.base.size
-    posterior = np.empty((rows.n_rows, n_classes)) if given is None else given
-    shapes = (scores.slope.shape, scores.pair.shape, scores.by_count.shape, tables.values.shape)
+    rows, tables = examples.rows, model.tables
+    n_classes, fixed = model.base.size, posterior is not None
+    shares = np.empty((rows.n_rows, n_classes)) if posterior is None else posterior
+    shapes = (model.slope.shape, model.pair.shape, model.by_count.shape, tables.values.shape)
+    arrays = model.arrays._replace(base=model.base + log_prior)
+    priors = RowPriors(examples.weights, examples.clamp, log_prior)
 
-    def one(span: tuple[int, int]) -> tuple[float, list[FloatArray]]:
-        sums = [np.zeros(shape) for shape in shapes]
-        log_likelihood = EXPECT(
-            rows.arrays,
-            *span,
-            examples.weights,
-            examples.clamp,
-            log_prior,
-            scores.base + log_prior,
-            *scores.arrays,
-            given is not None,
-            posterior,
-            *sums,
+    def one(span: tuple[int, int]) -> tuple[float, SumArrays]:
+        sums = SumArrays(*[np.zeros(shape) for shape in shapes])
+        log_likelihood: float = log_linear_kernels.expect_rows(
+            rows.arrays, *span, arrays, priors, fixed, shares, sums
         )
         return log_likelihood, sums
 
-    steps = (examples.mean_ones * (2 if scores.parent.size else 1) + 8) * n_classes
+    steps = (examples.mean_ones * (2 if model.parent.size else 1) + 8) * n_classes
     partial = 8 * sum(int(np.prod(shape)) for shape in shapes)
-    parts = run(one, examples.parts(steps, partial), n_jobs)
-    ones, pairs, counts, blocks = (
-        np.sum([part[1][i] for part in parts], axis=0) for i in range(len(shapes))
-    )
+    likelihoods, parts = zip(*run(one, examples.parts(steps, partial), n_jobs), strict=True)
+    total = SumArrays(*[np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True)])
     return Sums(
-        float(sum(part[0] for part in parts)),
-        posterior,
-        examples.weights @ posterior,
-        ones,
-        pairs,
-        counts,
-        tables.split(blocks) if blocks.size else [],
+        float(sum(likelihoods)),
+        shares,
+        examples.weights @ shares,
+        total.ones,
+        total.pairs,
+        total.counts,
+        tables.split(total.histogram) if total.histogram.size else [],
     )
 
 

@@ -1,203 +1,177 @@
-"""The pass of EM over rows whose scores are a linear term, pairs along a forest, and look-ups.
+"""Inner loops over rows whose scores are a linear term, pairs along a forest, and look-ups.
 
 The score of a row in class y is ``base[y] + Σ_j slope[j, y] + Σ_j pair[j, y]·x[parent[j, y]]``, the
 sums over the row's ones, plus a look-up by the number of ones, of the row (`by_count`) or of each
-block. A root's parent is the number of variables. What is not in use is empty.
+block (`tables`). A root's parent is the number of variables. What is not in use is empty.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle_row
+from exchangeable.families.common.tables import TableArrays
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+
+
+class LogLinearArrays(NamedTuple):
+    """`LogLinear` as kernels take it."""
+
+    base: FloatArray
+    slope: FloatArray
+    parent: npt.NDArray[np.int32]
+    pair: FloatArray
+    by_count: FloatArray
+    tables: TableArrays
+
+
+class SumArrays(NamedTuple):
+    """Sums of posteriors, to which `expect_rows` adds.
+
+    Attributes
+    ----------
+    ones, pairs : arrays of shape (n_variables, n_classes)
+        Of the rows with a variable on, and with a variable and its parent on.
+    counts : array of shape (n_variables + 1, n_classes)
+        Of the rows with each number of ones.
+    histogram : array
+        Of the rows with each count in each block, laid out as the tables.
+    """
+
+    ones: FloatArray
+    pairs: FloatArray
+    counts: FloatArray
+    histogram: FloatArray
+
+
+class _Workspace(NamedTuple):
+    """Of one row: its ones as numbers with a 0 at the end, and each block's entry in the tables."""
+
+    on: FloatArray
+    entry: IntArray
+    buffer: npt.NDArray[np.int32]
 
 
 @_compile
-def _add_scores(ones, on, slope, parent, pair, joint):  # type: ignore[no-untyped-def]
-    """Add the linear term and the pairs; `on` holds the row as numbers, with a 0 at its end."""
-    for at in range(ones.size):
-        add = slope[ones[at]]
+def _new_workspace(model):  # type: ignore[no-untyped-def]
+    n_variables = model.slope.shape[0]
+    entry = np.zeros(model.tables.starts.size, dtype=np.int64)
+    return _Workspace(np.zeros(n_variables + 1), entry, np.empty(n_variables, dtype=np.int32))
+
+
+@_inline
+def _add_terms(ones, on, model, joint):  # type: ignore[no-untyped-def]
+    """Add the linear term and the pairs."""
+    slope, parent, pair = model.slope, model.parent, model.pair
+    for k in range(ones.size):
+        add = slope[ones[k]]
         for y in range(joint.size):
             joint[y] += add[y]
     if parent.size:
-        for at in range(ones.size):
-            add, other = pair[ones[at]], parent[ones[at]]
+        for k in range(ones.size):
+            add, other = pair[ones[k]], parent[ones[k]]
             for y in range(joint.size):
                 joint[y] += add[y] * on[other[y]]
 
 
-@_compile
-def _place(ones, labels, starts, place):  # type: ignore[no-untyped-def]
-    """Write where each block's count stands in the table."""
-    if not starts.size:
+@_inline
+def _find_entries(ones, tables, entry):  # type: ignore[no-untyped-def]
+    """Write where each block's count stands in the tables."""
+    if not tables.starts.size:
         return
-    place[:] = starts
-    for at in range(ones.size):
-        block = labels[ones[at]]
+    labels = tables.labels
+    entry[:] = tables.starts
+    for k in range(ones.size):
+        block = labels[ones[k]]
         for y in range(block.size):
-            place[block[y]] += 1
+            entry[block[y]] += 1
 
 
-@_compile
-def _add_sums(ones, on, parent, mass, sums, pair_sums):  # type: ignore[no-untyped-def]
-    """Add a row's posteriors to the sums of its ones, and of its pairs along the forest."""
-    for at in range(ones.size):
-        once = sums[ones[at]]
-        for y in range(mass.size):
-            once[y] += mass[y]
-    if parent.size:
-        for at in range(ones.size):
-            once, other = pair_sums[ones[at]], parent[ones[at]]
-            for y in range(mass.size):
-                once[y] += mass[y] * on[other[y]]
-
-
-@_compile
-def score_forest(  # type: ignore[no-untyped-def]
-    rows,
-    first,
-    last,
-    base,
-    slope,
-    parent,
-    pair,
-    by_count,
-    labels,
-    first_block,
-    starts,
-    table,
-    out,
-):
-    """Write the scores of some rows."""
-    n_variables = slope.shape[0]
-    buffer = np.empty(n_variables, dtype=np.int32)
-    on = np.zeros(n_variables + 1)
-    place = np.empty(starts.size, dtype=np.int64)
-    for row in range(first, last):
-        ones = ones_of(rows, row, buffer)
-        joint = out[row]
-        _score_row(
-            ones,
-            on,
-            base,
-            slope,
-            parent,
-            pair,
-            by_count,
-            labels,
-            first_block,
-            starts,
-            table,
-            place,
-            joint,
-        )
-        on[ones] = 0.0
-
-
-@_compile
-def _score_row(  # type: ignore[no-untyped-def]
-    ones,
-    on,
-    base,
-    slope,
-    parent,
-    pair,
-    by_count,
-    labels,
-    first_block,
-    starts,
-    table,
-    place,
-    joint,
-):
-    """Write one row's scores, leaving its ones set in `on` and its counts in `place`."""
+@_inline
+def _score_row(ones, model, workspace, joint):  # type: ignore[no-untyped-def]
+    """Write one row's scores, leaving its ones and its entries in the workspace."""
+    on, entry = workspace.on, workspace.entry
     on[ones] = 1.0
-    joint[:] = base
-    _add_scores(ones, on, slope, parent, pair, joint)
-    if by_count.size:
-        add = by_count[ones.size]
+    joint[:] = model.base
+    _add_terms(ones, on, model, joint)
+    if model.by_count.size:
+        add = model.by_count[ones.size]
         for y in range(joint.size):
             joint[y] += add[y]
-    if starts.size:
-        _place(ones, labels, starts, place)
+    if entry.size:
+        _find_entries(ones, model.tables, entry)
+        first_block, values = model.tables.first_block, model.tables.values
         for y in range(joint.size):
             for b in range(first_block[y], first_block[y + 1]):
-                joint[y] += table[place[b]]
+                joint[y] += values[entry[b]]
 
 
 @_compile
-def expect_forest(  # type: ignore[no-untyped-def]
-    rows,
-    first,
-    last,
-    weights,
-    clamp,
-    log_prior,
-    base,
-    slope,
-    parent,
-    pair,
-    by_count,
-    labels,
-    first_block,
-    starts,
-    table,
-    given,
-    posterior,
-    sums,
-    pair_sums,
-    count_sums,
-    histogram,
-):
-    """Return the log-likelihood of some rows; write posteriors and add up what they weigh.
+def score_rows(rows, first, last, model, out):  # type: ignore[no-untyped-def]
+    """Write the scores of the rows first..last."""
+    workspace = _new_workspace(model)
+    for row in range(first, last):
+        ones = ones_of(rows, row, workspace.buffer)
+        _score_row(ones, model, workspace, out[row])
+        workspace.on[ones] = 0.0
 
-    ``sums[j, y]`` gets the posteriors of the rows with variable j on, ``pair_sums[j, y]`` those
-    with j and its parent on, ``count_sums[l, y]`` those with l ones, `histogram` those with each
-    count in each block. `base` includes the classes' log-probabilities. Posteriors that are `given`
-    are kept, and the log-likelihood is left 0.
+
+@_compile
+def _add_sums(ones, on, parent, mass, one_sums, pair_sums):  # type: ignore[no-untyped-def]
+    """Add a row's posteriors to the sums of its ones, and of its pairs along the forest."""
+    for k in range(ones.size):
+        total = one_sums[ones[k]]
+        for y in range(mass.size):
+            total[y] += mass[y]
+    if parent.size:
+        for k in range(ones.size):
+            total, other = pair_sums[ones[k]], parent[ones[k]]
+            for y in range(mass.size):
+                total[y] += mass[y] * on[other[y]]
+
+
+@_compile
+def expect_rows(rows, first, last, model, priors, fixed, posterior, sums):  # type: ignore[no-untyped-def]
+    """Return the log-likelihood of the rows first..last; write posteriors and add their sums.
+
+    The model's `base` includes the log-probabilities of the classes. Posteriors that are `fixed`
+    are read instead of written, and the log-likelihood is 0.
     """
-    n_variables, n_classes = slope.shape
-    buffer = np.empty(n_variables, dtype=np.int32)
-    on = np.zeros(n_variables + 1)
-    place = np.zeros(starts.size, dtype=np.int64)
+    # Arrays are taken out of their tuples once: for each row that would cost time.
+    workspace = _new_workspace(model)
+    on, entry, buffer = workspace
+    parent, first_block = model.parent, model.tables.first_block
+    weights, clamp, log_prior = priors
+    one_sums, pair_sums, count_sums, histogram = sums
+    n_classes, has_counts = model.slope.shape[1], model.by_count.size > 0
     mass = np.empty(n_classes)
     log_likelihood = 0.0
     for row in range(first, last):
         ones = ones_of(rows, row, buffer)
         joint = posterior[row]
-        if given:
+        if fixed:
             on[ones] = 1.0
-            _place(ones, labels, starts, place)
+            _find_entries(ones, model.tables, entry)
         else:
-            _score_row(
-                ones,
-                on,
-                base,
-                slope,
-                parent,
-                pair,
-                by_count,
-                labels,
-                first_block,
-                starts,
-                table,
-                place,
-                joint,
-            )
+            _score_row(ones, model, workspace, joint)
             known = clamp[row] if clamp.size else -1
             log_likelihood += weights[row] * settle_row(joint, log_prior, known)
         for y in range(n_classes):
             mass[y] = weights[row] * joint[y]
-        _add_sums(ones, on, parent, mass, sums, pair_sums)
+        _add_sums(ones, on, parent, mass, one_sums, pair_sums)
         on[ones] = 0.0
-        if by_count.size:
+        if has_counts:
             count_sums[ones.size] += mass
-        if starts.size:
+        if entry.size:
             for y in range(n_classes):
                 for b in range(first_block[y], first_block[y + 1]):
-                    histogram[place[b]] += mass[y]
+                    histogram[entry[b]] += mass[y]
     return log_likelihood
 
 
@@ -205,9 +179,9 @@ def expect_forest(  # type: ignore[no-untyped-def]
 def add_pairs(rows, members, mass, total):  # type: ignore[no-untyped-def]
     """Add the mass of the rows in `members` to total[i, j] for all their ones i ≤ j."""
     buffer = np.empty(total.shape[0], dtype=np.int32)
-    for at in range(members.size):
-        ones = np.sort(ones_of(rows, members[at], buffer))
-        w = mass[at]
+    for i in range(members.size):
+        ones = np.sort(ones_of(rows, members[i], buffer))
+        w = mass[i]
         for a in range(ones.size):
             line = total[ones[a]]
             for b in range(a, ones.size):

@@ -78,7 +78,7 @@ class Tables:
 
     @classmethod
     def layout(cls, partitions: Sequence[Partition]) -> Self:
-        """Return tables for the given partitions, their values not yet set."""
+        """Return tables for some partitions, their values not yet set."""
         first_block = np.cumsum([0] + [partition.n_blocks for partition in partitions])
         lengths = np.concatenate([partition.sizes for partition in partitions]) + 1
         ends = np.cumsum(lengths)

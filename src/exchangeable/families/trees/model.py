@@ -16,7 +16,7 @@ import numpy.typing as npt
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import log_linear
-from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, Scores
+from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, LogLinear
 from exchangeable.families.trees import polynomials, query_kernels
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
@@ -79,7 +79,7 @@ class TreeModel:
         return polynomials.log_counts(self.slope, self.parent, self.pair, reach, self.n_jobs)
 
     @cached_property
-    def scores(self) -> Scores:
+    def scores(self) -> LogLinear:
         """What scoring reads, made when it is first asked for."""
         by_count = NO_NUMBERS
         if self.log_q.size:
@@ -88,7 +88,7 @@ class TreeModel:
             # A count that the tree all but excludes stays impossible, whatever q says.
             possible = np.where(np.isfinite(weights), weights, np.inf)
             by_count[: len(weights)] = self.log_q[: len(weights)] - possible
-        return Scores(self.base, self.slope, self.parent, self.pair, by_count)
+        return LogLinear(self.base, self.slope, self.parent, self.pair, by_count)
 
     @property
     def n_classes(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import log_linear
-from exchangeable.families.common.log_linear import Scores
+from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.urns import polynomials, query_kernels
 from exchangeable.families.urns.polynomials import UrnPolynomials
@@ -85,16 +85,16 @@ class UrnModel:
         )
 
     @cached_property
-    def scores(self) -> Scores:
+    def scores(self) -> LogLinear:
         """What scoring reads, made when it is first asked for."""
         pairs = zip(self.log_q, self.polynomials, strict=True)
         made, base = [log_q - known.log_e for log_q, known in pairs], np.zeros(self.n_classes)
         if all(partition.n_blocks == 1 for partition in self.partitions):
             by_count = np.ascontiguousarray(np.stack(made, axis=1))
-            return Scores(base, self.log_weights, by_count=by_count)
+            return LogLinear(base, self.log_weights, by_count=by_count)
         tables = Tables.layout(self.partitions)
         tables.values[:] = np.concatenate(made)
-        return Scores(base, self.log_weights, tables=tables)
+        return LogLinear(base, self.log_weights, tables=tables)
 
     @property
     def slope(self) -> FloatArray:
