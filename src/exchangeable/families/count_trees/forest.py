@@ -220,5 +220,5 @@ def _parts(
     """Yield the bins and the mass of all rows, some rows at a time."""
     for rows, group in sources:
         for start, stop in row_ranges(group.members.size, CHUNK):
-            some = Group(group.members[start:stop], group.weights[start:stop])
-            yield binned_rows(rows, some, partition, bins), some.weights
+            part = Group(group.members[start:stop], group.weights[start:stop])
+            yield binned_rows(rows, part, partition, bins), part.weights

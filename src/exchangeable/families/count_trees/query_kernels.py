@@ -165,8 +165,8 @@ def draw_rows(rows, tree, parameters, of_block, of_entry, out):  # type: ignore[
                     share[s] = -np.inf
                     if bins[entry[b] + s] == chosen[b]:
                         share[s] = hidden_weight(parameters, entry[b], hidden[b], s)
-                some = share[: hidden[b] + 1]
-                some[:] = np.exp(some - some.max())
-                wanted[b] = pick(some, of_block[row, b, 1])
+                by_count = share[: hidden[b] + 1]
+                by_count[:] = np.exp(by_count - by_count.max())
+                wanted[b] = pick(by_count, of_block[row, b, 1])
         forget_row(n_touched, counters)
         write_drawn(rows, row, wanted, remaining, of_entry[row], counters.buffer, out[row])

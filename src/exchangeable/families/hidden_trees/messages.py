@@ -117,16 +117,16 @@ class Messages:
     def log_evidence(self, symbols: Symbols) -> FloatArray:
         """Return log P(symbol | z), shape (n_symbols, n_states)."""
         out = np.empty((symbols.block.size, self.n_states))
-        symbol_kernels.log_evidence(self.emissions(symbols), out)
+        symbol_kernels.write_log_evidence(self.emissions(symbols), out)
         return out
 
-    def counts(self, symbols: Symbols, evidence: FloatArray, mass: FloatArray) -> FloatArray:
+    def counts(self, symbols: Symbols, log_evidence: FloatArray, mass: FloatArray) -> FloatArray:
         """Return the mass by count and state, given that by symbol and state.
 
-        `evidence` is what `log_evidence` returned.
+        `log_evidence` is what the method of that name returned.
         """
         out = np.zeros(self.log_q.shape)
-        symbol_kernels.spread(self.emissions(symbols), evidence, mass, out)
+        symbol_kernels.spread(self.emissions(symbols), log_evidence, mass, out)
         return out
 
     def emissions(self, symbols: Symbols) -> Emissions:

@@ -62,7 +62,7 @@ def first_count(emissions, symbol):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def log_evidence(emissions, out):  # type: ignore[no-untyped-def]
+def write_log_evidence(emissions, out):  # type: ignore[no-untyped-def]
     """Write log P(symbol | z): Σ_k C(holes, k)·q(ones + k | z) / C(size, ones + k)."""
     holes, log_q = emissions.holes, emissions.log_q
     for symbol in range(holes.size):
@@ -80,10 +80,10 @@ def log_evidence(emissions, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def spread(emissions, evidence, mass, out):  # type: ignore[no-untyped-def]
+def spread(emissions, log_evidence, mass, out):  # type: ignore[no-untyped-def]
     """Add the mass of each symbol and state to the counts that the symbol may stand for.
 
-    `evidence` is what `log_evidence` wrote.
+    `log_evidence` is what `write_log_evidence` wrote.
     """
     holes, log_q = emissions.holes, emissions.log_q
     for symbol in range(holes.size):
@@ -92,15 +92,15 @@ def spread(emissions, evidence, mass, out):  # type: ignore[no-untyped-def]
             ways = log_completions(emissions, symbol, k)
             for z in range(log_q.shape[1]):
                 if mass[symbol, z] > 0.0:
-                    chance = np.exp(ways + log_q[first + k, z] - evidence[symbol, z])
+                    chance = np.exp(ways + log_q[first + k, z] - log_evidence[symbol, z])
                     out[first + k, z] += mass[symbol, z] * chance
 
 
 @_compile
-def hole_means(emissions, evidence, out):  # type: ignore[no-untyped-def]
+def hole_means(emissions, log_evidence, out):  # type: ignore[no-untyped-def]
     """Write how probable a hole of each symbol is to be on, by state; zero without holes.
 
-    `evidence` is what `log_evidence` wrote.
+    `log_evidence` is what `write_log_evidence` wrote.
     """
     holes, log_q = emissions.holes, emissions.log_q
     for symbol in range(holes.size):
@@ -109,8 +109,8 @@ def hole_means(emissions, evidence, out):  # type: ignore[no-untyped-def]
         for k in range(1, n_holes + 1):
             ways = log_completions(emissions, symbol, k)
             for z in range(log_q.shape[1]):
-                if evidence[symbol, z] > -np.inf:
-                    chance = np.exp(ways + log_q[first + k, z] - evidence[symbol, z])
+                if log_evidence[symbol, z] > -np.inf:
+                    chance = np.exp(ways + log_q[first + k, z] - log_evidence[symbol, z])
                     out[symbol, z] += chance * k / n_holes
 
 
@@ -133,11 +133,11 @@ def best_holes(emissions, log_best, chosen):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def draw_holes(emissions, evidence, codes, states, uniforms, out):  # type: ignore[no-untyped-def]
+def draw_holes(emissions, log_evidence, codes, states, uniforms, out):  # type: ignore[no-untyped-def]
     """Draw how many holes of each block are on, given its state.
 
-    ``codes[i, v]`` is the symbol of block v in row i; `evidence` is what `log_evidence` wrote. All
-    holes are on where the symbol is impossible.
+    ``codes[i, v]`` is the symbol of block v in row i; `log_evidence` is what `write_log_evidence`
+    wrote. All holes are on where the symbol is impossible.
     """
     holes, log_q = emissions.holes, emissions.log_q
     for i in range(codes.shape[0]):
@@ -145,11 +145,11 @@ def draw_holes(emissions, evidence, codes, states, uniforms, out):  # type: igno
             symbol, z = codes[i, v], states[i, v]
             first, target = first_count(emissions, symbol), uniforms[i, v]
             out[i, v] = holes[symbol]
-            if evidence[symbol, z] == -np.inf:
+            if log_evidence[symbol, z] == -np.inf:
                 continue
             for k in range(holes[symbol]):
                 ways = log_completions(emissions, symbol, k)
-                target -= np.exp(ways + log_q[first + k, z] - evidence[symbol, z])
+                target -= np.exp(ways + log_q[first + k, z] - log_evidence[symbol, z])
                 if target < 0.0:
                     out[i, v] = k
                     break

@@ -89,13 +89,13 @@ def log_counts(
     k = slope.shape[1]
     out, tilts = np.empty((k, reach + 1)), np.empty((k, reach + 1))
 
-    def some(classes: tuple[int, int]) -> None:
+    def one(classes: tuple[int, int]) -> None:
         workspace = new_workspace(slope.shape[0], reach)
         for y in range(*classes):
             forest = Forest.of(slope, parent, pair, y)
             tilt_kernels.log_count_weights(forest, workspace, out[y], tilts[y])
 
-    run(some, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
+    run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
     return CountWeights(np.ascontiguousarray(out.T), tilts)
 
 
@@ -115,7 +115,7 @@ def expected_pairs(
     known = np.empty((k, 0)) if tilts is None else tilts
     ones, pairs = np.empty((k, n)), np.empty((k, n))
 
-    def some(classes: tuple[int, int]) -> None:
+    def one(classes: tuple[int, int]) -> None:
         workspace = new_workspace(n, counts.shape[0] - 1)
         of_nodes = Expected(np.empty(n), np.empty(n))
         for y in range(*classes):
@@ -124,5 +124,5 @@ def expected_pairs(
             tilt_kernels.expected_of_forest(forest, mass, known[y], workspace, *of_nodes)
             ones[y, forest.order], pairs[y, forest.order] = of_nodes
 
-    run(some, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
+    run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
     return Expected(np.ascontiguousarray(ones.T), np.ascontiguousarray(pairs.T))

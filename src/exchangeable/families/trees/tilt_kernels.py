@@ -148,7 +148,7 @@ def expected(forest, state, mass, tilts, counting, workspace, ones, pairs):  # t
 def log_count_weights(forest, workspace, log_out, tilts):  # type: ignore[no-untyped-def]
     """Write log Σ exp(score) over the rows with l ones, for l = 0..log_out.size − 1.
 
-    Also writes the tilt that serves each count; the workspace must have room for these counts.
+    Also writes the tilt that serves each count; the workspace must be large enough for them.
     """
     state = np.full(forest.parent.size, -1, dtype=np.int8)
     log_coefficients(forest, state, True, log_out.size - 1, workspace, log_out, tilts)

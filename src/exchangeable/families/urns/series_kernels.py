@@ -41,7 +41,7 @@ PAD = 4
 
 @_compile
 def margin_above(count, n):  # type: ignore[no-untyped-def]
-    """Return up to which count polynomials of n weights are needed for expectations at one.
+    """Return the highest count whose polynomial is needed for expectations given a count.
 
     Ratios e_l / e_{l−1} fall by at least (l + 1)(n − l + 1) / l(n − l), Newton's inequality; so
     what is enough for equal weights is enough for all.
@@ -57,7 +57,7 @@ def margin_above(count, n):  # type: ignore[no-untyped-def]
 
 @_compile
 def margin_below(count, n):  # type: ignore[no-untyped-def]
-    """Return down to which count they are needed: ones and zeros change places."""
+    """Return the lowest count whose polynomial is needed: ones and zeros change places."""
     return n - margin_above(n - count, n)
 
 
@@ -257,13 +257,13 @@ def sum_series(weights, log_e, histogram, out):  # type: ignore[no-untyped-def]
     begin = 0
     while begin < n_groups:
         end, slope, level = _scaled_alike(log_e, groups.lowest, groups.highest, begin)
-        some = Groups(
+        alike = Groups(
             groups.first[begin:end],
             groups.last[begin:end],
             groups.log_ratio[begin:end],
             groups.lowest[begin:end],
             groups.highest[begin:end],
         )
-        _add_scaled_alike(weights, log_e, histogram, some, slope, level, out)
+        _add_scaled_alike(weights, log_e, histogram, alike, slope, level, out)
         begin = end
     return True
