@@ -10,7 +10,6 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.observed import flags
 from exchangeable.families.blocks import chunk_sums, passes
 from exchangeable.families.blocks.model import COUNTS, BlockModel
-from exchangeable.families.blocks.passes import BlockSums
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.em_data import (
     NO_POSTERIOR,

@@ -1,6 +1,6 @@
-"""Trees over the counts of blocks: what kernels read of one class, and the passes over rows.
+"""Trees over the counts of blocks: the forest of one class, its passes over rows, its learning.
 
-All passes answer for one class: its forest, its look-ups log q(l) − log C(m, l), and the logs of
+All passes answer for one class: its forest, its table log q(l) − log C(m, l), and the logarithms of
 its edges' ratios, both as flat arrays.
 """
 
@@ -19,12 +19,13 @@ from exchangeable.families.blocks import holes
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.common.forests import best_tree
 from exchangeable.families.common.tables import block_counts
-from exchangeable.families.count_trees import kernels, query_kernels
+from exchangeable.families.count_trees import kernels, learning_kernels, query_kernels
+from exchangeable.families.count_trees.kernels import BinTree, CountParameters
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges
 
 CHUNK = 1 << 14
-"""Rows that are looked at together."""
+"""Number of rows that are handled together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class CountForest:
     order : array of shape (n_blocks,)
         The blocks, parents first.
     cells : array of shape (n_blocks + 1,)
-        Where the table of each block and its parent begins: one line a bin of the parent.
+        Where the table of each block and its parent begins: one line per bin of the parent.
     """
 
     partition: Partition
@@ -56,21 +57,21 @@ class CountForest:
 
     @classmethod
     def of(cls, partition: Partition, bins: npt.ArrayLike, parent: npt.ArrayLike) -> Self:
-        """Return the forest of given bins and parents."""
+        """Return the forest with these bins and parents."""
         number, above = np.asarray(bins, dtype=np.int64), np.asarray(parent, dtype=np.int64)
         n_blocks = partition.n_blocks
         n_bins = np.maximum.reduceat(number, partition.starts) + 1
-        order, place = np.empty(n_blocks, dtype=np.int64), np.empty(n_blocks + 1, dtype=np.int64)
-        forest_kernels.order_nodes(above, order, place)
+        order, rank = np.empty(n_blocks, dtype=np.int64), np.empty(n_blocks + 1, dtype=np.int64)
+        forest_kernels.order_nodes(above, order, rank)
         sizes = np.append(n_bins, 0)[above] * n_bins
         cells = np.concatenate([[0], np.cumsum(sizes)])
         return cls(partition, number, above, n_bins, order, cells)
 
     @property
-    def arrays(self) -> tuple[IntArray, ...]:
-        """What a kernel takes."""
-        starts = self.partition.starts
-        return starts, self.bins, self.n_bins, self.order, self.parent, self.cells[:-1]
+    def tree(self) -> BinTree:
+        """The forest as kernels read it."""
+        starts, cells = self.partition.starts, self.cells[:-1]
+        return BinTree(starts, self.bins, self.n_bins, self.order, self.parent, cells)
 
     @property
     def n_cells(self) -> int:
@@ -83,7 +84,7 @@ class CountForest:
         return np.stack([child, self.parent[child]], axis=1)
 
     def table(self, values: FloatArray, block: int) -> FloatArray:
-        """Return a block's and its parent's part of a flat array, one line a bin of the parent."""
+        """Return the part of a flat array of a block and its parent, one line per parent's bin."""
         part = values[self.cells[block] : self.cells[block + 1]]
         return part.reshape(-1, int(self.n_bins[block]))
 
@@ -96,7 +97,7 @@ class CountForest:
 
 @dataclass(frozen=True)
 class CountTree:
-    """One class as the passes read it: forest, look-ups by count, logs of the edges' ratios."""
+    """One class as the passes read it: forest, table by count, logarithms of the edges' ratios."""
 
     forest: CountForest
     table: FloatArray
@@ -104,7 +105,8 @@ class CountTree:
 
     def score(self, observed: Observed, span: tuple[int, int], out: FloatArray) -> None:
         """Write log P of what is known of some of the rows."""
-        self._ask(kernels.score_rows, observed, *span, out)
+        first, last = span
+        self._ask(kernels.score_rows, observed, first, last, out)
 
     def sums(self, observed: Observed, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the expected mass of rows by count in each block, and by cell of each edge."""
@@ -128,24 +130,25 @@ class CountTree:
     def draw(self, observed: Observed, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of every row, drawn from its probabilities."""
         rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.int8)
-        for place, part in observed.chunks():
+        for chunk, part in observed.chunks():
             of_block = rng.random((part.n_rows, self.forest.partition.n_blocks, 2))
             of_entry = rng.random((part.n_rows, observed.n_variables))
-            self._ask(query_kernels.draw_rows, part, of_block, of_entry, rows[place])
+            self._ask(query_kernels.draw_rows, part, of_block, of_entry, rows[chunk])
         return rows
 
     def _ask(self, kernel: Callable[..., None], observed: Observed, *extra: Any) -> None:
         """Run a kernel on the rows."""
         log_factorial = log_factorials(observed.n_variables)
+        parameters = CountParameters(self.table, self.log_ratio, log_factorial)
         rows = holes.holed_rows(observed, self.forest.partition)
-        kernel(rows, self.forest.arrays, self.table, self.log_ratio, log_factorial, *extra)
+        kernel(rows, self.forest.tree, parameters, *extra)
 
 
 def cut_counts(mass: FloatArray, most: int, least: float) -> IntArray:
     """Return the bin of each count: a bin for every count, or stretches of about equal mass.
 
-    There are at most `most` bins. Each has at least the mass `least`, but a block of one variable
-    always has two.
+    There are at most `most` bins. Each has at least the mass `least`; only a block of one variable
+    always has two bins.
 
     >>> cut_counts(np.array([5.0, 5, 1, 1, 1, 1, 1, 1]), 3, 1.0).tolist()
     [0, 0, 1, 1, 1, 2, 2, 2]
@@ -153,19 +156,20 @@ def cut_counts(mass: FloatArray, most: int, least: float) -> IntArray:
     if mass.size == 2:
         return np.arange(2)
     crowded = mass.size > most
-    bins, number, inside, left = np.zeros(mass.size, dtype=np.int64), 0, 0.0, float(mass.sum())
+    bins, number = np.zeros(mass.size, dtype=np.int64), 0
+    inside, unbinned = 0.0, float(mass.sum())  # mass of this bin so far, and of all from it on
     for count in range(mass.size):
-        rest = left - inside
-        wanted = left / (most - number) if crowded else 0.0
+        rest = unbinned - inside
+        wanted = unbinned / (most - number) if crowded else 0.0
         if inside >= max(wanted, least) and rest >= least and number < most - 1:
-            number, inside, left = number + 1, 0.0, rest
+            number, inside, unbinned = number + 1, 0.0, rest
         bins[count] = number
         inside += mass[count]
     return bins
 
 
 def binned_rows(rows: Rows, group: Group, partition: Partition, bins: IntArray) -> IntArray:
-    """Return the bin of each of the group's rows in each block, one row a line."""
+    """Return the bin of each of the group's rows in each block, one line per row."""
     counts = block_counts(rows, group, partition)
     return np.ascontiguousarray(bins[partition.starts[:, None] + counts].T)
 
@@ -187,10 +191,10 @@ def learn_forest(
     tables = [np.zeros((int(width), int(offsets[a]))) for a, width in enumerate(alone.n_bins)]
     for binned, mass in _parts(partition, bins, sources):
         for a in range(1, n_blocks):
-            kernels.add_pairs(binned, mass, offsets, a, tables[a])
+            learning_kernels.add_pairs(binned, mass, offsets, a, tables[a])
     gains = np.zeros((n_blocks, n_blocks))
     for a in range(1, n_blocks):
-        kernels.add_gains(tables[a], offsets, alone.n_bins, a, penalty, gains)
+        learning_kernels.write_gains(tables[a], offsets, alone.n_bins, a, penalty, gains)
     return CountForest.of(partition, bins, best_tree(gains))
 
 
@@ -198,7 +202,7 @@ def edge_sums(forest: CountForest, rows: Rows, group: Group) -> FloatArray:
     """Return the mass of the group's rows by cell of each edge."""
     edges = np.zeros(forest.n_cells)
     for binned, mass in _parts(forest.partition, forest.bins, [(rows, group)]):
-        kernels.add_edges(binned, mass, forest.arrays, edges)
+        learning_kernels.add_edges(binned, mass, forest.tree, edges)
     return edges
 
 
@@ -208,5 +212,5 @@ def _parts(
     """Yield the bins and the mass of all rows, some rows at a time."""
     for rows, group in sources:
         for start, stop in row_ranges(group.members.size, CHUNK):
-            some = Group(group.members[start:stop], group.weights[start:stop])
-            yield binned_rows(rows, some, partition, bins), some.weights
+            part = Group(group.members[start:stop], group.weights[start:stop])
+            yield binned_rows(rows, part, partition, bins), part.weights

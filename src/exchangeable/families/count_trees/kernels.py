@@ -2,80 +2,158 @@
 
 The counts of a block fall into bins, and P(x) = Π_b exp(table[c_b]) · Π_edges ratio[bin of the
 parent's count, bin of the child's count]. Given its bin a count does not depend on other blocks, so
-messages along the tree are over bins. `tree` is (starts, bins, n_bins, order, parent, cells), see
-`count_trees.CountForest`; rows are `HoledRows`.
+messages along the tree are over bins.
+
+Shared arguments: `rows` are `HoledRows`, `tree` is a `BinTree`, `parameters` are `CountParameters`,
+``entry[b]`` is where the number of known ones of block b stands in the table, ``hidden[b]`` is its
+number of holes.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
-@_compile
-def new_messages(tree):  # type: ignore[no-untyped-def]
-    """Return room for `own`, `below`, `message` and `belief` of every block and bin."""
-    n_bins = tree[2]
-    return np.zeros((4, n_bins.size, n_bins.max()))
+class BinTree(NamedTuple):
+    """Blocks, the bins of their counts, and the edges between blocks.
+
+    Attributes
+    ----------
+    starts : array of shape (n_blocks,)
+        Where the counts of each block start in the table.
+    bins : array of shape (table_size,)
+        The bin of each count, numbered from 0 in each block.
+    n_bins : array of shape (n_blocks,)
+        Number of bins of each block.
+    order : array of shape (n_blocks,)
+        The blocks, parents first.
+    parent : array of shape (n_blocks,)
+        Each block's parent, n_blocks for a root.
+    cells : array of shape (n_blocks,)
+        Where the ratios of each block and its parent start: one line per bin of the parent.
+    """
+
+    starts: IntArray
+    bins: IntArray
+    n_bins: IntArray
+    order: IntArray
+    parent: IntArray
+    cells: IntArray
+
+
+class CountParameters(NamedTuple):
+    """The parameters of one class.
+
+    Attributes
+    ----------
+    table : array of shape (table_size,)
+        log q(l) − log C(m, l) of every block and count.
+    log_ratio : array
+        The logarithms of the edges' ratios.
+    log_factorial : array
+        log n! of all numbers up to the number of variables.
+    """
+
+    table: FloatArray
+    log_ratio: FloatArray
+    log_factorial: FloatArray
+
+
+class BinMessages(NamedTuple):
+    """What is known about the bins of every block, arrays of shape (n_blocks, largest n_bins).
+
+    Attributes
+    ----------
+    evidence : array
+        How much the bins of a block weigh by its entries alone.
+    below : array
+        The same by its entries and those of all blocks below it.
+    message : array
+        What a block says about the bins of its parent.
+    belief : array
+        P(bin | what is known).
+    """
+
+    evidence: FloatArray
+    below: FloatArray
+    message: FloatArray
+    belief: FloatArray
 
 
 @_compile
-def hidden_weight(table, place, holes, s, log_factorial):  # type: ignore[no-untyped-def]
+def new_messages(n_bins):  # type: ignore[no-untyped-def]
+    """Return memory for the messages of a row."""
+    shape = (n_bins.size, n_bins.max())
+    return BinMessages(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
+
+
+@_compile
+def hidden_weight(parameters, entry, holes, s):  # type: ignore[no-untyped-def]
     """Return log(C(holes, s) · exp(table)), the weight of s hidden ones."""
+    log_factorial = parameters.log_factorial
     ways = log_factorial[holes] - log_factorial[s] - log_factorial[holes - s]
-    return table[place + s] + ways
+    return parameters.table[entry + s] + ways
 
 
 @_compile
-def weigh_bins(place, holes, bins, table, log_factorial, own):  # type: ignore[no-untyped-def]
-    """Write how much a block's bins weigh given its known entries; return the log of the unit."""
-    own[:] = 0.0
-    if holes == 0:
-        own[bins[place]] = 1.0
-        return table[place]
+def largest_hidden_weight(parameters, entry, holes):  # type: ignore[no-untyped-def]
+    """Return the largest weight of any number of hidden ones."""
     highest = -np.inf
     for s in range(holes + 1):
-        highest = max(highest, hidden_weight(table, place, holes, s, log_factorial))
-    if highest == -np.inf:
-        return highest
-    for s in range(holes + 1):
-        term = hidden_weight(table, place, holes, s, log_factorial)
-        own[bins[place + s]] += np.exp(term - highest)
+        highest = max(highest, hidden_weight(parameters, entry, holes, s))
     return highest
 
 
 @_compile
-def collect(tree, table, ratio, place, hidden, log_factorial, room):  # type: ignore[no-untyped-def]
+def _weigh_bins(parameters, entry, holes, bins, evidence):  # type: ignore[no-untyped-def]
+    """Write how much a block's bins weigh given its known entries; return the log of the unit."""
+    evidence[:] = 0.0
+    if holes == 0:
+        evidence[bins[entry]] = 1.0
+        return parameters.table[entry]
+    highest = largest_hidden_weight(parameters, entry, holes)
+    if highest == -np.inf:
+        return highest
+    for s in range(holes + 1):
+        term = hidden_weight(parameters, entry, holes, s)
+        evidence[bins[entry + s]] += np.exp(term - highest)
+    return highest
+
+
+@_compile
+def collect(tree, parameters, ratio, entry, hidden, messages):  # type: ignore[no-untyped-def]
     """Pass messages from the leaves to the roots; return log P of what is known.
 
-    Afterwards ``below[b]`` weighs the bins of b by what is known of b and of all below it, and
-    ``message[b]`` is what b says about the bins of its parent.
+    Writes `evidence`, `below` and `message`; `ratio` are the edges' ratios.
     """
-    _, bins, n_bins, order, parent, cells = tree
-    own, below, message = room[0], room[1], room[2]
+    bins, n_bins, parent, cells = tree.bins, tree.n_bins, tree.parent, tree.cells
+    evidence, below, message = messages.evidence, messages.below, messages.message
     n_blocks, total = n_bins.size, 0.0
     for b in range(n_blocks):
-        total += weigh_bins(place[b], hidden[b], bins, table, log_factorial, own[b])
-        below[b] = own[b]
+        total += _weigh_bins(parameters, entry[b], hidden[b], bins, evidence[b])
+        below[b] = evidence[b]
     if total == -np.inf:
         return total
-    for at in range(n_blocks - 1, -1, -1):
-        b, width = order[at], n_bins[order[at]]
-        p = parent[b]
+    for b in tree.order[::-1]:
+        p, width = parent[b], n_bins[b]
         if p == n_blocks:
             total += np.log(below[b].sum())
             continue
         highest = 0.0
         for above in range(n_bins[p]):
             line = ratio[cells[b] + above * width : cells[b] + (above + 1) * width]
-            said = 0.0
+            weight = 0.0
             for z in range(width):
-                said += line[z] * below[b, z]
-            message[b, above] = said
-            below[p, above] *= said
+                weight += line[z] * below[b, z]
+            message[b, above] = weight
+            below[p, above] *= weight
             highest = max(highest, below[p, above])
         if highest == 0.0:
             return -np.inf
@@ -85,34 +163,32 @@ def collect(tree, table, ratio, place, hidden, log_factorial, room):  # type: ig
 
 
 @_compile
-def share_of_bins(tree, ratio, b, room, above, out):  # type: ignore[no-untyped-def]
-    """Write P(bin of b | bin of its parent, what is known); roots have no parent to look at."""
-    _, _, n_bins, _, parent, cells = tree
-    below, message = room[1], room[2]
-    width = n_bins[b]
-    if parent[b] == n_bins.size:
+def share_of_bins(tree, ratio, b, messages, above, out):  # type: ignore[no-untyped-def]
+    """Write P(bin of b | bin of its parent, what is known); for roots `above` is not read."""
+    below, width = messages.below, tree.n_bins[b]
+    if tree.parent[b] == tree.n_bins.size:
         out[:width] = below[b, :width] / below[b].sum()
         return
-    begin = cells[b] + above * width
+    begin = tree.cells[b] + above * width
     for z in range(width):
-        out[z] = ratio[begin + z] * below[b, z] / message[b, above]
+        out[z] = ratio[begin + z] * below[b, z] / messages.message[b, above]
 
 
 @_compile
-def distribute(tree, ratio, room, mass, edges):  # type: ignore[no-untyped-def]
-    """Write ``belief``, P(bin | what is known); add the mass of pairs of bins, if asked for."""
-    _, _, n_bins, order, parent, cells = tree
-    belief = room[3]
-    share = np.empty(room.shape[2])
-    for b in order:
+def distribute(tree, ratio, messages, mass, edges):  # type: ignore[no-untyped-def]
+    """Write `belief`; add the mass of pairs of bins to `edges`, unless that is empty."""
+    n_bins, parent, cells = tree.n_bins, tree.parent, tree.cells
+    belief = messages.belief
+    share = np.empty(belief.shape[1])
+    for b in tree.order:
         belief[b] = 0.0
         p, width = parent[b], n_bins[b]
         if p == n_bins.size:
-            share_of_bins(tree, ratio, b, room, 0, belief[b])
+            share_of_bins(tree, ratio, b, messages, 0, belief[b])
             continue
         for above in range(n_bins[p]):
             if belief[p, above] > 0.0:
-                share_of_bins(tree, ratio, b, room, above, share)
+                share_of_bins(tree, ratio, b, messages, above, share)
                 for z in range(width):
                     both = belief[p, above] * share[z]
                     belief[b, z] += both
@@ -121,15 +197,28 @@ def distribute(tree, ratio, room, mass, edges):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _score_complete(bins, n_bins, parent, cells, table, log_ratio, place):  # type: ignore[no-untyped-def]
+def _score_complete(tree, parameters, entry):  # type: ignore[no-untyped-def]
     """Return log P of a row without holes."""
+    bins, n_bins, parent, cells = tree.bins, tree.n_bins, tree.parent, tree.cells
+    table, log_ratio = parameters.table, parameters.log_ratio
     total = 0.0
     for b in range(n_bins.size):
-        total += table[place[b]]
+        total += table[entry[b]]
         if parent[b] < n_bins.size:
-            cell = cells[b] + bins[place[parent[b]]] * n_bins[b] + bins[place[b]]
+            cell = cells[b] + bins[entry[parent[b]]] * n_bins[b] + bins[entry[b]]
             total += log_ratio[cell]
     return total
+
+
+@_compile
+def _add_complete(tree, entry, mass, counts, edges):  # type: ignore[no-untyped-def]
+    """Add the mass of a row without holes by count in each block, and by pair of bins."""
+    bins, n_bins, parent, cells = tree.bins, tree.n_bins, tree.parent, tree.cells
+    for b in range(n_bins.size):
+        counts[entry[b]] += mass
+        if parent[b] < n_bins.size:
+            cell = cells[b] + bins[entry[parent[b]]] * n_bins[b] + bins[entry[b]]
+            edges[cell] += mass
 
 
 @_compile
@@ -143,114 +232,54 @@ def _count_complete(rows, row, counters):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def score_rows(  # type: ignore[no-untyped-def]
-    rows, tree, table, log_ratio, log_factorial, first, last, out
-):
-    """Write log P of what is known of the rows first..last."""
-    # Arrays are taken out of tuples once: in a loop that costs more than the loop's work.
-    starts, bins, n_bins, _, parent, cells = tree
-    counters = new_counters(rows.labels, starts)
+def score_rows(rows, tree, parameters, first, last, out):  # type: ignore[no-untyped-def]
+    """Write log P of what is known of the rows first..last − 1."""
+    counters = new_counters(rows.labels, tree.starts)
     entry, hidden = counters.entry, counters.hidden
-    ratio, room = np.exp(log_ratio), new_messages(tree)
+    ratio, messages = np.exp(parameters.log_ratio), new_messages(tree.n_bins)
     complete = rows.holes.bits.size + rows.holes.indices.size == 0
     for row in range(first, last):
         if complete:
             _count_complete(rows, row, counters)
-            out[row] = _score_complete(bins, n_bins, parent, cells, table, log_ratio, entry)
+            out[row] = _score_complete(tree, parameters, entry)
             continue
         n_touched = count_row(rows, row, counters)
         if hidden.any():
-            out[row] = collect(tree, table, ratio, entry, hidden, log_factorial, room)
+            out[row] = collect(tree, parameters, ratio, entry, hidden, messages)
         else:
-            out[row] = _score_complete(bins, n_bins, parent, cells, table, log_ratio, entry)
+            out[row] = _score_complete(tree, parameters, entry)
         forget_row(n_touched, counters)
 
 
 @_compile
-def add_sums(  # type: ignore[no-untyped-def]
-    rows, tree, table, log_ratio, log_factorial, mass, counts, edges
-):
+def add_sums(rows, tree, parameters, mass, counts, edges):  # type: ignore[no-untyped-def]
     """Add the mass of rows by count in each block, and by pair of bins along each edge."""
-    starts, bins, n_bins, _, parent, cells = tree
-    counters = new_counters(rows.labels, starts)
+    counters = new_counters(rows.labels, tree.starts)
     entry, hidden = counters.entry, counters.hidden
-    ratio, room = np.exp(log_ratio), new_messages(tree)
+    ratio, messages = np.exp(parameters.log_ratio), new_messages(tree.n_bins)
     complete = rows.holes.bits.size + rows.holes.indices.size == 0
     for row in range(mass.size):
-        w = mass[row]
-        if w <= 0.0:
+        if mass[row] <= 0.0:
             continue
         if complete:
             _count_complete(rows, row, counters)
-            for b in range(n_bins.size):
-                counts[entry[b]] += w
-                if parent[b] < n_bins.size:
-                    cell = cells[b] + bins[entry[parent[b]]] * n_bins[b] + bins[entry[b]]
-                    edges[cell] += w
+            _add_complete(tree, entry, mass[row], counts, edges)
             continue
         n_touched = count_row(rows, row, counters)
-        if collect(tree, table, ratio, entry, hidden, log_factorial, room) > -np.inf:
-            distribute(tree, ratio, room, w, edges)
-            for b in range(n_bins.size):
-                _spread(w, entry[b], hidden[b], bins, table, log_factorial, room, b, counts)
+        if collect(tree, parameters, ratio, entry, hidden, messages) > -np.inf:
+            distribute(tree, ratio, messages, mass[row], edges)
+            for b in range(entry.size):
+                _spread(mass[row], b, entry[b], hidden[b], tree, parameters, messages, counts)
         forget_row(n_touched, counters)
 
 
 @_compile
-def _spread(mass, place, holes, bins, table, log_factorial, room, b, counts):  # type: ignore[no-untyped-def]
-    """Add a row's mass to the counts that a block may have, by their probabilities."""
-    own, belief = room[0, b], room[3, b]
-    unit = table[place]
-    for s in range(1, holes + 1):
-        unit = max(unit, hidden_weight(table, place, holes, s, log_factorial))
+def _spread(mass, b, entry, holes, tree, parameters, messages, counts):  # type: ignore[no-untyped-def]
+    """Add a row's mass to the counts that block b may have, by their probabilities."""
+    bins, evidence, belief = tree.bins, messages.evidence[b], messages.belief[b]
+    unit = largest_hidden_weight(parameters, entry, holes)
     for s in range(holes + 1):
-        z = bins[place + s]
+        z = bins[entry + s]
         if belief[z] > 0.0:
-            term = hidden_weight(table, place, holes, s, log_factorial)
-            counts[place + s] += mass * belief[z] * np.exp(term - unit) / own[z]
-
-
-@_compile
-def add_pairs(binned, mass, offsets, a, out):  # type: ignore[no-untyped-def]
-    """Add the mass of rows by bin in block a and bin in each block before it.
-
-    ``binned[row, block]`` is the bin; the bins of block b are columns of `out` from offsets[b] on.
-    """
-    for row in range(mass.size):
-        line = out[binned[row, a]]
-        w = mass[row]
-        for b in range(a):
-            line[offsets[b] + binned[row, b]] += w
-
-
-@_compile
-def add_edges(binned, mass, tree, edges):  # type: ignore[no-untyped-def]
-    """Add the mass of rows by pair of bins along each edge."""
-    _, _, n_bins, _, parent, cells = tree
-    for row in range(mass.size):
-        for b in range(n_bins.size):
-            if parent[b] < n_bins.size:
-                edges[cells[b] + binned[row, parent[b]] * n_bins[b] + binned[row, b]] += mass[row]
-
-
-@_compile
-def add_gains(pairs, offsets, n_bins, a, penalty, gains):  # type: ignore[no-untyped-def]
-    """Write what an edge between block a and each block before it gains, less its penalty."""
-    for b in range(a):
-        table = pairs[:, offsets[b] : offsets[b] + n_bins[b]]
-        free = (n_bins[a] - 1) * (n_bins[b] - 1)
-        gain = _information(table) - penalty * free if free > 0 else 0.0
-        gains[a, b] = gain
-        gains[b, a] = gain
-
-
-@_compile
-def _information(table):  # type: ignore[no-untyped-def]
-    """Return weight times mutual information of a table of pairs."""
-    rows, columns, total = table.sum(axis=1), table.sum(axis=0), table.sum()
-    gain = 0.0
-    for i in range(table.shape[0]):
-        for j in range(table.shape[1]):
-            if table[i, j] > 0.0:
-                gain += table[i, j] * np.log(table[i, j] * total / (rows[i] * columns[j]))
-    return gain
+            term = hidden_weight(parameters, entry, holes, s)
+            counts[entry + s] += mass * belief[z] * np.exp(term - unit) / evidence[z]

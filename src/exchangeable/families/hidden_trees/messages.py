@@ -1,9 +1,7 @@
 """Passes over rows for a tree of blocks with hidden states: what blocks show, scores, sums."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +10,9 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import forest_kernels
-from exchangeable.families.hidden_trees import kernels
+from exchangeable.families.hidden_trees import kernels, symbol_kernels
+from exchangeable.families.hidden_trees.kernels import PosteriorSums, StateTree
+from exchangeable.families.hidden_trees.symbol_kernels import Emissions
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges, run
 
@@ -20,8 +20,6 @@ TILE_BYTES = 1 << 25
 """Messages of a tile of rows take about this much memory."""
 LARGEST_TILE, SMALLEST_TILE = 256, 16
 SCORE_CHUNK = 1 << 11
-LOG_EVIDENCE: Callable[..., None] = kernels.log_evidence
-SPREAD: Callable[..., None] = kernels.spread
 
 
 @dataclass(frozen=True)
@@ -55,18 +53,18 @@ class Symbols:
         """Return what the blocks of a partition show in each row."""
         states = observed.symbols()
         codes = np.empty((observed.n_rows, partition.n_blocks), dtype=np.int32)
-        found: list[npt.NDArray[np.int64]] = []
+        symbols: list[npt.NDArray[np.int64]] = []
         begin = 0
         for b, members in enumerate(partition.blocks):
-            wide, shown = members.size + 1, states[:, members]
-            key = (shown == 1).sum(axis=1) * wide + (shown < 0).sum(axis=1)
-            present = np.flatnonzero(np.bincount(key, minlength=wide * wide))
-            place = np.empty(wide * wide, dtype=np.int32)
-            place[present] = np.arange(begin, begin + present.size)
-            codes[:, b] = place[key]
+            width, shown = members.size + 1, states[:, members]
+            key = (shown == 1).sum(axis=1) * width + (shown < 0).sum(axis=1)
+            present = np.flatnonzero(np.bincount(key, minlength=width * width))
+            code = np.empty(width * width, dtype=np.int32)
+            code[present] = np.arange(begin, begin + present.size)
+            codes[:, b] = code[key]
             begin += present.size
-            found.append(np.stack([np.full(present.size, b), present // wide, present % wide]))
-        block, ones, holes = np.concatenate(found, axis=1)
+            symbols.append(np.stack([np.full(present.size, b), present // width, present % width]))
+        block, ones, holes = np.concatenate(symbols, axis=1)
         return cls(codes, block, ones, holes)
 
 
@@ -95,14 +93,15 @@ class Messages:
     def order(self) -> IntArray:
         """The blocks, parents before children."""
         n = self.parent.size
-        order, place = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-        forest_kernels.order_nodes(self.parent.astype(np.int64), order, place)
+        order, rank = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+        forest_kernels.order_nodes(self.parent.astype(np.int64), order, rank)
         return order
 
     @cached_property
-    def edges_t(self) -> FloatArray:
-        """The transposes of the edges."""
-        return np.ascontiguousarray(self.edges.transpose(0, 2, 1))
+    def tree(self) -> StateTree:
+        """The tree as kernels read it."""
+        edges_t = np.ascontiguousarray(self.edges.transpose(0, 2, 1))
+        return StateTree(self.order, self.parent, self.edges, edges_t)
 
     @property
     def n_states(self) -> int:
@@ -118,27 +117,32 @@ class Messages:
     def log_evidence(self, symbols: Symbols) -> FloatArray:
         """Return log P(symbol | z), shape (n_symbols, n_states)."""
         out = np.empty((symbols.block.size, self.n_states))
-        LOG_EVIDENCE(*self.read(symbols), out)
+        symbol_kernels.write_log_evidence(self.emissions(symbols), out)
         return out
 
-    def counts(self, symbols: Symbols, seen: FloatArray, mass: FloatArray) -> FloatArray:
-        """Return the mass by count and state, given that by symbol and state."""
+    def counts(self, symbols: Symbols, log_evidence: FloatArray, mass: FloatArray) -> FloatArray:
+        """Return the mass by count and state, given that by symbol and state.
+
+        `log_evidence` is what the method of that name returned.
+        """
         out = np.zeros(self.log_q.shape)
-        SPREAD(*self.read(symbols), seen, mass, out)
+        symbol_kernels.spread(self.emissions(symbols), log_evidence, mass, out)
         return out
 
-    def read(self, symbols: Symbols) -> tuple[Any, ...]:
-        """Return symbols and parameters as kernels take them."""
-        p = self.partition
-        shown = (symbols.block, symbols.ones, symbols.holes)
-        return (*shown, p.sizes, p.starts, self.log_q, log_factorials(p.labels.size))
+    def emissions(self, symbols: Symbols) -> Emissions:
+        """Return symbols and parameters as kernels read them."""
+        sizes, starts = self.partition.sizes, self.partition.starts
+        log_factorial = log_factorials(self.partition.labels.size)
+        return Emissions(
+            symbols.block, symbols.ones, symbols.holes, sizes, starts, self.log_q, log_factorial
+        )
 
 
-def scaled(seen: FloatArray) -> tuple[FloatArray, FloatArray]:
+def scaled(log_evidence: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return P(symbol | z) with the largest of each symbol 1, and the log of what it was."""
-    top = seen.max(axis=1)
+    top = log_evidence.max(axis=1)
     top[top == -np.inf] = 0.0
-    return np.exp(seen - top[:, None]), top
+    return np.exp(log_evidence - top[:, None]), top
 
 
 def score_messages(messages: Messages, observed: Observed, n_jobs: int | None = None) -> FloatArray:
@@ -146,21 +150,12 @@ def score_messages(messages: Messages, observed: Observed, n_jobs: int | None = 
     out = np.empty((observed.n_rows, messages.n_states))
 
     def one(span: tuple[int, int]) -> None:
-        part = observed.take(np.arange(*span))
-        symbols = Symbols.of(part, messages.partition)
+        begin, end = span
+        symbols = Symbols.of(observed.take(np.arange(begin, end)), messages.partition)
         evidence, top = scaled(messages.log_evidence(symbols))
-        place = out[span[0] : span[1]]
-        with np.errstate(divide="ignore"):
-            kernels.score_tree(
-                symbols.codes,
-                evidence,
-                messages.order,
-                messages.parent,
-                messages.edges_t,
-                messages.tile,
-                place,
-            )
-        place += top[symbols.codes].sum(axis=1)[:, None]
+        scores = out[begin:end]
+        kernels.score_tree(symbols.codes, evidence, messages.tree, messages.tile, scores)
+        scores += top[symbols.codes].sum(axis=1)[:, None]
 
     run(one, row_ranges(observed.n_rows, SCORE_CHUNK), n_jobs)
     return out
@@ -168,7 +163,7 @@ def score_messages(messages: Messages, observed: Observed, n_jobs: int | None = 
 
 @dataclass(frozen=True)
 class TreeSums:
-    """What a pass over the examples found.
+    """Sums over the examples that the next parameters are made of.
 
     Attributes
     ----------
@@ -197,34 +192,30 @@ def expect_messages(
 ) -> TreeSums:
     """Find the posteriors of all hidden states, and sum them."""
     h, n_blocks = messages.n_states, messages.parent.size
-    seen = messages.log_evidence(symbols)
-    evidence, top = scaled(seen)
+    log_evidence = messages.log_evidence(symbols)
+    evidence, top = scaled(log_evidence)
     offsets = top[symbols.codes].sum(axis=1)
 
-    def one(span: tuple[int, int]) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    def one(span: tuple[int, int]) -> tuple[float, PosteriorSums]:
         part = slice(*span)
-        by_symbol, pairs = np.zeros(seen.shape), np.zeros((n_blocks, h, h))
-        totals = np.zeros(h)
-        found = kernels.expect_tree(
+        sums = PosteriorSums(np.zeros(log_evidence.shape), np.zeros((n_blocks, h, h)), np.zeros(h))
+        log_likelihood = kernels.expect_tree(
             symbols.codes[part],
             examples.weights[part],
             offsets[part],
             evidence,
-            (messages.order, messages.parent, messages.edges, messages.edges_t),
+            messages.tree,
             log_prior,
             messages.tile,
-            by_symbol,
-            pairs,
-            totals,
+            sums,
         )
-        return found, by_symbol, pairs, totals
+        return log_likelihood, sums
 
-    parts = examples.parts(6 * n_blocks * h * h, 8 * (n_blocks * h * h + seen.size))
-    first, *others = run(one, parts, n_jobs)
-    log_likelihood, by_symbol, pairs, totals = first
-    for found in others:
-        log_likelihood += found[0]
-        for total, more in zip((by_symbol, pairs, totals), found[1:], strict=True):
-            total += more
-    counts = messages.counts(symbols, seen, by_symbol)
-    return TreeSums(log_likelihood, totals, counts, pairs * messages.edges)
+    parts = examples.parts(6 * n_blocks * h * h, 8 * (n_blocks * h * h + log_evidence.size))
+    (log_likelihood, sums), *others = run(one, parts, n_jobs)
+    for more_likelihood, more in others:
+        log_likelihood += more_likelihood
+        for total, addend in zip(sums, more, strict=True):
+            total += addend
+    counts = messages.counts(symbols, log_evidence, sums.by_symbol)
+    return TreeSums(log_likelihood, sums.totals, counts, sums.pairs * messages.edges)

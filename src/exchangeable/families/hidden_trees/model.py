@@ -6,7 +6,7 @@ P(x_b | z_b) = q_b(n | z_b) / C(m, n). With single variables as blocks it is a h
 What other models call a class or component is here a state of the root.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -17,7 +17,13 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.contract import Arrays, Model, RowsInMemory, Sums
-from exchangeable.families.hidden_trees import kernels, messages, query_kernels, saved
+from exchangeable.families.hidden_trees import (
+    kernels,
+    messages,
+    query_kernels,
+    saved,
+    symbol_kernels,
+)
 from exchangeable.families.hidden_trees.messages import (
     Messages,
     Symbols,
@@ -28,9 +34,6 @@ from exchangeable.families.hidden_trees.messages import (
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges
 
-HOLE_MEANS: Callable[..., None] = query_kernels.hole_means
-BEST_HOLES: Callable[..., None] = query_kernels.best_holes
-DRAW_HOLES: Callable[..., None] = query_kernels.draw_holes
 NO_POSTERIOR = np.empty((0, 0))
 BETTER = 1e-9
 """A change of one block that gains less than this is not made."""
@@ -85,7 +88,7 @@ class HiddenTree:
         tree, symbols = self.messages, Symbols.of(observed, self.messages.partition)
         seen = tree.log_evidence(symbols)
         means = np.empty(seen.shape)
-        HOLE_MEANS(*tree.read(symbols), seen, means)
+        symbol_kernels.hole_means(tree.emissions(symbols), seen, means)
         posterior = self._posterior(symbols, messages.scaled(seen)[0], state)
         by_block = np.einsum("bis,ibs->ib", posterior, means[symbols.codes])
         known = observed.symbols()
@@ -97,19 +100,18 @@ class HiddenTree:
         seen = tree.log_evidence(symbols)
         codes = symbols.codes
         states = np.empty(codes.shape, dtype=np.int64)
-        kernels.draw_states(
+        query_kernels.draw_states(
             codes,
             messages.scaled(seen)[0],
-            tree.order,
-            tree.parent,
-            tree.edges,
-            tree.edges_t,
+            tree.tree,
             state,
             rng.random(codes.shape),
             states,
         )
         taken = np.empty(codes.shape, dtype=np.int64)
-        DRAW_HOLES(*tree.read(symbols), seen, codes, states, rng.random(codes.shape), taken)
+        symbol_kernels.draw_holes(
+            tree.emissions(symbols), seen, codes, states, rng.random(codes.shape), taken
+        )
         rows = observed.symbols()
         self._fill(rows, symbols, taken, rng.random(rows.shape))
         return rows
@@ -119,11 +121,11 @@ class HiddenTree:
         tree, symbols = self.messages, Symbols.of(observed, self.messages.partition)
         best = np.empty((symbols.block.size, tree.n_states))
         chosen = np.empty(best.shape, dtype=np.int64)
-        BEST_HOLES(*tree.read(symbols), best, chosen)
+        symbol_kernels.best_holes(tree.emissions(symbols), best, chosen)
         states = np.empty(symbols.codes.shape, dtype=np.int64)
         with np.errstate(divide="ignore"):
             log_edges = np.log(tree.edges)
-        kernels.best_states(symbols.codes, best, tree.order, tree.parent, log_edges, state, states)
+        query_kernels.best_states(symbols.codes, best, tree.tree, log_edges, state, states)
         rows = observed.symbols()
         self._fill(rows, symbols, chosen[symbols.codes, states], np.zeros(rows.shape))
         self._climb(observed, rows, state)
@@ -158,11 +160,10 @@ class HiddenTree:
         query_kernels.best_changes(
             posterior,
             evidence,
+            tree.emissions(symbols),
             symbols.codes,
-            symbols.ones,
             least,
             holes,
-            partition.starts,
             self._row_chances,
             gain,
             best,
@@ -189,10 +190,7 @@ class HiddenTree:
         kernels.posterior_tree(
             symbols.codes,
             evidence,
-            tree.order,
-            tree.parent,
-            tree.edges,
-            tree.edges_t,
+            tree.tree,
             state,
             posterior,
         )

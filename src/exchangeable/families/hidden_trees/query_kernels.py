@@ -1,72 +1,72 @@
-"""Completing rows of a hidden tree, once the states of its blocks are known or weighed.
-
-A symbol is what a block shows: `ones` variables known to be on, `holes` that are not known. Given
-the block's state z, k of the holes are on with probability proportional to
-C(holes, k)·q(ones + k | z) / C(size, ones + k), and any k of them are as good as any other k.
-"""
+"""Hidden trees: completing rows, by draws and by climbing; arguments are as in `kernels`."""
 
 import numpy as np
 from numba import njit
 
-from exchangeable.families.hidden_trees.kernels import log_ways
+from exchangeable.families.hidden_trees.kernels import new_messages, upward
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compile
-def hole_means(block, ones, holes, sizes, starts, log_q, log_factorial, seen, out):  # type: ignore[no-untyped-def]
-    """Write how probable a hole of each symbol is to be on, by state; zero without holes.
+def draw_states(codes, evidence, tree, root_state, uniforms, out):  # type: ignore[no-untyped-def]
+    """Draw the state of every node, given the evidence and the root's state."""
+    n_rows, n_nodes = codes.shape
+    h = evidence.shape[1]
+    order, parent, edges = tree.order, tree.parent, tree.edges
+    messages = new_messages(n_nodes, n_rows, h)
+    upward(codes, evidence, tree, messages)
+    up, message = messages.up, messages.message
+    out[:, order[0]] = root_state
+    for v in order[1:]:
+        for i in range(n_rows):
+            s = out[i, parent[v]]
+            target = uniforms[i, v] * message[v, i, s]
+            chosen = 0
+            for z in range(h):
+                share = edges[v, s, z] * up[v, i, z]
+                if share > 0.0:
+                    chosen = z
+                    target -= share
+                    if target < 0.0:
+                        break
+            out[i, v] = chosen
 
-    `seen` is what `hidden_kernels.log_evidence` wrote.
+
+@_compile
+def best_states(codes, log_best, tree, log_edges, root_state, out):  # type: ignore[no-untyped-def]
+    """Write the states of all nodes that are jointly most probable, with the best completion.
+
+    `log_best` is the log-probability of each symbol's best completion, by state; `log_edges` are
+    the logarithms of the tree's edges.
     """
-    for symbol in range(block.size):
-        b, c, u = block[symbol], ones[symbol], holes[symbol]
-        out[symbol] = 0.0
-        for k in range(1, u + 1):
-            ways = log_ways(log_factorial, u, k) - log_ways(log_factorial, sizes[b], c + k)
-            for z in range(log_q.shape[1]):
-                if seen[symbol, z] > -np.inf:
-                    chance = np.exp(ways + log_q[starts[b] + c + k, z] - seen[symbol, z])
-                    out[symbol, z] += chance * k / u
-
-
-@_compile
-def best_holes(block, ones, holes, sizes, starts, log_q, log_factorial, out, chosen):  # type: ignore[no-untyped-def]
-    """Write the log-probability of each symbol's best completion, and how many holes are on."""
-    for symbol in range(block.size):
-        b, c, u = block[symbol], ones[symbol], holes[symbol]
-        out[symbol] = -np.inf
-        chosen[symbol] = 0
-        for k in range(u + 1):
-            ways = log_ways(log_factorial, sizes[b], c + k)
-            for z in range(log_q.shape[1]):
-                here = log_q[starts[b] + c + k, z] - ways
-                if here > out[symbol, z]:
-                    out[symbol, z] = here
-                    chosen[symbol, z] = k
-
-
-@_compile
-def draw_holes(block, ones, holes, sizes, starts, log_q, log_factorial, seen, codes, states, uniforms, out):  # type: ignore[no-untyped-def]  # fmt: skip  # noqa: E501
-    """Draw how many holes of each block are on, given its state."""
-    for i in range(codes.shape[0]):
-        for v in range(codes.shape[1]):
-            symbol, z = codes[i, v], states[i, v]
-            b, c, u = block[symbol], ones[symbol], holes[symbol]
-            left, k = uniforms[i, v], 0
-            for k in range(u + 1):
-                ways = log_ways(log_factorial, u, k) - log_ways(log_factorial, sizes[b], c + k)
-                left -= np.exp(ways + log_q[starts[b] + c + k, z] - seen[symbol, z])
-                if left < 0.0:
-                    break
-            out[i, v] = k
+    n_rows, n_nodes = codes.shape
+    h = log_best.shape[1]
+    order, parent = tree.order, tree.parent
+    value, arrow = np.empty((n_nodes, h)), np.empty((n_nodes, h), dtype=np.int64)
+    for i in range(n_rows):
+        for v in range(n_nodes):
+            value[v] = log_best[codes[i, v]]
+        for v in order[:0:-1]:
+            for s in range(h):
+                top, chosen = -np.inf, 0
+                for z in range(h):
+                    log_prob = log_edges[v, s, z] + value[v, z]
+                    if log_prob > top:
+                        top, chosen = log_prob, z
+                arrow[v, s] = chosen
+                value[parent[v], s] += top
+        out[i, order[0]] = root_state
+        for v in order[1:]:
+            out[i, v] = arrow[v, out[i, parent[v]]]
 
 
 @_compile
 def fill(states, labels, holes, taken, uniforms):  # type: ignore[no-untyped-def]
-    """Turn `taken` of the holes of each block on, each as probable, and the others off.
+    """Turn `taken` of the holes of each block on, all equally likely, and the others off.
 
-    `holes` counts those that are left, and is used up; with `uniforms` of zero the first are taken.
+    ``holes[i, b]`` counts the holes of row i in block b that are still to be filled; it and `taken`
+    are used up. With `uniforms` of zero the first holes are taken.
     """
     for i in range(states.shape[0]):
         for j in range(states.shape[1]):
@@ -79,15 +79,17 @@ def fill(states, labels, holes, taken, uniforms):  # type: ignore[no-untyped-def
 
 
 @_compile
-def best_changes(posterior, evidence, codes, ones, least, holes, starts, chances, gain, best):  # type: ignore[no-untyped-def]
+def best_changes(posterior, evidence, emissions, codes, least, holes, chances, gain, best):  # type: ignore[no-untyped-def]
     """Write what each block's best count gains in log-probability, all others as they are.
 
-    `posterior` is that of the states of complete rows; `least` and `holes` are the known ones and
-    the holes that each block had.
+    `posterior` is that of the states of complete rows, `evidence` and `codes` are those it was made
+    of; `least` and `holes` are the known ones and the holes that each block had; `chances` is
+    P(one row with a count | z), in the layout of `emissions.log_q`, up to a factor per block.
     """
     n_rows, n_blocks = codes.shape
     h = evidence.shape[1]
-    around = np.empty(h)
+    ones, starts = emissions.ones, emissions.starts
+    others = np.empty(h)
     for i in range(n_rows):
         for b in range(n_blocks):
             if holes[i, b] == 0:
@@ -95,12 +97,12 @@ def best_changes(posterior, evidence, codes, ones, least, holes, starts, chances
             symbol = codes[i, b]
             for z in range(h):
                 known = evidence[symbol, z]
-                around[z] = posterior[b, i, z] / known if known > 0.0 else 0.0
+                others[z] = posterior[b, i, z] / known if known > 0.0 else 0.0
             present, top = 0.0, 0.0
             for count in range(least[i, b], least[i, b] + holes[i, b] + 1):
                 value = 0.0
                 for z in range(h):
-                    value += around[z] * chances[starts[b] + count, z]
+                    value += others[z] * chances[starts[b] + count, z]
                 if count == ones[symbol]:
                     present = value
                 if value > top:

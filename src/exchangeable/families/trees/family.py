@@ -17,7 +17,7 @@ from exchangeable.families.common.pooled import PooledFamily, class_pairs, with_
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
-from exchangeable.families.trees import kernels
+from exchangeable.families.trees import gain_kernels
 from exchangeable.families.trees.model import ParentArray, TreeModel
 from exchangeable.families.trees.polynomials import expected_pairs
 from exchangeable.families.urns.family import UrnFamily, centred
@@ -247,7 +247,7 @@ class WeightedTreeFamily(PooledFamily):
             both = class_pairs(examples, sums.posterior, y, urns)
             both += pool.strength * self.problem.pairs
             gains = np.empty_like(both)
-            kernels.urn_pair_gains(
+            gain_kernels.urn_pair_gains(
                 totals[y],
                 np.diag(both).copy(),
                 both,

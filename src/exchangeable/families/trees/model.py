@@ -206,9 +206,8 @@ class TreeModel(LogLinearModel):
         forest = polynomials.Forest.of(self.slope, self.parent, self.pair, y)
         states = np.ascontiguousarray(observed.symbols()[:, forest.order])
         counting = bool(self.log_q.size)
-        query_kernels.sums_rows(
-            states, forest.parent, forest.slope, forest.pair, self._table(y), counting, mass, found
-        )
+        by_node = query_kernels.RowSums(found[0, :n], found[1, :n], found[2])
+        query_kernels.sums_rows(states, forest, self._table(y), counting, mass, by_node)
         sums[:2, forest.order] = found[:2, :n]
         return sums[0, :n], sums[1, :n], found[2]
 
@@ -232,5 +231,5 @@ class TreeModel(LogLinearModel):
         forest = polynomials.Forest.of(self.slope, self.parent, self.pair, y)
         counting = bool(self.log_q.size)
         ordered = np.ascontiguousarray(states[:, forest.order])
-        kernel(ordered, forest.parent, forest.slope, forest.pair, self._table(y), counting, extra)
+        kernel(ordered, forest, self._table(y), counting, extra)
         return forest.order, ordered

@@ -1,41 +1,72 @@
-"""Forests of binary variables, with or without a count: polynomials of subtrees and their uses.
+"""Polynomials of subtrees of a forest of binary variables, and their derivatives.
 
 A forest gives a row the weight exp(Σ_j slope_j·x_j + Σ_j pair_j·x_j·x_parent(j)). The polynomial of
 a subtree has as its l-th coefficient the weight of all its assignments with l unknown variables on;
 without a count (`counting` false) all coefficients are summed and polynomials are numbers. Nodes
-are numbered by their place in an order in which parents come first; the parent of a root is node
-n, which is always off and stands above all.
+are numbered in an order in which parents come first; the parent of a root is node n, which is
+always off and stands above all roots.
 
-Coefficients span hundreds of orders of magnitude. A tilt exp(t·l) brings most stretches of them
-near the largest; a few tilts cover all, and each coefficient is taken from the tilt that serves it
-best. Where nodes and parents are bound closely, few and many ones are both likelier than what is
-between: there the right tilt makes both ends equal, and is found by bisection.
+`forest` is a `polynomials.Forest`; `state` holds 0, 1 or −1 (not known) for every node.
+Coefficients span hundreds of orders of magnitude: `tilt_kernels` chooses tilts exp(t·l) under which
+they can be computed.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from exchangeable.arrays import FloatArray, IntArray
+
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
-WINDOW = 1e-180
-"""A coefficient is trusted where it is at least this share of the largest."""
 SMALLEST = 1e-220
 """A coefficient that is a smaller share of the largest is taken for zero."""
-MOST_TILTS = 1000
-CLOSE = 1e-6
-"""Two tilts that differ by less have nothing between them."""
+
+
+class Workspace(NamedTuple):
+    """Memory for the polynomials of a forest of n nodes; everything is written before it is read.
+
+    Attributes
+    ----------
+    off, on : arrays of shape (n + 1, top + 1)
+        The polynomial of each node's subtree when the node is off, and when it is on.
+    off_before, on_before : arrays of shape (n + 1, top + 1)
+        Those its parent had before the node was added to it.
+    degree, degree_before : arrays of shape (n + 1,)
+        The degrees of these polynomials.
+    divisor : array of shape (n + 1,)
+        What the parent's polynomials were divided by after the node was added.
+    d_off, d_on : arrays of shape (n + 1, top + 1)
+        Derivatives with respect to `off` and `on`.
+    """
+
+    off: FloatArray
+    on: FloatArray
+    off_before: FloatArray
+    on_before: FloatArray
+    degree: IntArray
+    degree_before: IntArray
+    divisor: FloatArray
+    d_off: FloatArray
+    d_on: FloatArray
 
 
 @_compile
-def workspace(n, top):  # type: ignore[no-untyped-def]
-    """Return room for the polynomials of a forest of n nodes, up to degree `top`.
-
-    They are, by node: its own when off and on, those its parent had before it was added, and the
-    derivatives of its own. What is in them is written before it is read.
-    """
-    polynomials, derivatives = np.empty((4, n + 1, top + 1)), np.empty((2, n + 1, top + 1))
-    degrees = np.zeros((2, n + 1), dtype=np.int64)
-    return polynomials, degrees, np.ones(n + 1), derivatives
+def new_workspace(n, top):  # type: ignore[no-untyped-def]
+    """Return a workspace for forests of n nodes and polynomials up to degree `top`."""
+    shape = (n + 1, top + 1)
+    return Workspace(
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape),
+        np.zeros(n + 1, dtype=np.int64),
+        np.zeros(n + 1, dtype=np.int64),
+        np.ones(n + 1),
+        np.empty(shape),
+        np.empty(shape),
+    )
 
 
 @_compile
@@ -55,9 +86,9 @@ def _multiply(a, a_degree, b, b_degree, top, out):  # type: ignore[no-untyped-de
 
 
 @_compile
-def _begin_node(v, slope, state, tilt, counting, top, room):  # type: ignore[no-untyped-def]
-    """Set a node's own polynomials; return the logarithm they were divided by."""
-    (off, on, _, _), (degree, _), _, _ = room
+def _begin_node(v, slope, state, tilt, counting, top, workspace):  # type: ignore[no-untyped-def]
+    """Set the polynomials of a node alone; return the logarithm they were divided by."""
+    off, on, degree = workspace.off, workspace.on, workspace.degree
     weight = slope[v] + (tilt if state[v] < 0 else 0.0)
     larger = weight if state[v] == 1 else (0.0 if state[v] == 0 else max(weight, 0.0))
     moves = counting and state[v] < 0 and top > 0
@@ -72,13 +103,17 @@ def _begin_node(v, slope, state, tilt, counting, top, room):  # type: ignore[no-
 
 
 @_compile
-def upward(parent, slope, pair, state, tilt, counting, top, room):  # type: ignore[no-untyped-def]
+def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-untyped-def]
     """Compute all polynomials; node n's is that of the forest. Return the logarithm taken out."""
-    (off, on, off_before, on_before), (degree, degree_before), divisors, _ = room
+    parent, slope, pair = forest.parent, forest.slope, forest.pair
+    off, on = workspace.off, workspace.on
+    off_before, on_before = workspace.off_before, workspace.on_before
+    degree, degree_before = workspace.degree, workspace.degree_before
+    divisor = workspace.divisor
     n = parent.size
     log_scale = 0.0
     for v in range(n):
-        log_scale += _begin_node(v, slope, state, tilt, counting, top, room)
+        log_scale += _begin_node(v, slope, state, tilt, counting, top, workspace)
     degree[n] = 0
     off[n, 0], on[n, 0] = 1.0, 0.0
     when_off, when_on = np.empty(top + 1), np.empty(top + 1)
@@ -101,7 +136,7 @@ def upward(parent, slope, pair, state, tilt, counting, top, room):  # type: igno
         while after > 0 and off[p, after] < SMALLEST and (p == n or on[p, after] < SMALLEST):
             after -= 1
         degree[p] = after
-        divisors[v] = largest
+        divisor[v] = largest
         log_scale += np.log(largest)
     return log_scale
 
@@ -128,20 +163,25 @@ def _correlate(d, d_degree, a, a_degree, scale, out, out_degree):  # type: ignor
 
 
 @_compile
-def downward(parent, pair, seeds, top, room, ones, pairs):  # type: ignore[no-untyped-def]
+def downward(forest, seeds, top, workspace, ones, pairs):  # type: ignore[no-untyped-def]
     """Add to `ones` and `pairs` the probabilities of each node, and of it and its parent, on.
 
-    `seeds[l]` is the mass of count l by the forest's coefficient for l; reverse mode differentiates
-    Σ_l mass_l·log(coefficient_l) with respect to every node's polynomials.
+    `seeds[l]` is the mass of count l over the forest's coefficient for l; reverse mode
+    differentiates Σ_l mass_l·log(coefficient_l) with respect to every node's polynomials, which
+    `upward` must have left in the workspace.
     """
-    (off, on, off_before, on_before), (degree, degree_before), divisors, (d_off, d_on) = room
+    parent, pair = forest.parent, forest.pair
+    off, on = workspace.off, workspace.on
+    off_before, on_before = workspace.off_before, workspace.on_before
+    degree, degree_before = workspace.degree, workspace.degree_before
+    divisor, d_off, d_on = workspace.divisor, workspace.d_off, workspace.d_on
     n = parent.size
     d_off[n, : seeds.size] = seeds
     g_off, g_on = np.zeros(top + 1), np.zeros(top + 1)
     when_off, when_on, kept = np.empty(top + 1), np.empty(top + 1), np.empty(top + 1)
     whole = degree.copy()
     for v in range(n):
-        p, d, before, scale = parent[v], degree[v], degree_before[v], divisors[v]
+        p, d, before, scale = parent[v], degree[v], degree_before[v], divisor[v]
         linked = np.exp(pair[v]) if p < n else 1.0
         when_off[: d + 1] = off[v, : d + 1] + on[v, : d + 1]
         _correlate(d_off[p], whole[p], off_before[v], before, scale, g_off, d)
@@ -159,124 +199,3 @@ def downward(parent, pair, seeds, top, room, ones, pairs):  # type: ignore[no-un
             d_on[v, count] = g_off[count] + linked * g_on[count]
             ones[v] += d_on[v, count] * on[v, count]
             pairs[v] += linked * g_on[count] * on[v, count]
-
-
-@_compile
-def _take_window(coefficients, log_scale, tilt, best, log_out, tilts):  # type: ignore[no-untyped-def]
-    """Take over the coefficients that this tilt serves better than those before."""
-    largest = coefficients.max()
-    for count in range(coefficients.size):
-        share = coefficients[count] / largest
-        if share >= WINDOW and share > best[count]:
-            best[count] = share
-            log_out[count] = np.log(coefficients[count]) + log_scale - tilt * count
-            tilts[count] = tilt
-
-
-@_compile
-def _passes_top(parent, slope, pair, state, tilt, top):  # type: ignore[no-untyped-def]
-    """Whether so many are on under a tilt that what is cut off above `top` would be the most.
-
-    What is left of the polynomials then is too little to be trusted.
-    """
-    free = (state < 0).sum()
-    if top >= free:
-        return False
-    room = workspace(parent.size, 0)
-    log_sum = np.empty(2)
-    for at in range(2):
-        shifted = tilt + CLOSE * (2 * at - 1)
-        log_sum[at] = upward(parent, slope, pair, state, shifted, False, 0, room)
-        log_sum[at] += np.log(room[0][0, parent.size, 0])
-    return log_sum[1] - log_sum[0] > 2 * CLOSE * top
-
-
-@_compile
-def log_coefficients(  # type: ignore[no-untyped-def]
-    parent, slope, pair, state, counting, top, room, log_out, tilts
-):
-    """Write the logarithm of every coefficient 0..top of the forest, and the tilt that gave it.
-
-    A coefficient that no tilt brings into sight is −inf, and its tilt is NaN.
-    """
-    log_out[:] = -np.inf
-    tilts[:] = np.nan
-    best = np.zeros(top + 1)
-    coefficients = room[0][0, parent.size, : top + 1]
-    begun = 0.0
-    while counting and _passes_top(parent, slope, pair, state, begun, top):
-        begun = 2 * begun - 1.0
-    for direction in (1, -1):
-        goal = top if direction == 1 else 0
-        at = -1  # the last count in sight
-        tilt, low, high = begun, begun, np.nan  # it came into sight by `low`; `high` passes it over
-        for _ in range(MOST_TILTS):
-            too_far = tilt > begun and _passes_top(parent, slope, pair, state, tilt, top)
-            if not too_far:
-                log_scale = upward(parent, slope, pair, state, tilt, counting, top, room)
-                coefficients[room[1][0, parent.size] + 1 :] = 0.0
-                _take_window(coefficients, log_scale, tilt, best, log_out, tilts)
-                peak = int(np.argmax(coefficients))
-                before = peak if at < 0 else at
-                at = _follow_sight(best, before, direction, goal)
-                too_far = at == before and (peak - at) * direction > 0
-                high = high if at == before else np.nan
-            if at == goal:
-                break
-            if too_far:
-                high = tilt
-            else:
-                low = tilt
-            if abs(high - low) < CLOSE:  # nothing brings what is between into sight
-                while at != goal and best[at + direction] == 0.0:
-                    at += direction
-                at = _follow_sight(best, at, direction, goal)
-                if at == goal:
-                    break
-                low, high = high, np.nan
-            if high == high:
-                tilt = 0.5 * (low + high)
-            else:
-                tilt = low + direction * _step(coefficients, at, direction)
-
-
-@_compile
-def _follow_sight(best, at, direction, goal):  # type: ignore[no-untyped-def]
-    """Return the last count in a direction up to which all are in sight."""
-    while at != goal and best[at + direction] > 0.0:
-        at += direction
-    return at
-
-
-@_compile
-def _step(coefficients, at, direction):  # type: ignore[no-untyped-def]
-    """Return by how much to tilt so that the coefficient at the edge is as large as its neighbour.
-
-    Then those beyond come into sight.
-    """
-    inner = at - direction
-    if 0 <= inner < coefficients.size and coefficients[inner] > 0.0 and coefficients[at] > 0.0:
-        return max(np.log(coefficients[inner]) - np.log(coefficients[at]), 0.5)
-    return 1.0
-
-
-@_compile
-def expected(parent, slope, pair, state, mass, tilts, counting, room, ones, pairs):  # type: ignore[no-untyped-def]
-    """Write the mass with each node on, and with it and its parent on, given that of each count.
-
-    The tilt that serves each count must be known, from `log_coefficients`.
-    """
-    n, top = parent.size, mass.size - 1
-    ones[:] = 0.0
-    pairs[:] = 0.0
-    seeds = np.empty(top + 1)
-    left = (mass > 0.0) & (tilts[: top + 1] == tilts[: top + 1])  # but for those out of sight
-    while left.any():
-        tilt = tilts[np.argmax(left)]
-        upward(parent, slope, pair, state, tilt, counting, top, room)
-        seeds[:] = 0.0
-        for count in range(top + 1):
-            if left[count] and tilts[count] == tilt:
-                seeds[count] = mass[count] / room[0][0, n, count]
-                left[count] = False
-        downward(parent, pair, seeds, top, room, ones, pairs)

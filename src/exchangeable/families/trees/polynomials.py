@@ -1,24 +1,22 @@
-"""Trees over variables: their nodes in order, their count polynomials, and which edges to have."""
+"""Forests over the variables, their count polynomials, and what they expect given the count."""
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common import forest_kernels
-from exchangeable.families.trees import kernels
-from exchangeable.families.trees.polynomial_kernels import workspace
+from exchangeable.families.trees import tilt_kernels
+from exchangeable.families.trees.polynomial_kernels import new_workspace
 from exchangeable.runtime.threads import row_ranges, run
 
-SHARED_ROOM = 8
+CLASSES_PER_WORKSPACE = 8
 """Classes that use the same memory one after the other."""
 
 
-@dataclass(frozen=True)
-class Forest:
-    """One class's forest as the kernels read it: nodes in an order in which parents come first.
+class Forest(NamedTuple):
+    """The forest of one class as kernels read it: nodes in an order in which parents come first.
 
     Attributes
     ----------
@@ -40,11 +38,41 @@ class Forest:
         """Return the forest of class y; `parent` and `pair` are empty where there are no edges."""
         n = slope.shape[0]
         if not parent.size:
-            nobody = np.full(n, n, dtype=np.int64)
-            return cls(np.arange(n), nobody, slope[:, y].copy(), np.zeros(n))
-        order, place = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-        forest_kernels.order_nodes(parent[:, y].astype(np.int64), order, place)
-        return cls(order, place[parent[order, y]], slope[order, y], pair[order, y])
+            no_parent = np.full(n, n, dtype=np.int64)
+            return cls(np.arange(n), no_parent, slope[:, y].copy(), np.zeros(n))
+        order, node = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+        forest_kernels.order_nodes(parent[:, y].astype(np.int64), order, node)
+        return cls(order, node[parent[order, y]], slope[order, y], pair[order, y])
+
+
+class CountWeights(NamedTuple):
+    """What trees weigh by count, before there is a distribution of the count.
+
+    Attributes
+    ----------
+    log_weights : array of shape (reach + 1, n_classes)
+        log Σ exp(score) over the rows with each number of ones.
+    tilts : array of shape (n_classes, reach + 1)
+        The tilt that served each count.
+    """
+
+    log_weights: FloatArray
+    tilts: FloatArray
+
+
+class Expected(NamedTuple):
+    """Expectations of all classes, arrays of shape (n_variables, n_classes).
+
+    Attributes
+    ----------
+    ones : array
+        E[x_j].
+    pairs : array
+        E[x_j·x_parent(j)], zero for roots.
+    """
+
+    ones: FloatArray
+    pairs: FloatArray
 
 
 def log_counts(
@@ -53,24 +81,22 @@ def log_counts(
     pair: FloatArray,
     reach: int,
     n_jobs: int | None = None,
-) -> tuple[FloatArray, FloatArray]:
+) -> CountWeights:
     """Return log Σ exp(score) over the rows with each number 0..reach of ones, for every class.
 
-    Also returns the tilts that served these counts, which `expected_pairs` can use again.
+    The tilts that served these counts can be used again by `expected_pairs`.
     """
     k = slope.shape[1]
     out, tilts = np.empty((k, reach + 1)), np.empty((k, reach + 1))
 
-    def some(classes: tuple[int, int]) -> None:
-        room = workspace(slope.shape[0], reach)
+    def one(classes: tuple[int, int]) -> None:
+        workspace = new_workspace(slope.shape[0], reach)
         for y in range(*classes):
             forest = Forest.of(slope, parent, pair, y)
-            kernels.log_count_weights(
-                forest.parent, forest.slope, forest.pair, room, out[y], tilts[y]
-            )
+            tilt_kernels.log_count_weights(forest, workspace, out[y], tilts[y])
 
-    run(some, row_ranges(k, SHARED_ROOM), n_jobs)
-    return np.ascontiguousarray(out.T), tilts
+    run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
+    return CountWeights(np.ascontiguousarray(out.T), tilts)
 
 
 def expected_pairs(
@@ -80,30 +106,23 @@ def expected_pairs(
     counts: FloatArray,
     tilts: FloatArray | None = None,
     n_jobs: int | None = None,
-) -> tuple[FloatArray, FloatArray]:
+) -> Expected:
     """Return E[x_j] and E[x_j·x_parent(j)] of every class, given the mass of each count.
 
-    `tilts` are what `log_counts` has found for the same trees.
+    `tilts` are those that `log_counts` returned for the same trees.
     """
     n, k = slope.shape
     known = np.empty((k, 0)) if tilts is None else tilts
     ones, pairs = np.empty((k, n)), np.empty((k, n))
 
-    def some(classes: tuple[int, int]) -> None:
-        room = workspace(n, counts.shape[0] - 1)
+    def one(classes: tuple[int, int]) -> None:
+        workspace = new_workspace(n, counts.shape[0] - 1)
+        of_nodes = Expected(np.empty(n), np.empty(n))
         for y in range(*classes):
             forest = Forest.of(slope, parent, pair, y)
-            both = np.empty((2, n))
-            kernels.expected_of_forest(
-                forest.parent,
-                forest.slope,
-                forest.pair,
-                counts[:, y].copy(),
-                known[y],
-                room,
-                both,
-            )
-            ones[y, forest.order], pairs[y, forest.order] = both
+            mass = counts[:, y].copy()
+            tilt_kernels.expected_of_forest(forest, mass, known[y], workspace, *of_nodes)
+            ones[y, forest.order], pairs[y, forest.order] = of_nodes
 
-    run(some, row_ranges(k, SHARED_ROOM), n_jobs)
-    return np.ascontiguousarray(ones.T), np.ascontiguousarray(pairs.T)
+    run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
+    return Expected(np.ascontiguousarray(ones.T), np.ascontiguousarray(pairs.T))

@@ -1,68 +1,83 @@
 """Forests with some of their variables known: scores, marginals, draws, completions and sums.
 
-`states` holds 0, 1 or −1 (not known) for every row and node, in the order of the nodes; `table`
+`states` holds 0, 1 or −1 (not known) for every row and node, in the order of the nodes. `table` is
 log q(l) less the logarithm of the forest's coefficient for every number of ones l, or without a
-count the score of the empty row.
+count (`counting` false) the score of the empty row alone. `forest` is a `polynomials.Forest`.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from exchangeable.families.trees.polynomial_kernels import (
-    expected,
-    log_coefficients,
-    upward,
-    workspace,
-)
+from exchangeable.arrays import FloatArray
+from exchangeable.families.trees.polynomial_kernels import new_workspace, upward
+from exchangeable.families.trees.tilt_kernels import expected, log_coefficients
 from exchangeable.runtime.vectors import log_sum
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
 
+class RowSums(NamedTuple):
+    """What `sums_rows` adds to.
+
+    Attributes
+    ----------
+    ones, pairs : arrays of shape (n,)
+        The mass with each node on, and with it and its parent on.
+    counts : array of shape (n + 1,)
+        That with each number of ones; not written without a count.
+    """
+
+    ones: FloatArray
+    pairs: FloatArray
+    counts: FloatArray
+
+
 @_compile
-def _count_scores(parent, slope, pair, state, table, counting, room, tilts):  # type: ignore[no-untyped-def]
+def _count_scores(forest, state, table, counting, workspace, tilts):  # type: ignore[no-untyped-def]
     """Return log P(l unknown variables on, the known) for every l, without a count for l = 0."""
     n_ones, n_holes = 0, 0
-    for v in range(parent.size):
+    for v in range(state.size):
         n_ones += state[v] == 1
         n_holes += state[v] < 0
     top = n_holes if counting else 0
     scores = np.empty(top + 1)
-    log_coefficients(parent, slope, pair, state, counting, top, room, scores, tilts)
+    log_coefficients(forest, state, counting, top, workspace, scores, tilts)
     if counting:
         return scores + table[n_ones : n_ones + top + 1]
     return scores + table[0]
 
 
 @_compile
-def score_rows(states, parent, slope, pair, table, counting, out):  # type: ignore[no-untyped-def]
+def score_rows(states, forest, table, counting, out):  # type: ignore[no-untyped-def]
     """Write log P(known entries) of every row; states are in the order of the nodes."""
-    n = parent.size
-    room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
+    n = forest.parent.size
+    workspace, tilts = new_workspace(n, n if counting else 0), np.empty(n + 1)
     for row in range(states.shape[0]):
         state = states[row]
         top = (state < 0).sum() if counting else 0
-        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
+        scores = _count_scores(forest, state, table, counting, workspace, tilts[: top + 1])
         out[row] = log_sum(scores)
 
 
 @_compile
-def marginal_rows(states, parent, slope, pair, table, counting, out):  # type: ignore[no-untyped-def]
+def marginal_rows(states, forest, table, counting, out):  # type: ignore[no-untyped-def]
     """Write P(x = 1 | known entries) of every row and node."""
-    n = parent.size
-    room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
+    n = forest.parent.size
+    workspace, tilts = new_workspace(n, n if counting else 0), np.empty(n + 1)
     ones, pairs = np.empty(n), np.empty(n)
     for row in range(states.shape[0]):
         state = states[row]
         top = (state < 0).sum() if counting else 0
-        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
+        scores = _count_scores(forest, state, table, counting, workspace, tilts[: top + 1])
         total = log_sum(scores)
         if total == -np.inf:
             for v in range(n):
                 out[row, v] = 1.0 if state[v] == 1 else 0.0
             continue
         mass = np.exp(scores - total)
-        expected(parent, slope, pair, state, mass, tilts[: top + 1], counting, room, ones, pairs)
+        expected(forest, state, mass, tilts[: top + 1], counting, workspace, ones, pairs)
         for v in range(n):
             out[row, v] = min(ones[v], 1.0) if state[v] < 0 else state[v]
 
@@ -82,21 +97,24 @@ def _pick(weights, size, uniform):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def draw_rows(states, parent, slope, pair, table, counting, uniforms):  # type: ignore[no-untyped-def]
+def draw_rows(states, forest, table, counting, uniforms):  # type: ignore[no-untyped-def]
     """Draw the unknown entries of every row, from 2·n + 1 uniform numbers each."""
+    parent, pair = forest.parent, forest.pair
     n = parent.size
-    room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
-    (off, on, off_before, on_before), (degree, degree_before), _, _ = room
+    workspace, tilts = new_workspace(n, n if counting else 0), np.empty(n + 1)
+    off, on = workspace.off, workspace.on
+    off_before, on_before = workspace.off_before, workspace.on_before
+    degree, degree_before = workspace.degree, workspace.degree_before
     share, counts = np.empty(n + 1), np.empty(n + 1, dtype=np.int64)
     for row in range(states.shape[0]):
         state = states[row]
         top = (state < 0).sum() if counting else 0
-        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
+        scores = _count_scores(forest, state, table, counting, workspace, tilts[: top + 1])
         total = log_sum(scores)
         counts[n] = 0
         if total > -np.inf:
             counts[n] = _pick(np.exp(scores - total), top + 1, uniforms[row, 2 * n])
-        upward(parent, slope, pair, state, tilts[counts[n]], counting, top, room)
+        upward(forest, state, tilts[counts[n]], counting, top, workspace)
         for v in range(n):
             p = parent[v]
             parent_on = p < n and state[p] == 1
@@ -113,9 +131,12 @@ def draw_rows(states, parent, slope, pair, table, counting, uniforms):  # type: 
 
 
 @_compile
-def _upward_best(parent, slope, pair, state, counting, top, room):  # type: ignore[no-untyped-def]
+def _upward_best(forest, state, counting, top, workspace):  # type: ignore[no-untyped-def]
     """Compute, as `upward` does, the logarithm of the heaviest assignment for every count."""
-    (off, on, off_before, on_before), (degree, degree_before), _, _ = room
+    parent, slope, pair = forest.parent, forest.slope, forest.pair
+    off, on = workspace.off, workspace.on
+    off_before, on_before = workspace.off_before, workspace.on_before
+    degree, degree_before = workspace.degree, workspace.degree_before
     n = parent.size
     for v in range(n):
         moves = counting and state[v] < 0
@@ -139,25 +160,28 @@ def _upward_best(parent, slope, pair, state, counting, top, room):  # type: igno
         on[p, : degree[p] + 1] = -np.inf
         for i in range(before + 1):
             for j in range(min(d, degree[p] - i) + 1):
-                found = off_before[v, i] + max(off[v, j], on[v, j])
-                off[p, i + j] = max(off[p, i + j], found)
+                weight = off_before[v, i] + max(off[v, j], on[v, j])
+                off[p, i + j] = max(off[p, i + j], weight)
                 if p < n:
-                    found = on_before[v, i] + max(off[v, j], on[v, j] + pair[v])
-                    on[p, i + j] = max(on[p, i + j], found)
+                    weight = on_before[v, i] + max(off[v, j], on[v, j] + pair[v])
+                    on[p, i + j] = max(on[p, i + j], weight)
 
 
 @_compile
-def complete_rows(states, parent, slope, pair, table, counting, out):  # type: ignore[no-untyped-def]
+def complete_rows(states, forest, table, counting, out):  # type: ignore[no-untyped-def]
     """Fill in the unknown of every row so that it is most probable; write its score to `out`."""
+    parent, pair = forest.parent, forest.pair
     n = parent.size
-    room = workspace(n, n if counting else 0)
-    (off, on, off_before, on_before), (degree, degree_before), _, _ = room
+    workspace = new_workspace(n, n if counting else 0)
+    off, on = workspace.off, workspace.on
+    off_before, on_before = workspace.off_before, workspace.on_before
+    degree, degree_before = workspace.degree, workspace.degree_before
     counts = np.empty(n + 1, dtype=np.int64)
     for row in range(states.shape[0]):
         state = states[row]
         n_ones = (state == 1).sum() if counting else 0
         top = (state < 0).sum() if counting else 0
-        _upward_best(parent, slope, pair, state, counting, top, room)
+        _upward_best(forest, state, counting, top, workspace)
         totals = off[n, : top + 1] + table[n_ones : n_ones + top + 1]
         counts[n] = np.argmax(totals)
         out[row] = totals[counts[n]]
@@ -168,9 +192,9 @@ def complete_rows(states, parent, slope, pair, table, counting, out):  # type: i
             best, chosen = -np.inf, max(0, counts[p] - degree_before[v])
             for i in range(chosen, min(degree[v], counts[p]) + 1):
                 rest = on_before[v, counts[p] - i] if parent_on else off_before[v, counts[p] - i]
-                found = rest + max(off[v, i], on[v, i] + link)
-                if found > best:
-                    best, chosen = found, i
+                weight = rest + max(off[v, i], on[v, i] + link)
+                if weight > best:
+                    best, chosen = weight, i
             counts[v] = chosen
             counts[p] -= chosen
             if state[v] < 0:
@@ -178,25 +202,28 @@ def complete_rows(states, parent, slope, pair, table, counting, out):  # type: i
 
 
 @_compile
-def sums_rows(states, parent, slope, pair, table, counting, mass, sums):  # type: ignore[no-untyped-def]
-    """Add each row's mass to what it has, the unknown by their chances.
+def sums_rows(states, forest, table, counting, mass, sums):  # type: ignore[no-untyped-def]
+    """Add each row's mass to the nodes, pairs and counts it has, the unknown by their chances.
 
-    ``sums[0]`` gets that of each node on, ``sums[1]`` that of it and its parent on, ``sums[2]``
-    that of each number of ones.
+    A row that the model says is impossible adds nothing.
     """
-    n = parent.size
-    room, tilts = workspace(n, n if counting else 0), np.empty(n + 1)
-    ones, pairs = np.empty(n), np.empty(n)
+    ones, pairs, counts = sums.ones, sums.pairs, sums.counts
+    n = forest.parent.size
+    workspace, tilts = new_workspace(n, n if counting else 0), np.empty(n + 1)
+    row_ones, row_pairs = np.empty(n), np.empty(n)
     for row in range(states.shape[0]):
         if mass[row] <= 0.0:
             continue
         state = states[row]
         n_ones = (state == 1).sum()
         top = (state < 0).sum() if counting else 0
-        scores = _count_scores(parent, slope, pair, state, table, counting, room, tilts[: top + 1])
-        shares = np.exp(scores - log_sum(scores))
-        expected(parent, slope, pair, state, shares, tilts[: top + 1], counting, room, ones, pairs)
-        sums[0, :n] += mass[row] * ones
-        sums[1, :n] += mass[row] * pairs
+        scores = _count_scores(forest, state, table, counting, workspace, tilts[: top + 1])
+        total = log_sum(scores)
+        if total == -np.inf:
+            continue
+        shares = np.exp(scores - total)
+        expected(forest, state, shares, tilts[: top + 1], counting, workspace, row_ones, row_pairs)
+        ones += mass[row] * row_ones
+        pairs += mass[row] * row_pairs
         if counting:
-            sums[2, n_ones : n_ones + top + 1] += mass[row] * shares
+            counts[n_ones : n_ones + top + 1] += mass[row] * shares

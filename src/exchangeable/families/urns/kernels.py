@@ -6,7 +6,7 @@ overflow nor underflow however many weights there are. t / (ρ(l) + t) is the pr
 variable added last is on, given that l are on with it.
 
 Where there are not too many counts, tilts (`tilt_kernels`) find the same polynomials faster, and
-series (`urn_series_kernels`) the same expectations.
+power series (`series_kernels`) the same expectations.
 """
 
 import numpy as np
@@ -18,13 +18,13 @@ from exchangeable.families.urns.tilt_kernels import cover
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 FEW, MANY = 16, 1 << 14
-"""Between so many counts tilting is faster than ratios; with more it needs too many tilts."""
+"""Between these numbers of counts tilts are faster than ratios; with more, too many are needed."""
 STORED = 1 << 15
-"""Ratios of all stages are kept up to so many numbers; beyond, some stages are computed twice."""
+"""Ratios of all stages are kept up to this many numbers; beyond, most stages are computed twice."""
 
 
 @_compile
-def _add_weight(weight, before, after, top):  # type: ignore[no-untyped-def]
+def add_weight(weight, before, after, top):  # type: ignore[no-untyped-def]
     """Write the ratios 1..top with one more weight; those above the number of weights are 0."""
     for count in range(2, top + 1):
         after[count] = (before[count] + weight) * (before[count - 1] / (before[count - 1] + weight))
@@ -40,7 +40,7 @@ def log_polynomials(weights, out):  # type: ignore[no-untyped-def]
     reach = out.size - 1
     before, after = np.zeros(reach + 1), np.zeros(reach + 1)
     for j in range(weights.size):
-        _add_weight(weights[j], before, after, min(j + 1, reach))
+        add_weight(weights[j], before, after, min(j + 1, reach))
         before, after = after, before
     out[0] = 0.0
     for count in range(1, reach + 1):
@@ -71,33 +71,61 @@ def _last_with_mass(histogram):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _expected_of_sorted(weights, histogram, known, out):  # type: ignore[no-untyped-def]
-    """Write E_j for weights that do not fall."""
-    if sum_series(weights, known, histogram, out):
+def _expected_of_sorted(weights, histogram, log_e, out):  # type: ignore[no-untyped-def]
+    """Write what `expected_ones` does, for weights in rising order."""
+    if sum_series(weights, log_e, histogram, out):
         return
     high = _last_with_mass(histogram)
     top = margin_above(high, weights.size)
     if top < MANY:
-        log_e = np.empty(top + 1)
-        log_polynomials(weights, log_e)
-        if sum_series(weights, log_e, histogram, out):
+        all_log_e = np.empty(top + 1)
+        log_polynomials(weights, all_log_e)
+        if sum_series(weights, all_log_e, histogram, out):
             return
     _walk_down(weights, histogram, high, out)
 
 
 @_compile
-def expected_ones(weights, histogram, known, out):  # type: ignore[no-untyped-def]
+def expected_ones(weights, histogram, log_e, out):  # type: ignore[no-untyped-def]
     """Write E_j = Σ_l histogram[l]·P(x_j = 1 | count = l) for every variable.
 
-    A count above the number of variables must have no mass. `known` are log e_0, log e_1 … of the
+    A count above the number of variables must have no mass. `log_e` holds log e_0, log e_1 … of the
     weights, +inf where they are not known, and may end early.
     """
     if (weights[1:] >= weights[:-1]).all():
-        _expected_of_sorted(weights, histogram, known, out)
+        _expected_of_sorted(weights, histogram, log_e, out)
         return
-    order, found = np.argsort(weights), np.empty(weights.size)
-    _expected_of_sorted(weights[order], histogram, known, found)
-    out[order] = found
+    order, in_order = np.argsort(weights), np.empty(weights.size)
+    _expected_of_sorted(weights[order], histogram, log_e, in_order)
+    out[order] = in_order
+
+
+@_compile
+def stage_starts(weights, high):  # type: ignore[no-untyped-def]
+    """Return the ratios 0..high before each stage of weights, and how many weights a stage has.
+
+    There is one stage if all ratios can be kept, else about as many stages as weights in each.
+    """
+    n = weights.size
+    stage = n if n * (high + 1) <= STORED else int(np.sqrt(n)) + 1
+    starts = np.zeros(((n + stage - 1) // stage, high + 1))
+    ratios = np.zeros((2, high + 1))
+    for s in range(starts.shape[0] - 1):
+        ratios[0] = starts[s]
+        for j in range(stage):
+            top = min(s * stage + j + 1, high)
+            add_weight(weights[s * stage + j], ratios[j % 2], ratios[1 - j % 2], top)
+        starts[s + 1] = ratios[stage % 2]
+    return starts, stage
+
+
+@_compile
+def fill_stage(weights, first, last, high, start, ratios):  # type: ignore[no-untyped-def]
+    """Write the ratios of one stage: ``ratios[j − first]`` are those of the weights before j."""
+    ratios[0] = start
+    for j in range(first, last - 1):
+        ratios[j - first + 1] = 0.0
+        add_weight(weights[j], ratios[j - first], ratios[j - first + 1], min(j + 1, high))
 
 
 @_compile
@@ -106,24 +134,13 @@ def _walk_down(weights, histogram, high, out):  # type: ignore[no-untyped-def]
     n, low, total = weights.size, 0, histogram.sum()
     while low < high and histogram[low] <= NEGLIGIBLE * total:
         low += 1
-    stage = n if n * (high + 1) <= STORED else int(np.sqrt(n)) + 1
-    starts = np.zeros(((n + stage - 1) // stage, high + 1))
+    starts, stage = stage_starts(weights, high)
     ratios = np.zeros((stage + 1, high + 1))
-    for s in range(starts.shape[0] - 1):  # the ratios before each stage
-        ratios[0] = starts[s]
-        for j in range(stage):
-            top = min(s * stage + j + 1, high)
-            _add_weight(weights[s * stage + j], ratios[j % 2], ratios[1 - j % 2], top)
-        starts[s + 1] = ratios[stage % 2]
     mass, moved = histogram[: high + 1].copy(), np.zeros(high + 1)
     for s in range(starts.shape[0] - 1, -1, -1):
         first = s * stage
         last = min(first + stage, n)
-        ratios[0] = starts[s]
-        for j in range(first, last - 1):
-            at = j - first
-            ratios[at + 1] = 0.0
-            _add_weight(weights[j], ratios[at], ratios[at + 1], min(j + 1, high))
+        fill_stage(weights, first, last, high, starts[s], ratios)
         for j in range(last - 1, first - 1, -1):
             out[j] = _take_weight(weights[j], ratios[j - first], mass, moved, low, high)
             low = max(low - 1, 0)
@@ -135,17 +152,18 @@ def _walk_down(weights, histogram, high, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def expected_in_blocks(order, sizes, starts, weights, histogram, known, out):  # type: ignore[no-untyped-def]
-    """Write E_j for every variable of several urns, listed in this order.
+def expected_in_blocks(polynomials, sizes, starts, histogram, out):  # type: ignore[no-untyped-def]
+    """Write E_j for every variable of several urns.
 
-    `known` is what `fill_polynomials` has written.
+    `polynomials` is a `polynomials.UrnPolynomials`; `sizes` and `starts` are those of the blocks.
     """
+    order, weights, log_e = polynomials.order, polynomials.weights, polynomials.log_e
     first = 0
     for b in range(sizes.size):
-        members, own = slice(first, first + sizes[b]), slice(starts[b], starts[b] + sizes[b] + 1)
-        found = np.empty(sizes[b])
-        expected_ones(weights[members], histogram[own], known[own], found)
-        out[order[members]] = found
+        members, counts = slice(first, first + sizes[b]), slice(starts[b], starts[b] + sizes[b] + 1)
+        of_block = np.empty(sizes[b])
+        expected_ones(weights[members], histogram[counts], log_e[counts], of_block)
+        out[order[members]] = of_block
         first += sizes[b]
 
 

@@ -1,7 +1,7 @@
 """The polynomials of weighted urns, and what they expect of each variable."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,9 +11,8 @@ from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
 
 
-@dataclass(frozen=True)
-class UrnPolynomials:
-    """What the weights of one class's urns tell, whatever the rows.
+class UrnPolynomials(NamedTuple):
+    """The weights of one class's urns and their polynomials, which do not depend on the rows.
 
     Attributes
     ----------
@@ -39,13 +38,14 @@ def urn_polynomials(
 ) -> list[UrnPolynomials]:
     """Return the polynomials of each class, for counts up to the reach of each block.
 
-    `log_weights` has a column a class; `near` are orders in which they are nearly sorted, if known.
+    `log_weights` has one column per class; `near` are orders in which they are nearly sorted, if
+    such are known.
     """
     columns = np.exp(np.ascontiguousarray(log_weights.T))
 
     def one(y: int) -> UrnPolynomials:
         partition = partitions[y]
-        if near:  # a stable sort takes a third of the time of one from nothing
+        if near:  # a stable sort of nearly sorted weights takes a third of the time
             order = near[y][np.argsort(columns[y][near[y]], kind="stable")]
         else:
             order = np.argsort(columns[y])
@@ -67,21 +67,14 @@ def expected_ones(
 ) -> FloatArray:
     """Return E[x_j], shape (n_variables, n_classes), given the mass of each count in each block.
 
-    Each class is made of weighted urns, one a block, with polynomials made by `urn_polynomials`.
+    Each class is made of weighted urns, one per block, whose polynomials `urn_polynomials` made.
     """
     out = np.empty((len(polynomials), polynomials[0].order.size))
 
     def one(y: int) -> None:
-        partition, known = partitions[y], polynomials[y]
-        kernels.expected_in_blocks(
-            known.order,
-            partition.sizes,
-            partition.starts,
-            known.weights,
-            np.ascontiguousarray(histograms[y]),
-            known.log_e,
-            out[y],
-        )
+        sizes, starts = partitions[y].sizes, partitions[y].starts
+        histogram = np.ascontiguousarray(histograms[y])
+        kernels.expected_in_blocks(polynomials[y], sizes, starts, histogram, out[y])
 
     run(one, range(len(polynomials)), n_jobs)
     return np.ascontiguousarray(out.T)

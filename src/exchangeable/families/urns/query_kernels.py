@@ -1,4 +1,4 @@
-"""Weighted urns with some of their variables known: what is left is a smaller weighted urn.
+"""Weighted urns with some of their variables known: the others form a smaller weighted urn.
 
 `states` holds 0, 1 or −1 (not known) for every row and variable, `members` the variables of the
 urn, `table` log q(l) − log e_l(weights) for every count l of ones in the urn.
@@ -8,23 +8,22 @@ import numpy as np
 from numba import njit
 
 from exchangeable.families.urns.kernels import (
-    STORED,
-    _add_weight,
-    _compile,
     expected_ones,
+    fill_stage,
     log_polynomials,
+    stage_starts,
 )
 from exchangeable.runtime.vectors import log_sum
 
-_exact = njit(cache=True, nogil=True, error_model="numpy")
+_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 
-@_exact
+@_compile
 def _split(state, members, log_weights, holes, weights):  # type: ignore[no-untyped-def]
-    """List the unknown variables with their weights; return how many, the ones and their term."""
+    """List the unknown variables and their weights; return how many, the known ones, their term."""
     n_holes, n_ones, linear = 0, 0, 0.0
-    for at in range(members.size):
-        j = members[at]
+    for j in members:
         if state[j] == 1:
             n_ones += 1
             linear += log_weights[j]
@@ -35,9 +34,9 @@ def _split(state, members, log_weights, holes, weights):  # type: ignore[no-unty
     return n_holes, n_ones, linear
 
 
-@_exact
+@_compile
 def _count_scores(weights, n_ones, table):  # type: ignore[no-untyped-def]
-    """Return log P(l of the unknown are on, the known) for all l, but for the known's own term.
+    """Return log P(l of the unknown are on, the known) for all l, without the term of the known.
 
     Also returns the polynomials log e_l of the unknown, as far as they are needed.
     """
@@ -51,7 +50,7 @@ def _count_scores(weights, n_ones, table):  # type: ignore[no-untyped-def]
     return scores, log_e
 
 
-@_exact
+@_compile
 def score_urn(states, members, log_weights, table, out):  # type: ignore[no-untyped-def]
     """Add log P(known entries) of every row to `out`."""
     holes = np.empty(members.size, dtype=np.int64)
@@ -62,7 +61,7 @@ def score_urn(states, members, log_weights, table, out):  # type: ignore[no-unty
         out[row] += linear + log_sum(scores)
 
 
-@_exact
+@_compile
 def marginals_urn(states, members, log_weights, table, out):  # type: ignore[no-untyped-def]
     """Write P(x_j = 1 | known entries) of every row for the unknown variables of the urn."""
     holes = np.empty(members.size, dtype=np.int64)
@@ -79,11 +78,11 @@ def marginals_urn(states, members, log_weights, table, out):  # type: ignore[no-
             continue
         shares = np.exp(scores - total)
         expected_ones(weights[:n_holes], shares, log_e, expected[:n_holes])
-        for at in range(n_holes):
-            out[row, holes[at]] = min(expected[at], 1.0)
+        for i in range(n_holes):
+            out[row, holes[i]] = min(expected[i], 1.0)
 
 
-@_exact
+@_compile
 def complete_urn(states, ranked, log_weights, table, out):  # type: ignore[no-untyped-def]
     """Fill in the unknown of every row so that it is most probable; add its score to `out`.
 
@@ -93,25 +92,25 @@ def complete_urn(states, ranked, log_weights, table, out):  # type: ignore[no-un
     for row in range(states.shape[0]):
         state = states[row]
         n_ones, linear = 0, 0.0
-        for at in range(ranked.size):
-            if state[ranked[at]] == 1:
+        for j in ranked:
+            if state[j] == 1:
                 n_ones += 1
-                linear += log_weights[ranked[at]]
+                linear += log_weights[j]
         best, best_score, gathered, taken = 0, linear + table[n_ones], linear, 0
-        for at in range(ranked.size):
-            if state[ranked[at]] < 0:
+        for j in ranked:
+            if state[j] < 0:
                 taken += 1
-                gathered += log_weights[ranked[at]]
+                gathered += log_weights[j]
                 if gathered + table[n_ones + taken] > best_score:
                     best, best_score = taken, gathered + table[n_ones + taken]
         out[row] += best_score
-        for at in range(ranked.size):
-            if state[ranked[at]] < 0:
-                state[ranked[at]] = 1 if best > 0 else 0
+        for j in ranked:
+            if state[j] < 0:
+                state[j] = 1 if best > 0 else 0
                 best -= 1
 
 
-@_exact
+@_compile
 def draw_counts(state, members, log_weights, table, uniforms, out):  # type: ignore[no-untyped-def]
     """Write how many of a row's unknown variables are on, one draw for each uniform number."""
     holes = np.empty(members.size, dtype=np.int64)
@@ -125,45 +124,37 @@ def draw_counts(state, members, log_weights, table, uniforms, out):  # type: ign
         out[row] = np.searchsorted(shares, uniforms[row] * shares[-1], side="right")
 
 
-@_compile
+@_compile_fast
 def draw_members(weights, counts, uniforms, out):  # type: ignore[no-untyped-def]
     """Set which variables are on, given how many: out[row, j] from uniforms[row, j].
 
-    Walking down from the last variable, each is on with the probability it has given how many are
-    left to be on among it and those before it. `counts` is used up.
+    Walking down from the last variable, each is on with the probability it has given how many of it
+    and those before it are still to be on. `counts` is used up.
     """
     n, high = weights.size, counts.max()
-    stage = n if n * (high + 1) <= STORED else int(np.sqrt(n)) + 1
-    starts = np.zeros(((n + stage - 1) // stage, high + 1))
+    starts, stage = stage_starts(weights, high)
     ratios = np.zeros((stage + 1, high + 1))
-    for s in range(starts.shape[0] - 1):
-        ratios[0] = starts[s]
-        for j in range(stage):
-            top = min(s * stage + j + 1, high)
-            _add_weight(weights[s * stage + j], ratios[j % 2], ratios[1 - j % 2], top)
-        starts[s + 1] = ratios[stage % 2]
     for s in range(starts.shape[0] - 1, -1, -1):
         first = s * stage
         last = min(first + stage, n)
-        ratios[0] = starts[s]
-        for j in range(first, last - 1):
-            ratios[j - first + 1] = 0.0
-            top = min(j + 1, high)
-            _add_weight(weights[j], ratios[j - first], ratios[j - first + 1], top)
+        fill_stage(weights, first, last, high, starts[s], ratios)
         for j in range(last - 1, first - 1, -1):
             for row in range(counts.size):
-                left = counts[row]
+                count = counts[row]
                 on = (
-                    left > 0
-                    and uniforms[row, j] * (ratios[j - first, left] + weights[j]) < (weights[j])
+                    count > 0
+                    and uniforms[row, j] * (ratios[j - first, count] + weights[j]) < weights[j]
                 )
                 out[row, j] = on
                 counts[row] -= on
 
 
-@_exact
+@_compile
 def sums_urn(states, members, log_weights, table, mass, ones, histogram):  # type: ignore[no-untyped-def]
-    """Add each row's mass to the variables and the counts it has, the unknown by their chances."""
+    """Add each row's mass to the variables and the counts it has, the unknown by their chances.
+
+    A row that the urn says is impossible adds its known ones alone.
+    """
     holes = np.empty(members.size, dtype=np.int64)
     weights = np.empty(members.size)
     expected = np.empty(members.size)
@@ -171,15 +162,18 @@ def sums_urn(states, members, log_weights, table, mass, ones, histogram):  # typ
         if mass[row] <= 0.0:
             continue
         n_holes, n_ones, _ = _split(states[row], members, log_weights, holes, weights)
-        for at in range(members.size):
-            if states[row, members[at]] == 1:
-                ones[members[at]] += mass[row]
+        for j in members:
+            if states[row, j] == 1:
+                ones[j] += mass[row]
         if n_holes == 0:
             histogram[n_ones] += mass[row]
             continue
         scores, log_e = _count_scores(weights[:n_holes], n_ones, table)
-        shares = np.exp(scores - log_sum(scores))
+        total = log_sum(scores)
+        if total == -np.inf:
+            continue
+        shares = np.exp(scores - total)
         expected_ones(weights[:n_holes], shares, log_e, expected[:n_holes])
-        for at in range(n_holes):
-            ones[holes[at]] += mass[row] * expected[at]
+        for i in range(n_holes):
+            ones[holes[i]] += mass[row] * expected[i]
         histogram[n_ones : n_ones + n_holes + 1] += mass[row] * shares

@@ -12,16 +12,20 @@ variables share: expectations cost variables times terms, some tens, instead of 
 counts.
 
 Neighbouring counts form *groups* for which a variable is light or heavy as for the last of them.
-In a group terms may grow by `GROWTH` before they fall, which is what rounding errors grow by.
+In a group terms may grow by exp(`LOG_GROWTH`) before they fall; rounding errors grow as much.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from exchangeable.arrays import FloatArray, IntArray
+
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 
 LOG_FORGOTTEN = -38.0
-"""A term that has shrunk by this factor is not seen any more."""
+"""Terms that have shrunk by this factor are not added."""
 LOG_GROWTH = 4.6
 LOG_RANGE = 640.0
 """Scaled polynomials stay within this factor of the largest."""
@@ -30,14 +34,14 @@ NEGLIGIBLE = 1e-25
 TERM = 1e-17
 """A term below this share of the first is not added."""
 BLOCK = 64
-"""So many variables are taken together."""
+"""Number of variables that are taken together."""
 PAD = 4
 """Zeros at both ends of a line, so that four counts can be taken together."""
 
 
 @_compile
 def margin_above(count, n):  # type: ignore[no-untyped-def]
-    """Return up to which count polynomials of n weights are needed for expectations at one.
+    """Return the highest count whose polynomial is needed for expectations given a count.
 
     Ratios e_l / e_{l−1} fall by at least (l + 1)(n − l + 1) / l(n − l), Newton's inequality; so
     what is enough for equal weights is enough for all.
@@ -53,55 +57,80 @@ def margin_above(count, n):  # type: ignore[no-untyped-def]
 
 @_compile
 def margin_below(count, n):  # type: ignore[no-untyped-def]
-    """Return down to which count they are needed: ones and zeros change places."""
+    """Return the lowest count whose polynomial is needed: ones and zeros change places."""
     return n - margin_above(n - count, n)
 
 
+class Groups(NamedTuple):
+    """Groups of neighbouring counts, in rising order.
+
+    Attributes
+    ----------
+    first, last : arrays of shape (n_groups,)
+        The first and the last count of each group that has mass.
+    log_ratio : array of shape (n_groups,)
+        log(e_l / e_{l−1}) of the last.
+    lowest, highest : arrays of shape (n_groups,)
+        The lowest and the highest count whose polynomials its terms need; −1 if one is not known.
+    """
+
+    first: IntArray
+    last: IntArray
+    log_ratio: FloatArray
+    lowest: IntArray
+    highest: IntArray
+
+
 @_compile
-def _groups(log_e, histogram):  # type: ignore[no-untyped-def]
-    """Return the first and last count of each group, and log(e_l / e_{l−1}) of the last.
+def _group_counts(log_e, histogram):  # type: ignore[no-untyped-def]
+    """Return the first and the last count of each group, and log(e_l / e_{l−1}) of the last.
 
     Counts without mass are left out. There is no group where a polynomial is not known.
     """
-    bounds = np.empty((histogram.size, 2), dtype=np.int64)
+    first = np.empty(histogram.size, dtype=np.int64)
+    last = np.empty(histogram.size, dtype=np.int64)
     log_ratios = np.empty(histogram.size)
-    least, found = NEGLIGIBLE * histogram.sum(), 0
+    least, n_groups = NEGLIGIBLE * histogram.sum(), 0
     for count in range(1, histogram.size):
         if histogram[count] <= least:
             continue
         if count >= log_e.size or log_e[count] == np.inf or log_e[count - 1] == np.inf:
-            return bounds[:0], log_ratios[:0]
+            return first[:0], last[:0], log_ratios[:0]
         log_ratio = log_e[count] - log_e[count - 1]
-        first = bounds[found - 1, 0] if found else count
-        if found == 0 or log_e[count] - log_e[first] - (count - first) * log_ratio > LOG_GROWTH:
-            bounds[found, 0] = count
-            found += 1
-        bounds[found - 1, 1], log_ratios[found - 1] = count, log_ratio
-    return bounds[:found], log_ratios[:found]
+        begin = first[n_groups - 1] if n_groups else count
+        grown = log_e[count] - log_e[begin] - (count - begin) * log_ratio
+        if n_groups == 0 or grown > LOG_GROWTH:
+            first[n_groups] = count
+            n_groups += 1
+        last[n_groups - 1], log_ratios[n_groups - 1] = count, log_ratio
+    return first[:n_groups], last[:n_groups], log_ratios[:n_groups]
 
 
 @_compile
-def _last_seen(log_e, first, log_ratio, step, end):  # type: ignore[no-untyped-def]
-    """Return the last count from `first` on whose terms are seen; −1 if it is not known."""
-    at = first
-    while at != end and log_e[at] - log_e[first] - (at - first) * log_ratio > LOG_FORGOTTEN:
-        at += step
-        if at >= log_e.size or log_e[at] == np.inf:
+def _last_needed(log_e, first, log_ratio, step, end):  # type: ignore[no-untyped-def]
+    """Return the last count from `first` on whose terms matter; −1 if it is not known."""
+    count = first
+    while (
+        count != end and log_e[count] - log_e[first] - (count - first) * log_ratio > LOG_FORGOTTEN
+    ):
+        count += step
+        if count >= log_e.size or log_e[count] == np.inf:
             return -1
-    return at
+    return count
 
 
 @_compile
-def _terms(weights, log_e, bounds, log_ratios):  # type: ignore[no-untyped-def]
-    """Return the lowest and the highest count that the terms of each group need, or −1."""
-    needed = bounds.copy()
-    for g in range(log_ratios.size):
-        ratio, first = np.exp(log_ratios[g]), bounds[g, 0]
+def _make_groups(weights, log_e, histogram):  # type: ignore[no-untyped-def]
+    """Return the groups of the counts that have mass."""
+    first, last, log_ratio = _group_counts(log_e, histogram)
+    lowest, highest = first.copy(), last.copy()
+    for g in range(first.size):
+        ratio = np.exp(log_ratio[g])
         if weights[0] <= ratio:
-            needed[g, 0] = _last_seen(log_e, first, log_ratios[g], -1, 0)
+            lowest[g] = _last_needed(log_e, first[g], log_ratio[g], -1, 0)
         if weights[-1] > ratio:
-            needed[g, 1] = _last_seen(log_e, first, log_ratios[g], 1, weights.size)
-    return needed
+            highest[g] = _last_needed(log_e, first[g], log_ratio[g], 1, weights.size)
+    return Groups(first, last, log_ratio, lowest, highest)
 
 
 @_compile
@@ -120,20 +149,19 @@ def _scale(log_e, low, high):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _scaled_alike(log_e, needed, begun):  # type: ignore[no-untyped-def]
-    """Return the last group from `begun` on for which one scale will do, and that scale."""
-    last = needed.shape[0] - 1
+def _scaled_alike(log_e, lowest, highest, begin):  # type: ignore[no-untyped-def]
+    """Return the end of the groups from `begin` on for which one scale will do, and that scale."""
+    end = lowest.size
     while True:
-        some = needed[begun : last + 1]
-        slope, level, distance = _scale(log_e, some[:, 0].min(), some[:, 1].max())
-        if last == begun or distance <= LOG_RANGE:
-            return last, slope, level
-        last -= 1 + (last - begun) // 8
+        slope, level, distance = _scale(log_e, lowest[begin:end].min(), highest[begin:end].max())
+        if end == begin + 1 or distance <= LOG_RANGE:
+            return end, slope, level
+        end -= 1 + (end - 1 - begin) // 8
 
 
 @_compile
-def _add_series(coefficients, x, factor, found):  # type: ignore[no-untyped-def]
-    """Add factor·Σ_k (−1)^k·c_k·x^{k+1} for each x; these must be sorted, up or down.
+def _add_series(coefficients, x, factor, out):  # type: ignore[no-untyped-def]
+    """Add factor·Σ_k (−1)^k·c_k·x^{k+1} to `out` for each x; these must be sorted, up or down.
 
     The last four coefficients must be zero.
     """
@@ -154,7 +182,7 @@ def _add_series(coefficients, x, factor, found):  # type: ignore[no-untyped-def]
                 t = part[j]
                 value[j] = a - t * (b - t * (c - t * (d - t * value[j])))
         for j in range(size):
-            found[start + j] += factor * part[j] * value[j]
+            out[start + j] += factor * part[j] * value[j]
 
 
 @_compile
@@ -165,80 +193,77 @@ def _add_terms(shares, line, begin, n_terms, direction, into):  # type: ignore[n
     """
     for i in range(0, shares.size, 4):
         a, b, c, d = shares[i], shares[i + 1], shares[i + 2], shares[i + 3]
-        at = begin - direction * i
-        of_a, of_b = line[at:], line[at - direction :]
-        of_c, of_d = line[at - 2 * direction :], line[at - 3 * direction :]
+        of_a = line[begin - direction * i :]
+        of_b = line[begin - direction * (i + 1) :]
+        of_c = line[begin - direction * (i + 2) :]
+        of_d = line[begin - direction * (i + 3) :]
         for k in range(n_terms + direction * i):
             into[k] += (a * of_a[k] + b * of_b[k]) + (c * of_c[k] + d * of_d[k])
 
 
 @_compile
-def _add_scaled_alike(  # type: ignore[no-untyped-def]
-    weights, log_e, histogram, bounds, needed, log_ratios, slope, level, found
-):
+def _add_scaled_alike(weights, log_e, histogram, groups, slope, level, out):  # type: ignore[no-untyped-def]
     """Add what some groups expect of every variable, by polynomials e_l / e^{level + slope·l}."""
-    low, high = needed[:, 0].min(), needed[:, 1].max()
-    size, n_groups = high - low + 1, log_ratios.size
+    low, high = groups.lowest.min(), groups.highest.max()
+    size, n_groups = high - low + 1, groups.first.size
     up, down = np.zeros(size + 2 * PAD), np.zeros(size + 2 * PAD)
     for i in range(size):
         if log_e[low + i] < np.inf:
             value = np.exp(log_e[low + i] - level - slope * (low + i))
             up[PAD + i], down[PAD + size - 1 - i] = value, value
-    shares = np.zeros((n_groups, (bounds[:, 1] - bounds[:, 0]).max() // 4 * 4 + 4))
+    shares = np.zeros((n_groups, (groups.last - groups.first).max() // 4 * 4 + 4))
     for g in range(n_groups):
-        for count in range(bounds[g, 0], bounds[g, 1] + 1):
+        first = groups.first[g]
+        for count in range(first, groups.last[g] + 1):
             if histogram[count] > 0.0:
-                shares[g, count - bounds[g, 0]] = histogram[count] / up[PAD + count - low]
-    limits = np.searchsorted(weights, np.exp(log_ratios), side="right")
+                shares[g, count - first] = histogram[count] / up[PAD + count - low]
+    limits = np.searchsorted(weights, np.exp(groups.log_ratio), side="right")
     x = weights * np.exp(-slope)
     inverse = 1.0 / x
 
     light, heavy, mass = np.zeros(up.size), np.zeros(up.size), 0.0
     for g in range(n_groups):
-        first, last = bounds[g]
-        own = shares[g, : (last - first) // 4 * 4 + 4]
+        first, last = groups.first[g], groups.last[g]
+        of_group = shares[g, : (last - first) // 4 * 4 + 4]
         if limits[g] > 0:
             begin = PAD + high - first + 1
-            _add_terms(own, down, begin, first + 3 - needed[g, 0], 1, light)
+            _add_terms(of_group, down, begin, first + 3 - groups.lowest[g], 1, light)
         begin, end = limits[g + 1] if g + 1 < n_groups else 0, limits[g]
-        _add_series(light, x[begin:end], 1.0, found[begin:end])
+        _add_series(light, x[begin:end], 1.0, out[begin:end])
     for g in range(n_groups - 1, -1, -1):
-        first, last = bounds[g]
-        own = shares[g, : (last - first) // 4 * 4 + 4]
+        first, last = groups.first[g], groups.last[g]
+        of_group = shares[g, : (last - first) // 4 * 4 + 4]
         if limits[g] < weights.size:
-            _add_terms(own, up, PAD + first + 1 - low, needed[g, 1] - first, -1, heavy)
+            begin = PAD + first + 1 - low
+            _add_terms(of_group, up, begin, groups.highest[g] - first, -1, heavy)
         begin, end = limits[g], limits[g - 1] if g > 0 else weights.size
         mass += histogram[first : last + 1].sum()
-        found[begin:end] += mass
-        _add_series(heavy, inverse[begin:end], -1.0, found[begin:end])
+        out[begin:end] += mass
+        _add_series(heavy, inverse[begin:end], -1.0, out[begin:end])
 
 
 @_compile
 def sum_series(weights, log_e, histogram, out):  # type: ignore[no-untyped-def]
     """Write E_j = Σ_l histogram[l]·P(x_j = 1 | count = l); say whether log e_l were enough for it.
 
-    The weights must be sorted. `log_e` has log e_0, log e_1 … as far as they are known, and +inf
+    The weights must be sorted. `log_e` holds log e_0, log e_1 … as far as they are known, and +inf
     where they are not.
     """
-    bounds, log_ratios = _groups(log_e, histogram)
-    needed = _terms(weights, log_e, bounds, log_ratios)
+    groups = _make_groups(weights, log_e, histogram)
     out[:] = 0.0
-    if log_ratios.size == 0 or needed.min() < 0:
+    n_groups = groups.first.size
+    if n_groups == 0 or groups.lowest.min() < 0 or groups.highest.min() < 0:
         return histogram[1:].max() <= 0.0
-    begun = 0
-    while begun < log_ratios.size:
-        last, slope, level = _scaled_alike(log_e, needed, begun)
-        some = slice(begun, last + 1)
-        _add_scaled_alike(
-            weights,
-            log_e,
-            histogram,
-            bounds[some],
-            needed[some],
-            log_ratios[some],
-            slope,
-            level,
-            out,
+    begin = 0
+    while begin < n_groups:
+        end, slope, level = _scaled_alike(log_e, groups.lowest, groups.highest, begin)
+        alike = Groups(
+            groups.first[begin:end],
+            groups.last[begin:end],
+            groups.log_ratio[begin:end],
+            groups.lowest[begin:end],
+            groups.highest[begin:end],
         )
-        begun = last + 1
+        _add_scaled_alike(weights, log_e, histogram, alike, slope, level, out)
+        begin = end
     return True

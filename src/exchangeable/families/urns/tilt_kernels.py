@@ -16,9 +16,9 @@ WINDOW = 1e-270
 SMALLEST = 1e-20
 """A coefficient below this share of what is trusted is taken for zero."""
 TOGETHER = 8
-"""So many variables are added at once."""
+"""Number of variables that are added at once."""
 PAD = 2 * TOGETHER
-"""Numbers at both ends of a line, so that they can be."""
+"""Numbers at both ends of a line that the variables added at once may read and write."""
 MIDDLE = 0.45
 """Where, from the first count to the last, the mean of the first tilt is."""
 OFTEN = 8
@@ -33,13 +33,13 @@ def runs_of_equals(weights):  # type: ignore[no-untyped-def]
     Rare words have equal weights by the thousand; sorted they are next to each other.
     """
     starts = np.empty(weights.size + 1, dtype=np.int64)
-    found = 0
+    n_runs = 0
     for j in range(weights.size):
         if j == 0 or weights[j] != weights[j - 1]:
-            starts[found] = j
-            found += 1
-    starts[found] = weights.size
-    return starts[: found + 1]
+            starts[n_runs] = j
+            n_runs += 1
+    starts[n_runs] = weights.size
+    return starts[: n_runs + 1]
 
 
 @_compile
@@ -95,24 +95,24 @@ def _binomial(n, on, off, smallest, out):  # type: ignore[no-untyped-def]
 
 @_compile
 def _kernels(on, off):  # type: ignore[no-untyped-def]
-    """Return the distribution of the number of ones of every few variables, a line each.
+    """Return the distribution of the number of ones of every few variables, one line each.
 
-    There may be variables that are always off among the last.
+    Lines that lack variables are filled up with some that are always off.
     """
     n_lines = (on.size + TOGETHER - 1) // TOGETHER
-    made = np.zeros((TOGETHER + 1, n_lines))
-    made[0] = 1.0
+    chances = np.zeros((TOGETHER + 1, n_lines))
+    chances[0] = 1.0
     for i in range(TOGETHER):
         first = i * n_lines  # lines take every n_lines-th variable
         size = min(max(on.size - first, 0), n_lines)
         p, q = on[first : first + size], off[first : first + size]
         for count in range(i + 1, 0, -1):
-            line, before = made[count], made[count - 1]
+            line, before = chances[count], chances[count - 1]
             for j in range(size):
                 line[j] = q[j] * line[j] + p[j] * before[j]
         for j in range(size):
-            made[0, j] *= q[j]
-    return made.T.copy()
+            chances[0, j] *= q[j]
+    return chances.T.copy()
 
 
 @_compile
@@ -133,7 +133,10 @@ def _add_few(kernel, low, high, before, after):  # type: ignore[no-untyped-def]
 
 @_compile
 def _add_many(kernel, first, low, high, top, before, after):  # type: ignore[no-untyped-def]
-    """Write the distribution with as many more as `kernel`, from `first` on, is of."""
+    """Write the distribution with a sum added; `kernel` is its distribution, from `first` on.
+
+    Returns the last count that was written.
+    """
     last = min(high + first + kernel.size - 1, top)
     after[PAD + low + first : PAD + last + 1] = 0.0
     source = before[PAD + low : PAD + high + 1]
@@ -159,8 +162,8 @@ def _trim(line, low, high, smallest):  # type: ignore[no-untyped-def]
 def _forward(on, off, times, top, smallest, before, after):  # type: ignore[no-untyped-def]
     """Find the distribution of the number of ones, up to `top`.
 
-    Returns it, one of two lines that take turns, with what is known of it from place `PAD` on, and
-    the first and last count that are not below the smallest.
+    Returns it, in one of two lines that take turns, count 0 at index `PAD`, and the first and last
+    count that are not below the smallest.
     """
     before[PAD] = 1.0
     low, high = 0, 0
@@ -216,7 +219,7 @@ def _log_product(values, times):  # type: ignore[no-untyped-def]
 
 @_compile
 def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore[no-untyped-def]
-    """Write what one tilt tells of log e_l for l = first..last; return from where to where it does.
+    """Write log e_l for those of l = first..last that one tilt serves; return which these are.
 
     ``best[l]`` is the largest coefficient any tilt has had for a count.
     """
@@ -252,15 +255,15 @@ def cover(weights, out):  # type: ignore[no-untyped-def]
     distinct, times = weights[starts[:-1]], starts[1:] - starts[:-1]
     last, most = out.size - 1, weights.size - 0.5
     best = np.zeros(last + 1)
-    begun = _solve(distinct, times, min(max(MIDDLE * last, 0.5), most), 0.0)
-    low, high = _cover_around(distinct, times, begun, 0, last, best, out)
-    tilt = begun
+    middle = _solve(distinct, times, min(max(MIDDLE * last, 0.5), most), 0.0)
+    low, high = _cover_around(distinct, times, middle, 0, last, best, out)
+    tilt = middle
     while high < last:
         tilt, edge = _solve(distinct, times, min(max(float(high), 0.5), most), tilt), high
         high = _cover_around(distinct, times, tilt, edge, last, best, out)[1]
         if high <= edge:
             return False
-    tilt = begun
+    tilt = middle
     while low > 0:
         tilt, edge = _solve(distinct, times, min(max(float(low), 0.5), most), tilt), low
         low = _cover_around(distinct, times, tilt, 0, edge, best, out)[0]
