@@ -89,6 +89,8 @@ class Runs:
             learners = []
             if family.problem.relearns:
                 learners = proposers(data, family.problem.structure, family.problem.labelled)
+            if not begun and stage > first and stop is not None and stop.is_set():
+                report = _untold  # a fit that goes on does so in the family that was stopped
             state = run_em(
                 data,
                 family,
@@ -119,6 +121,10 @@ class Runs:
             sums = data.expect(before)
         varied = rng if self.problem.varied or number > 0 else None
         return begin(data, family, sums, stage, before, varied)
+
+
+def _untold(state: EMState) -> None:
+    """Take no notice of a state."""
 
 
 def begin(
