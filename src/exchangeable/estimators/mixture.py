@@ -272,7 +272,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             spec, problem, data, rule_of(self), self.init, generators, self._warm(data.n_variables)
         )
         path = None if self.checkpoint is None else Path(self.checkpoint)
-        purpose = {} if path is None else self._purpose(data.fingerprint, len(generators))
+        purpose = {} if path is None else self._purpose(problem, data, len(generators))
         fitted = fit_mixture(runs, self.combine, self.n_jobs, path, purpose)
         self._keep(fitted, data.total)
         return self
@@ -408,7 +408,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         held = merge_equal_rows(observed.take(out), weight[out])[0]
         return observed.take(kept), weight[kept], held
 
-    def _purpose(self, fingerprint: int, n_init: int) -> dict[str, Any]:
+    def _purpose(self, problem: Problem, data: InMemory | Streamed, n_init: int) -> dict[str, Any]:
         """Return what a checkpoint must have been made for, so that going on makes sense."""
         if not isinstance(self.random_state, int | np.integer):
             raise ValueError(
@@ -416,12 +416,14 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
                 "without one the same starts cannot be had again"
             )
         settings, method = as_blocks(self.blocks)
+        details = {key: value for key, value in settings.get_params().items() if key != "method"}
         names = ("n_components", "family", "pooling", "shrinkage", "alpha", "init", "tol")
         return {
-            "data": fingerprint,
+            "data": data.fingerprint,
+            "held-out rows": None if problem.valid is None else problem.valid.fingerprint,
             "n_init": n_init,
             "blocks": str(method),
-            "block settings": str(sorted(settings.get_params().items(), key=lambda item: item[0])),
+            "block settings": str(sorted(details.items())),
             "random_state": int(self.random_state),
             **{name: getattr(self, name) for name in names},
         }
