@@ -268,9 +268,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         generators: Sequence[np.random.Generator],
     ) -> Self:
         """Run EM from every start, and keep the best run or the average of all."""
-        runs = Runs(
-            spec, problem, data, rule_of(self), self.init, generators, self._warm(data.n_variables)
-        )
+        warm = self._warm(spec, data.n_variables)
+        runs = Runs(spec, problem, data, rule_of(self), self.init, generators, warm)
         path = None if self.checkpoint is None else Path(self.checkpoint)
         purpose = {} if path is None else self._purpose(problem, data, len(generators))
         fitted = fit_mixture(runs, self.combine, self.n_jobs, path, purpose)
@@ -374,12 +373,15 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     def _n_runs(self, spec: FamilySpec) -> int:
         """Return the number of runs: one where it goes on from the fit before."""
         n_init = check_count(self.n_init, "n_init")
-        warm = self.warm_start and isinstance(getattr(self, "_model", None), spec.model)
-        return 1 if warm else n_init
+        return 1 if self._goes_on(spec) else n_init
 
-    def _warm(self, n_variables: int) -> Mixture | None:
-        """Return the parameters to go on from, if that is asked for and there are some."""
-        if not self.warm_start or not hasattr(self, "_model"):
+    def _goes_on(self, spec: FamilySpec) -> bool:
+        """Whether to go on from the fit before: it is asked for, and there is one of the family."""
+        return self.warm_start and isinstance(getattr(self, "_model", None), spec.model)
+
+    def _warm(self, spec: FamilySpec, n_variables: int) -> Mixture | None:
+        """Return the parameters to go on from, None where the fit starts anew."""
+        if not self._goes_on(spec):
             return None
         if self._model.n_variables != n_variables:
             raise ValueError(
