@@ -398,7 +398,8 @@ class FamilySpec:
         `sums` and `fit_chunks` where rows come in chunks.
     cannot : mapping from ability to reason
         Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
-        ``"chunks"``, ``"joining"``, ``"exact completion"``.
+        ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
+        their blocks each for itself).
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
     """

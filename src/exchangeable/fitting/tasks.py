@@ -84,6 +84,8 @@ def problem_of(
     names = getattr(estimator, "feature_names_in_", None)
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
     structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
+    if settings.accept == "component":
+        spec.check("accept", "accept='component'")
     if spec.shared_blocks and isinstance(structure, list):
         if any((p.labels != structure[0].labels).any() for p in structure):
             raise ValueError(
