@@ -140,4 +140,7 @@ def begin(
         sums,
     )
     mixture = family.first(data, sums, blocks, before, rng)
-    return EMState(mixture, mixture, sums.totals, stage=stage, before=before)
+    totals = sums.totals
+    if totals.size != mixture.log_prior.size:  # states are made of fewer components
+        totals = np.exp(mixture.log_prior) * data.total
+    return EMState(mixture, mixture, totals, stage=stage, before=before)
