@@ -59,7 +59,7 @@ def _work(name: str, model: str, n_jobs: int | None, download: bool) -> Callable
         def fit(seed: int, tol: float = PAPER_TOL) -> ExchangeableMixture:
             mixture = ExchangeableMixture(
                 N_COMPONENTS,
-                structure=MODELS[model],
+                blocks=MODELS[model],
                 init="rows",
                 random_state=seed,
                 binarize=None,
