@@ -77,5 +77,5 @@ def test_the_page_says_who_is_ahead(tmp_path):
     write_report(store, tmp_path / "page.md")
     lines = (tmp_path / "page.md").read_text().splitlines()
     assert any(line.startswith("Ahead: nltcs (+0.100)") for line in lines)
-    assert any(line.startswith("Level") and "msnbc" in line for line in lines)
+    assert any(line.startswith("Equal") and "msnbc" in line for line in lines)
     assert any(line.startswith("Behind: plants") for line in lines)

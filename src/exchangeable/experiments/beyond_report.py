@@ -1,4 +1,4 @@
-"""The page about the density benchmark, written from the finished cells."""
+"""The Markdown page about the density benchmark, written from the finished cells."""
 
 import csv
 from importlib.resources import files
@@ -96,7 +96,7 @@ def _results(store: Store, sets: list[str]) -> str:
 def _verdict(store: Store, sets: list[str]) -> str:
     known = published()
     ahead: list[str] = []
-    level: list[str] = []
+    equal: list[str] = []
     behind: list[str] = []
     for name in sets:
         found = [row for model in SEVERAL for row in store.find(dataset=name, model=model)]
@@ -106,12 +106,12 @@ def _verdict(store: Store, sets: list[str]) -> str:
         gap = float(chosen["test"]) - float(known[name]["best"])
         text = f"{name} ({gap:+.3f})".replace("-", MINUS)
         # Published figures have two decimals: a gap below half of the last one is no difference.
-        (ahead if gap > 0.005 else behind if gap < -0.005 else level).append(text)
+        (ahead if gap > 0.005 else behind if gap < -0.005 else equal).append(text)
     lines = [
         "## Compared with the best published figure\n",
         "The average or the joined families, whichever is better on the validation rows.\n",
     ]
-    for label, names in (("Ahead", ahead), ("Level to two decimals", level), ("Behind", behind)):
+    for label, names in (("Ahead", ahead), ("Equal to two decimals", equal), ("Behind", behind)):
         lines.append(f"{label}: {', '.join(names) if names else 'none'}.\n")
     return "\n".join(lines)
 
