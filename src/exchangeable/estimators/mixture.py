@@ -268,17 +268,10 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         generators: Sequence[np.random.Generator],
     ) -> Self:
         """Run EM from every start, and keep the best run or the average of all."""
-        runs = Runs(
-            spec,
-            problem,
-            data,
-            rule_of(self),
-            self.init,
-            generators,
-            self._warm(spec, data.n_variables),
-        )
+        warm = self._warm(spec, data.n_variables)
+        runs = Runs(spec, problem, data, rule_of(self), self.init, generators, warm)
         path = None if self.checkpoint is None else Path(self.checkpoint)
-        purpose = {} if path is None else self._purpose(data.fingerprint, len(generators))
+        purpose = {} if path is None else self._purpose(problem, data, len(generators))
         fitted = fit_mixture(runs, self.combine, self.n_jobs, path, purpose)
         self._keep(fitted, data.total)
         return self
@@ -388,7 +381,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         return n_init
 
     def _warm(self, spec: FamilySpec, n_variables: int) -> Mixture | None:
-        """Return the parameters to go on from, if that is asked for and there are some."""
+        """Return the parameters to go on from, None where the fit starts anew."""
         if not self.warm_start or not isinstance(getattr(self, "_model", None), spec.model):
             return None
         if self._model.n_variables != n_variables:
@@ -423,7 +416,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         held = merge_equal_rows(observed.take(out), weight[out])[0]
         return observed.take(kept), weight[kept], held
 
-    def _purpose(self, fingerprint: int, n_init: int) -> dict[str, Any]:
+    def _purpose(self, problem: Problem, data: InMemory | Streamed, n_init: int) -> dict[str, Any]:
         """Return what a checkpoint must have been made for, so that going on makes sense."""
         if not isinstance(self.random_state, int | np.integer):
             raise ValueError(
@@ -431,12 +424,14 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
                 "without one the same starts cannot be had again"
             )
         settings, method = as_blocks(self.blocks)
+        details = {key: value for key, value in settings.get_params().items() if key != "method"}
         names = ("n_components", "family", "pooling", "shrinkage", "alpha", "init", "tol")
         return {
-            "data": fingerprint,
+            "data": data.fingerprint,
+            "held-out rows": None if problem.valid is None else problem.valid.fingerprint,
             "n_init": n_init,
             "blocks": str(method),
-            "block settings": str(sorted(settings.get_params().items(), key=lambda item: item[0])),
+            "block settings": str(sorted(details.items())),
             "random_state": int(self.random_state),
             **{name: getattr(self, name) for name in names},
         }

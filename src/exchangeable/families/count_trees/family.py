@@ -1,6 +1,7 @@
 """The family of trees over blocks' counts: how posteriors become bins, trees and parameters."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,19 @@ class CountTreeFamily(PooledFamily):
                 gain += float(self._pooled_edges(forest) @ change)
         return gain
 
+    @cached_property
+    def _pseudo_rows(self) -> tuple[Rows, Group]:
+        """The rows of the pooled prior, with their weights."""
+        examples, strength = self.problem.pool.examples, self.problem.pool.strength
+        weights = examples.weights * (strength / examples.total)
+        return examples.rows, Group(np.arange(examples.rows.n_rows), weights)
+
+    def _pooled_edges(self, forest: CountForest) -> FloatArray:
+        """Return the pseudo-rows' mass in each cell of a forest's edges."""
+        if forest not in self._pooled:
+            self._pooled[forest] = edge_sums(forest, *self._pseudo_rows)
+        return self._pooled[forest]
+
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return new parameters, and now and then new trees to choose from."""
         old = self._fitted(model.forests, sums.blocks, sums.edges)
@@ -104,25 +118,12 @@ class CountTreeFamily(PooledFamily):
                 np.split(sums.blocks[y] + self._prior.masses[y], partition.starts[1:])
             )
             seen = class_rows(examples, sums.posterior, y, model)
-            forest = learn_forest(partition, bins, [seen, self._pool_rows], PENALTY)
+            forest = learn_forest(partition, bins, [seen, self._pseudo_rows], PENALTY)
             self._pooled_edges(forest)
             return forest, edge_sums(forest, *seen)
 
         forests, edges = zip(*run(one, range(len(self._prior.partitions)), n_jobs), strict=True)
         return self._fitted(forests, sums.blocks, edges)
-
-    def _pooled_edges(self, forest: CountForest) -> FloatArray:
-        """Return the pseudo-rows by cell of each edge of a forest."""
-        if forest not in self._pooled:
-            self._pooled[forest] = edge_sums(forest, *self._pool_rows)
-        return self._pooled[forest]
-
-    @property
-    def _pool_rows(self) -> tuple[Rows, Group]:
-        """The training set as the pseudo-rows of a class."""
-        pool = self.problem.pool
-        weights = pool.examples.weights * (pool.strength / pool.examples.total)
-        return pool.examples.rows, Group(np.arange(pool.examples.rows.n_rows), weights)
 
     def _fitted(
         self,
