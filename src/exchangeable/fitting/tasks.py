@@ -84,12 +84,12 @@ def problem_of(
     names = getattr(estimator, "feature_names_in_", None)
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
     structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
-    if spec.shared_blocks and isinstance(structure, list):
-        if any((p.labels != structure[0].labels).any() for p in structure):
-            raise ValueError(
-                f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
-                "blocks for all: give one list of blocks"
-            )
+    given = structure if isinstance(structure, list) else []
+    if spec.shared_blocks and any((p.labels != given[0].labels).any() for p in given):
+        raise ValueError(
+            f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
+            "blocks for all: give one list of blocks"
+        )
     relearns = spec.relearns if settings.relearn is None else settings.relearn
     if settings.relearn and not (spec.relearns or ("welch" in spec.blocks and spec.before is None)):
         raise ValueError(f"relearn=True does not go with family={spec.name!r}: {spec.blocks_hint}")
