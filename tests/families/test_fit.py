@@ -202,7 +202,7 @@ def test_a_weighted_urn_expects_what_is_observed():
     scores = log_linear.LogLinear(np.zeros(1), np.zeros((N, 1)))
     sums = log_linear.expect(examples, scores, np.zeros(1), posterior=given)
     model = urns.first(examples, sums)
-    held = expect(model, examples, np.zeros(1), posterior=given)
+    held = expect(model, examples, np.zeros(1), given=given)
     for step in range(200):
         model = urns.following(examples, model, held, step)
     expected = polynomials.expected_ones([partition], model.polynomials, list(held.counts.T))
