@@ -381,9 +381,6 @@ class FamilySpec:
         Whether all components must have the same blocks.
     relearns : bool
         Whether EM goes on learning blocks by default, or keeps those it begins with.
-    accepts : tuple of str
-        Ways in which EM can accept new blocks: ``"all"`` components at once, or each
-        ``"component"`` for itself.
     pooling : float or None
         Pseudo-rows of the pooled prior, where the user does not say; None for Laplace smoothing.
     shrinkage : float or None
@@ -401,7 +398,8 @@ class FamilySpec:
         `sums` and `fit_chunks` where rows come in chunks.
     cannot : mapping from ability to reason
         Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
-        ``"chunks"``, ``"joining"``, ``"exact completion"``.
+        ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
+        their blocks each for itself).
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
     """
@@ -414,7 +412,6 @@ class FamilySpec:
     blocks_hint: str = ""
     shared_blocks: bool = False
     relearns: bool = False
-    accepts: tuple[str, ...] = ("all",)
     pooling: float | None = None
     shrinkage: float | None = None
     needs_smoothing: bool = False

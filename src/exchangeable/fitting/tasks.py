@@ -84,6 +84,8 @@ def problem_of(
     names = getattr(estimator, "feature_names_in_", None)
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
     structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
+    if settings.accept == "component":
+        spec.check("accept", "accept='component'")
     given = structure if isinstance(structure, list) else []
     if spec.shared_blocks and any((p.labels != given[0].labels).any() for p in given):
         raise ValueError(
@@ -93,11 +95,6 @@ def problem_of(
     relearns = spec.relearns if settings.relearn is None else settings.relearn
     if settings.relearn and not (spec.relearns or ("welch" in spec.blocks and spec.before is None)):
         raise ValueError(f"relearn=True does not go with family={spec.name!r}: {spec.blocks_hint}")
-    if settings.accept not in spec.accepts:
-        raise ValueError(
-            f"accept={settings.accept!r} does not go with family={spec.name!r}, which takes "
-            f"{', '.join(spec.accepts)}"
-        )
     pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
     shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)
     return Problem(

@@ -14,6 +14,5 @@ SPECS = (
         direct=BlockClasses,
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
-        accepts=("all", "component"),
     ),
 )
