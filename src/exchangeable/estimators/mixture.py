@@ -41,6 +41,7 @@ from exchangeable.fitting.tasks import (
     rule_of,
     spec_of,
 )
+from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.blocks import as_blocks
 from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.rounds import check_learner
@@ -200,6 +201,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
