@@ -41,6 +41,7 @@ from exchangeable.fitting.tasks import (
     rule_of,
     spec_of,
 )
+from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.blocks import as_blocks
 from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.rounds import check_learner
@@ -97,7 +98,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         Largest number of iterations of a run.
     validation_fraction : float, optional
         Share of the rows of `fit` to hold out: a run ends when their likelihood no longer grows,
-        and keeps the best parameters. Not used where `fit` gets ``X_valid``.
+        and keeps the best parameters. It excludes ``X_valid``.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
     warm_start : bool, default=False
@@ -200,6 +201,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -242,7 +244,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         problem = problem_of(self, spec, observed.n_variables, range(n_components), labelled=False)
         valid = None if X_valid is None else self._observed(X_valid)
         rng = as_generator(self.random_state)
-        generators = rng.spawn(self._n_runs(spec))
+        generators = rng.spawn(self._n_runs())
         rows, weight, held = self._hold_out(observed.take(counting), weight[counting], valid, rng)
         examples, member = merge_equal_rows(rows, weight)
         problem = replace(problem, examples=examples, valid=held)
@@ -257,7 +259,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
             check_learner(problem.structure)
-        generators = as_generator(self.random_state).spawn(self._n_runs(spec))
+        generators = as_generator(self.random_state).spawn(self._n_runs())
         return self._fit(spec, problem, data, generators)
 
     def _fit(
@@ -370,18 +372,19 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             spec.check("warm_start", "warm_start=True")
         return spec
 
-    def _n_runs(self, spec: FamilySpec) -> int:
-        """Return the number of runs: one where it goes on from the fit before."""
+    def _n_runs(self) -> int:
+        """Return the number of runs."""
         n_init = check_count(self.n_init, "n_init")
-        return 1 if self._goes_on(spec) else n_init
-
-    def _goes_on(self, spec: FamilySpec) -> bool:
-        """Whether to go on from the fit before: it is asked for, and there is one of the family."""
-        return self.warm_start and isinstance(getattr(self, "_model", None), spec.model)
+        if self.warm_start and n_init > 1:
+            raise ValueError(
+                f"n_init={n_init} does not go with warm_start=True, which goes on from one fit; "
+                "give n_init=1"
+            )
+        return n_init
 
     def _warm(self, spec: FamilySpec, n_variables: int) -> Mixture | None:
         """Return the parameters to go on from, None where the fit starts anew."""
-        if not self._goes_on(spec):
+        if not self.warm_start or not isinstance(getattr(self, "_model", None), spec.model):
             return None
         if self._model.n_variables != n_variables:
             raise ValueError(
@@ -399,6 +402,11 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     ) -> tuple[Observed, FloatArray, Examples | None]:
         """Return the rows to fit with their weights, and those held out, if any."""
         if valid is not None:
+            if self.validation_fraction is not None:
+                raise ValueError(
+                    f"validation_fraction={self.validation_fraction} and X_valid exclude each "
+                    "other; give one of them"
+                )
             return observed, weight, merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         if self.validation_fraction is None:
             return observed, weight, None

@@ -86,14 +86,14 @@ def problem_of(
     structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
     if settings.accept == "component":
         spec.check("accept", "accept='component'")
-    if spec.shared_blocks and isinstance(structure, list):
-        if any((p.labels != structure[0].labels).any() for p in structure):
-            raise ValueError(
-                f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
-                "blocks for all: give one list of blocks"
-            )
+    given = structure if isinstance(structure, list) else []
+    if spec.shared_blocks and any((p.labels != given[0].labels).any() for p in given):
+        raise ValueError(
+            f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
+            "blocks for all: give one list of blocks"
+        )
     relearns = spec.relearns if settings.relearn is None else settings.relearn
-    if settings.relearn and not (spec.relearns or "welch" in spec.blocks and spec.before is None):
+    if settings.relearn and not (spec.relearns or ("welch" in spec.blocks and spec.before is None)):
         raise ValueError(f"relearn=True does not go with family={spec.name!r}: {spec.blocks_hint}")
     pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
     shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)

@@ -82,7 +82,9 @@ class CountTreeFamily(PooledFamily):
             change = after.log_q[y] - before.log_q[y]
             seen = self._prior.masses[y] > 0
             gain += float(self._prior.masses[y][seen] @ change[seen])
-            gain += float(self._pooled_edges(forest) @ (after.log_ratio[y] - before.log_ratio[y]))
+            if after.log_ratio[y].size:
+                change = after.log_ratio[y] - before.log_ratio[y]
+                gain += float(self._pooled_edges(forest) @ change)
         return gain
 
     @cached_property
@@ -109,20 +111,18 @@ class CountTreeFamily(PooledFamily):
         self, examples: Examples, sums: CountTreeSums, model: CountTreeModel, n_jobs: int | None
     ) -> CountTreeModel:
         """Return the model with bins and trees that suit the posteriors."""
-        pool = self.problem.pool
 
-        def one(y: int) -> tuple[CountForest, FloatArray, FloatArray]:
+        def one(y: int) -> tuple[CountForest, FloatArray]:
             partition = self._prior.partitions[y]
-            counted = sums.blocks[y] + pool.strength * self._prior.shares[y]
-            bins = choose_bins(np.split(counted, partition.starts[1:]))
+            bins = choose_bins(
+                np.split(sums.blocks[y] + self._prior.masses[y], partition.starts[1:])
+            )
             seen = class_rows(examples, sums.posterior, y, model)
-            everything = [seen, self._pseudo_rows]
-            forest = learn_forest(partition, bins, everything, PENALTY)
-            return forest, edge_sums(forest, *seen), edge_sums(forest, *everything[1])
+            forest = learn_forest(partition, bins, [seen, self._pseudo_rows], PENALTY)
+            self._pooled_edges(forest)
+            return forest, edge_sums(forest, *seen)
 
-        found = run(one, range(len(self._prior.partitions)), n_jobs)
-        forests, edges, pooled = zip(*found, strict=True)
-        self._pooled.update(zip(forests, pooled, strict=True))
+        forests, edges = zip(*run(one, range(len(self._prior.partitions)), n_jobs), strict=True)
         return self._fitted(forests, sums.blocks, edges)
 
     def _fitted(
