@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from exchangeable.fitting.structural_em import InMemory
 
 from exchangeable import Blocks, ExchangeableMixture
 from exchangeable.data.examples import Examples, merge_equal_rows

@@ -11,13 +11,18 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
 from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.count_trees import family as count_trees
 from exchangeable.families.count_trees.family import CountTreeFamily, choose_bins, rake
 from exchangeable.families.count_trees.forest import CountForest, cut_counts
 from exchangeable.families.count_trees.model import CountTreeModel
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.problem import Problem
 from exchangeable.families.trees.family import TreeFamily
 from exchangeable.partitions import Partition
+from exchangeable.structure.proposals import Proposal
+from made_rows import examples_of
 
 N = 6
 STATES = all_states(N)

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from enumeration import all_states
 from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable.families import REGISTRY
 from exchangeable.plotting import ContributionsDisplay
 from exchangeable.report import report_html
 
@@ -148,9 +149,9 @@ def test_weights_count_rows():
 
 def test_pages_and_displays():
     model = mixture(coupled(300), 2)
-    assert '"model": "trees"' in report_html(model)
+    assert REGISTRY["count tree"].summary in report_html(model)
     assert "2 components" in model._repr_html_()
-    with pytest.raises(ValueError, match="contributions are for blocks and urns"):
+    with pytest.raises(ValueError, match="contributions need a score that is a sum"):
         ContributionsDisplay.from_estimator(model, STATES[3])
 
 
