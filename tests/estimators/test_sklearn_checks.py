@@ -2,6 +2,7 @@
 
 import inspect
 
+import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -40,6 +41,9 @@ def every_estimator():
                 yield thing(family=spec.name, **few)
 
 
+# On forty rows of noise the pooled prior outweighs the data, and a step of EM may lower what it
+# watches: then it ends, and says so.
+@pytest.mark.filterwarnings("ignore:EM ended after:sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(list(every_estimator()))
 def test_scikit_learn_check(estimator, check):
     check(estimator)
