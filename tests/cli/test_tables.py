@@ -15,6 +15,8 @@ from sklearn.datasets import dump_svmlight_file
 
 import exchangeable
 from exchangeable.cli import main
+from exchangeable.families import REGISTRY
+from exchangeable.structure.learner import METHODS
 
 COMMAND = str(Path(sys.executable).with_name("exchangeable"))
 RNG = np.random.default_rng(0)
@@ -111,9 +113,7 @@ def test_predict_writes_every_format(table):
 
 
 def test_mixture_sample_impute_and_score(table):
-    run(
-        "fit", "t.csv", "--drop", "kind", "--components", 2, "--restarts", 2, "--seed", 0, "-o", "m"
-    )
+    run("fit", "t.csv", "--drop", "kind", "--components", 2, "--n-init", 2, "--seed", 0, "-o", "m")
     model = exchangeable.load("m")
     assert (model.n_components, model.n_init, model.random_state) == (2, 2, 0)
     run("impute", "m", "holes.csv", "-o", "filled.csv")
@@ -196,19 +196,37 @@ def test_info_and_inspect(table):
     assert "P" not in run("query", "own", "--given", "0=1", "--json").stderr
 
 
-def test_a_hidden_tree(table):
-    run("fit", "t.csv", "--drop", "kind", "--dependence", "hidden", "--components", "3", "-o", "m")
+@pytest.mark.parametrize("family", REGISTRY)
+def test_every_family_is_fitted_and_inspected(family, table):
+    run("fit", "t.csv", "--drop", "kind", "--family", family, "--components", "3", "-o", "m")
     facts = json.loads(run("info", "m", "--json").stdout)
     assert facts["components"] == 3
-    assert facts["parameters"]["dependence"] == "hidden"
+    assert facts["parameters"]["family"] == family
     run("inspect", "m", "-o", "page.html")
-    assert "a hidden tree" in Path("page.html").read_text()
+    assert REGISTRY[family].summary in Path("page.html").read_text()
+    assert len(json.loads(run("query", "m", "--given", "a=1", "--json").stdout)["variables"]) == 5
+
+
+def test_families_and_blocks_are_those_of_the_library(table):
+    shown = " ".join(run("fit", "--help").stdout.split())
+    for name, spec in REGISTRY.items():
+        assert f"{name} {spec.summary}" in shown
+    for method in METHODS:
+        run("fit", "t.csv", "--target", "kind", "--blocks", method, "-o", "m")
+        assert exchangeable.load("m").blocks == method
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["fit", "t.csv", "--target", "kind", "--dependence", "hidden", "-o", "m"], "for mixtures"),
+        (
+            ["fit", "t.csv", "--target", "kind", "--family", "hidden tree", "-o", "m"],
+            "does not go with family='hidden tree'",
+        ),
+        (
+            ["fit", "t.csv", "--drop", "kind", "--family", "tree", "--blocks", "welch", "-o", "m"],
+            "blocks='welch' does not go with family='tree'",
+        ),
         (["fit", "none.csv", "-o", "m"], "none.csv: no such file"),
         (["fit", "t.csv", "--target", "x", "-o", "m"], "no column 'x'; it has 'a', 'b'"),
         (["fit", "t.csv", "--drop", "x", "-o", "m"], "no column 'x'"),
@@ -229,8 +247,8 @@ def test_a_hidden_tree(table):
         (["predict", "ok", "t.csv", "-o", "out.xyz"], "out.xyz"),
         (["query", "ok", "--given", "zz=1"], "no variable 'zz'"),
         (["query", "ok", "--given", "a"], "expected NAME=VALUE"),
-        (["query", "ok", "--given", "a=2"], "'a' is 0 or 1"),
-        (["query", "ok", "--given", "a=1,a=0"], "both 0 and 1 for 'a'"),
+        (["query", "ok", "--given", "a=2"], "'a' must be 0 or 1, got '2'"),
+        (["query", "ok", "--given", "a=1,a=0"], "sets 'a' to both 0 and 1"),
         (["query", "ok", "--ask", "zz"], "no such variable"),
     ],
 )

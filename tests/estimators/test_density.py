@@ -4,14 +4,14 @@ import time
 
 import numpy as np
 import pytest
+from exchangeable.fitting.density_em import StopRule
+from exchangeable.fitting.density_fit import SHRINKAGE
 
 from enumeration import agreeing, all_states
 from exchangeable import ExchangeableDensity, ExchangeableMixture
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
-from exchangeable.fitting.density_em import StopRule
-from exchangeable.fitting.density_fit import SHRINKAGE
 from exchangeable.fitting.search import Search, Settings
 
 STATES = all_states(6)

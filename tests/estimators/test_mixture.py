@@ -11,6 +11,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from exchangeable.fitting.structural_em import (
+    EMSettings,
+    run_em,
+    soft_proposals,
+    start_from_posterior,
+)
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -19,12 +25,6 @@ from enumeration import all_states
 from exchangeable import EVM, Count, ExchangeableMixture
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import as_observed
-from exchangeable.fitting.structural_em import (
-    EMSettings,
-    run_em,
-    soft_proposals,
-    start_from_posterior,
-)
 from exchangeable.structure.learner import BlockLearner, BlockSettings
 from reference_em import structural_em
 

@@ -29,7 +29,7 @@ def small_set(monkeypatch):
 
 def test_cells_are_kept_and_a_run_goes_on(tmp_path, small_set):
     told = []
-    models = ["weighted urn", "naive Bayes", AVERAGE, JOINED]
+    models = ["urns", "naive Bayes", AVERAGE, JOINED]
     store = Store(tmp_path / "folder" / "cells.csv", KEY)
     Beyond(store, search_seconds=0.5, n_averaged=2, tell=told.append).run(
         ["plants", "nltcs"], models, range(2)
@@ -37,7 +37,7 @@ def test_cells_are_kept_and_a_run_goes_on(tmp_path, small_set):
     assert any("plants is not in the data folder" in text for text in told)
     again = Store(store.path, KEY)
     assert len(again.rows) == 6  # two seeds of two families, one average, one of joined families
-    seeds = again.find(dataset="nltcs", model="weighted urn")
+    seeds = again.find(dataset="nltcs", model="urns")
     assert seeds[0]["n_components"] == seeds[1]["n_components"]
     assert not seeds[1]["search_seconds"]
     told.clear()
@@ -77,5 +77,5 @@ def test_the_page_says_who_is_ahead(tmp_path):
     write_report(store, tmp_path / "page.md")
     lines = (tmp_path / "page.md").read_text().splitlines()
     assert any(line.startswith("Ahead: nltcs (+0.100)") for line in lines)
-    assert any(line.startswith("Level") and "msnbc" in line for line in lines)
+    assert any(line.startswith("Equal") and "msnbc" in line for line in lines)
     assert any(line.startswith("Behind: plants") for line in lines)

@@ -7,6 +7,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from exchangeable.families.common.expectation import expect
+from exchangeable.fitting.density_em import StopRule
+from exchangeable.fitting.density_fit import DensityOptions, DensityRuns, average
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -16,12 +19,9 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
 from exchangeable.families.common import log_linear
-from exchangeable.families.common.expectation import expect
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.urns import polynomials
 from exchangeable.families.urns.family import UrnFamily
-from exchangeable.fitting.density_em import StopRule
-from exchangeable.fitting.density_fit import DensityOptions, DensityRuns, average
 from exchangeable.fitting.search import WHOLE
 from exchangeable.partitions import Partition
 

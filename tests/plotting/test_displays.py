@@ -86,9 +86,9 @@ def test_em_history(mixture, classifier):
     "options",
     [
         {},
-        {"urn": "weighted"},
-        {"structure": "independent"},
-        {"urn": "weighted", "structure": [range(5), range(5, 10)]},
+        {"family": "urns"},
+        {"blocks": "independent"},
+        {"family": "urns", "blocks": [range(5), range(5, 10)]},
     ],
 )
 def test_contributions_add_up(options):
@@ -106,7 +106,7 @@ def test_contributions_add_up(options):
 
 
 def test_contributions_of_naive_bayes_are_its_log_odds():
-    model = ExchangeableClassifier("independent").fit(X, KIND)
+    model = ExchangeableClassifier(blocks="independent").fit(X, KIND)
     p = np.array([[q[1] for q in blocks] for blocks in model.count_probabilities_])
     logit = np.log(p) - np.log1p(-p)
     display = ContributionsDisplay.from_estimator(model, X[0], target=1, against=0)
@@ -126,10 +126,11 @@ def test_contributions_take_any_row_and_refuse_others(classifier):
         ContributionsDisplay.from_estimator(classifier, np.full(10, np.nan))
     with pytest.raises(ValueError, match="expected two classes"):
         ContributionsDisplay.from_estimator(classifier, X[0], target=1, against=1)
-    with pytest.raises(ValueError, match="pairs of trees"):
-        ContributionsDisplay.from_estimator(
-            ExchangeableClassifier(dependence="tree").fit(X, KIND), X[0]
-        )
+    with pytest.raises(ValueError, match="a sum over the variables that are on"):
+        ContributionsDisplay.from_estimator(ExchangeableClassifier("tree").fit(X, KIND), X[0])
+    excluding = ExchangeableClassifier(blocks="full", alpha=0.0).fit([[0, 0], [1, 1]], [0, 1])
+    with pytest.raises(ValueError, match="probability 0; fit with alpha > 0"):
+        ContributionsDisplay.from_estimator(excluding, [0, 1])
     with pytest.raises(TypeError, match="got EVM"):
         ContributionsDisplay.from_estimator(EVM(Count(10)).fit(X), X[0])
 

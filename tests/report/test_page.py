@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
+from exchangeable.families import REGISTRY
 from exchangeable.report import report_html, write_report
 
 HTML_NAMES = [
@@ -44,17 +45,17 @@ def pooled():
 
 def excluding():
     X, y = rows_of(60, 6, 2)
-    return ExchangeableClassifier("full", alpha=0.0).fit(X, y)
+    return ExchangeableClassifier(blocks="full", alpha=0.0).fit(X, y)
 
 
 def urns():
     X, _ = rows_of(300, 40, 3)
-    return ExchangeableMixture(4, urn="weighted", tol=0.1, random_state=0).fit(X)
+    return ExchangeableMixture(4, family="urns", tol=0.1, random_state=0).fit(X)
 
 
 def urns_in_blocks():
     X, y = rows_of(300, 20, 3)
-    return ExchangeableClassifier([range(8), range(8, 20)], urn="weighted").fit(X, y)
+    return ExchangeableClassifier("urns", blocks=[range(8), range(8, 20)]).fit(X, y)
 
 
 @pytest.mark.parametrize("make", [small, large, mixture, pooled, excluding, urns, urns_in_blocks])
@@ -86,7 +87,7 @@ def test_numbers_are_the_librarys(make, open_page):
 
 
 def test_counts_are_the_librarys(open_page):
-    for model in (mixture(), ExchangeableMixture(2, urn="weighted", tol=0.1, random_state=0)):
+    for model in (mixture(), ExchangeableMixture(2, family="urns", tol=0.1, random_state=0)):
         if not hasattr(model, "weights_"):
             model.fit(rows_of(200, 8, 2)[0])
         page = open_page(model)
@@ -173,17 +174,41 @@ def test_nothing_sticks_out(width, open_page):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_models_without_a_panel_say_so(open_page):
+@pytest.mark.parametrize("family", REGISTRY)
+def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
     X, _ = rows_of(100, 6, 2)
-    page = open_page(ExchangeableMixture(2, dependence="tree", tol=0.1, random_state=0).fit(X))
-    assert page.locator("#panel").is_hidden()
-    assert "made of trees" in page.locator("#no-panel").text_content()
-    assert page.locator("#block-rows tr").count() == 6
+    model = ExchangeableMixture(2, family=family, tol=0.1, random_state=0).fit(X)
+    page = open_page(model)
+    facts = dict(
+        zip(
+            page.locator("#facts dt").all_text_contents(),
+            page.locator("#facts dd").all_text_contents(),
+            strict=True,
+        )
+    )
+    assert facts["family"] == family
+    assert facts["blocks"] == "auto"
+    assert page.locator("#block-rows tr").count() == len(model.partitions_[0])
+    computes = model._fitted().page_tables() is not None
+    assert page.locator("#panel").is_visible() == computes
+    assert page.locator("#no-panel").is_hidden() == computes
+    if not computes:
+        notice = page.locator("#no-panel").text_content()
+        assert f"Its family is {family} ({REGISTRY[family].summary})" in notice
+
+
+def test_joined_families_are_all_named(open_page):
+    X, _ = rows_of(200, 6, 2)
+    model = ExchangeableDensity(["urns", "tree"], n_init=1, max_components=3, random_state=0).fit(X)
+    assert len(model.members_) == 2
+    notice = open_page(model).locator("#no-panel").text_content()
+    for member in model.members_:
+        assert f"{member['family']} ({REGISTRY[member['family']].summary})" in notice
 
 
 def test_bad_input(tmp_path):
     with pytest.raises(TypeError, match="a report is about"):
         report_html(object())
-    with pytest.raises(ValueError, match="2 names for 5 variables"):
+    with pytest.raises(ValueError, match="names has 2 entries, the model has 5 variables"):
         write_report(small(), tmp_path / "x.html", names=["a", "b"])
     assert not list(tmp_path.iterdir())

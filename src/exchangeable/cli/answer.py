@@ -1,4 +1,4 @@
-"""`predict`, `score`, `sample` and `impute`: what a model says about the rows of a table."""
+"""`predict`, `score`, `sample` and `impute`: apply a model to the rows of a table."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ from exchangeable.tables.writing import write_json, write_table
 )
 @model_argument
 @data_argument
-@click.option("--all", "everything", is_flag=True, help="Give the probability of every class.")
+@click.option("--all", "everything", is_flag=True, help="Write the probability of every class.")
 @output_option
 @json_option
 @format_option
@@ -46,7 +46,10 @@ def predict(
     saved, coding = open_model(model_path)
     _, rows = open_rows(data, form, coding)
     if not hasattr(saved.model, "predict_proba"):
-        raise ValueError(f"{model_path} is a {type(saved.model).__name__}, which has no classes")
+        raise ValueError(
+            f"{model_path} is a {type(saved.model).__name__}, which has no classes to predict; "
+            "use 'exchangeable score' for its log-probabilities"
+        )
     with busy("predicting"):
         probability = saved.model.predict_proba(rows)
     labels = getattr(saved.model, "classes_", np.arange(probability.shape[1]))
@@ -66,7 +69,9 @@ def predict(
 )
 @model_argument
 @data_argument
-@click.option("--each", is_flag=True, help="Give every row's log-probability, to find odd ones.")
+@click.option(
+    "--each", is_flag=True, help="Write each row's log-probability, to find unusual rows."
+)
 @output_option
 @json_option
 @format_option
@@ -74,17 +79,17 @@ def predict(
 def score(
     model_path: str, data: str, each: bool, output: str, as_json: bool, form: str | None
 ) -> None:
-    """Say how well a model fits DATA: log-probability and, with classes, accuracy."""
+    """Measure how well a model fits DATA: mean log-probability and, with classes, accuracy."""
     saved, coding = open_model(model_path)
     table, rows = open_rows(data, form, coding)
     with busy("scoring"):
-        found = saved.model.score_samples(rows)
+        scores = saved.model.score_samples(rows)
     if each:
         write_table(
-            {"row": np.arange(1, found.size + 1), "log_probability": found}, output, as_json
+            {"row": np.arange(1, scores.size + 1), "log_probability": scores}, output, as_json
         )
         return
-    summary: dict[str, Any] = {"rows": int(found.size), "mean log-probability": found.mean()}
+    summary: dict[str, Any] = {"rows": int(scores.size), "mean log-probability": scores.mean()}
     if coding.target is not None and isinstance(saved.model, ExchangeableClassifier):
         truth = np.asarray(table.column(coding.target))
         if saved.model.classes_.dtype.kind in "OU":
@@ -94,7 +99,7 @@ def score(
     if as_json:
         write_json(summary, output)
         return
-    values = np.array(list(summary.values()), dtype=object)  # a number of rows stays whole
+    values = np.array(list(summary.values()), dtype=object)  # the number of rows stays an int
     write_table({"measure": list(summary), "value": values}, output, False)
 
 
@@ -119,10 +124,13 @@ def sample(
     output: str,
     as_json: bool,
 ) -> None:
-    """Draw new rows from a model; of a model of texts, their words."""
+    """Draw new rows from a model; a model of documents draws their words."""
     saved, coding = open_model(model_path)
     if not hasattr(saved.model, "sample"):
-        raise ValueError(f"{model_path} is a {type(saved.model).__name__}, which cannot sample")
+        raise ValueError(
+            f"{model_path} is a {type(saved.model).__name__}, which cannot draw rows; expected a "
+            "classifier, mixture or density"
+        )
     drawn = saved.model.sample(n_rows, evidence_of(given, coding), random_state=seed)
     rows = drawn[0] if isinstance(drawn, tuple) else drawn
     columns: dict[str, Any]
@@ -140,7 +148,7 @@ def sample(
 @click.command(
     epilog=examples(
         "impute groups.exch holes.csv --output filled.csv",
-        "impute groups.exch holes.csv --method marginal --output chances.parquet",
+        "impute groups.exch holes.csv --method marginal --output probabilities.parquet",
     )
 )
 @model_argument
@@ -150,7 +158,7 @@ def sample(
     type=click.Choice(["most_probable", "marginal", "draw"]),
     default="most_probable",
     show_default=True,
-    help="The most probable completion, the chance of a one, or a random completion.",
+    help="Fill with the most probable completion, each cell's probability of a one, or a draw.",
 )
 @seed_option
 @output_option
@@ -168,12 +176,15 @@ def impute(
 ) -> None:
     """Fill the empty cells of DATA.
 
-    Columns that the model does not use stay as they are. Where the model has coded columns
-    (--binarize auto), the filled table holds the coded columns in their place.
+    Columns that the model does not use are copied. Columns that were coded when the model was
+    fitted (--binarize auto) are replaced by their coded columns.
     """
     saved, coding = open_model(model_path)
     if not isinstance(coding, Coding):
-        raise ValueError(f"{model_path}: only tables with named columns have empty cells")
+        raise ValueError(
+            f"{model_path}: impute fills tables with named columns, but this model was fitted to "
+            "documents or to a sparse file, which have no empty cells"
+        )
     table, rows = open_rows(data, form, coding)
     model = getattr(saved.model, "model_", saved.model)
     with busy("filling"):

@@ -1,4 +1,4 @@
-"""`exchangeable datasets`: what data sets there are, and fetching them ahead of use."""
+"""`exchangeable datasets`: list data sets and download them before use."""
 
 import click
 from rich.console import Console
@@ -24,7 +24,7 @@ class DownloadBar:
 
     @property
     def total(self) -> float | None:
-        """The size of the file in bytes, None while it is not known."""
+        """Size of the file in bytes, None while it is unknown."""
         return self._progress.tasks[self._task].total
 
     @total.setter
@@ -48,14 +48,14 @@ class DownloadBar:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def datasets(context: click.Context) -> None:
-    """List the data sets, fetch them, or show where they are kept."""
+    """List the data sets, fetch them, or show the folder they are kept in."""
     if context.invoked_subcommand is None:
         context.invoke(list_command)
 
 
 @datasets.command("list")
 def list_command() -> None:
-    """List the data sets: size, shape, and whether they are in the data folder."""
+    """List the data sets with their shape, size, and whether they are in the data folder."""
     table = Table()
     for heading in ("name", "kind", "variant"):
         table.add_column(heading, no_wrap=True)
@@ -85,14 +85,17 @@ def _cells(entry: DatasetInfo) -> list[str]:
 
 @datasets.command("fetch")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--variant", default="standard", help="Variant of a classification set.")
+@click.option(
+    "--variant", default="standard", show_default=True, help="Variant of a classification data set."
+)
 def fetch_command(names: tuple[str, ...], variant: str) -> None:
-    """Fetch data sets by name into the data folder, check them and unpack them."""
+    """Download data sets into the data folder, check them and unpack them."""
     known = {(entry.name, entry.variant): entry for entry in list_datasets()}
     for name in names:
         if (name, variant) not in known:
             raise click.ClickException(
-                f"no data set {name!r} of variant {variant!r}; see 'exchangeable datasets list'"
+                f"there is no data set {name!r} of variant {variant!r}; "
+                "'exchangeable datasets list' shows all"
             )
     columns = (
         TextColumn("{task.description}"),

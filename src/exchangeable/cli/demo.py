@@ -1,4 +1,4 @@
-"""`exchangeable demo`: what the library does, on data that needs no download."""
+"""`exchangeable demo`: a short tour of the library on data that needs no download."""
 
 import time
 from pathlib import Path
@@ -27,24 +27,24 @@ from exchangeable.report import write_report
     default="demo-report.html",
     show_default=True,
     metavar="FILE",
-    help="The page to write at the end.",
+    help="HTML page to write at the end.",
 )
 @one_line
 def demo(output: str) -> None:
-    """Show a short tour on data that needs no download, and end with a page to explore."""
+    """Show a short tour on data that needs no download, and write an HTML page to explore."""
     console = Console()
-    one_component(console)
+    one_block(console)
     classifiers(console)
     mixtures(console)
     page(console, output)
 
 
-def one_component(console: Console) -> None:
+def one_block(console: Console) -> None:
     """Fit one block of exchangeable variables and ask it questions."""
     console.rule("One block of exchangeable variables")
     console.print(
-        "Ten light bulbs on one fuse box: most nights nearly all are lit, some nights nearly none. "
-        "Which bulb is which does not matter, how many are lit does."
+        "Ten light bulbs on one fuse box: on most nights nearly all are lit, on some nights nearly "
+        "none. It does not matter which bulbs are lit, only how many."
     )
     rng = np.random.default_rng(0)
     lit = np.where(rng.random((500, 1)) < 0.7, 0.9, 0.1)
@@ -53,30 +53,32 @@ def one_component(console: Console) -> None:
     independent = X.mean(axis=0)
 
     table = Table(
-        "seen so far", "exchangeable block", "independent bulbs", title="P(bulb 9 is lit)"
+        "known so far", "exchangeable block", "independent bulbs", title="P(bulb 9 is lit)"
     )
     for evidence in ({}, {0: 0}, {0: 0, 1: 0}, {0: 1, 1: 1}):
-        seen = ", ".join(f"bulb {j} {'lit' if on else 'dark'}" for j, on in evidence.items())
+        known = ", ".join(f"bulb {j} {'lit' if on else 'dark'}" for j, on in evidence.items())
         table.add_row(
-            seen or "nothing", f"{block.conditional(evidence)[9]:.3f}", f"{independent[9]:.3f}"
+            known or "nothing", f"{block.marginals(evidence)[9]:.3f}", f"{independent[9]:.3f}"
         )
     console.print(table)
     x, log_probability = block.map({0: 0, 1: 0})
     console.print(f"Most probable night with bulbs 0 and 1 dark: {x.tolist()}")
-    console.print(f"its log-probability: {log_probability:.3f}")
-    console.print(f"One such night drawn at random: {block.sample(1, {0: 0, 1: 0}, 0)[0].tolist()}")
+    console.print(f"Its log-probability: {log_probability:.3f}")
+    console.print(
+        f"One such night, drawn at random: {block.sample(1, {0: 0, 1: 0}, 0)[0].tolist()}"
+    )
 
 
 def classifiers(console: Console) -> None:
     """Compare with naive Bayes on the paper's Boolean functions and on handwritten digits."""
-    console.rule("Classification: exchangeable blocks beside naive Bayes")
+    console.rule("Classification: exchangeable blocks compared with naive Bayes")
     table = Table(title="accuracy (seconds to fit)")
-    for heading in ("data", "exchangeable blocks", "naive Bayes", "blocks a class"):
+    for heading in ("data", "exchangeable blocks", "naive Bayes", "blocks per class"):
         table.add_column(heading, justify="left" if heading == "data" else "right", no_wrap=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         names = ("parity", "counting", "threshold", "exact", "digits")
-        task = progress.add_task("compiling (the first time only)", total=len(names))
+        task = progress.add_task("compiling (only the first time)", total=len(names))
         warm_up()
         for name in names:
             progress.update(task, description=name)
@@ -93,26 +95,26 @@ def classifiers(console: Console) -> None:
     console.print(table)
     console.print(
         "The first four are Boolean functions of how many of 1,000 variables are on (parity: is it "
-        "odd?), 20,000 rows to learn from and 10,000 to test. Only a model that can count sees "
+        "odd?), with 20,000 training rows and 10,000 test rows. Only a model that can count learns "
         "them. Digits are scikit-learn's 8 x 8 images, each pixel on or off."
     )
 
 
 def mixtures(console: Console) -> None:
-    """Estimate the density of digits without their labels, and draw new ones."""
-    console.rule("Density: digits without their labels")
+    """Estimate the density of unlabelled digits, and draw new ones."""
+    console.rule("Density: digits without labels")
     X, X_test, _, _ = _load("digits")
     table = Table(title="mixtures of 10 components")
-    for heading in ("components made of", "log-likelihood of a test digit", "blocks"):
+    for heading in ("components made of", "log-likelihood per test digit", "blocks"):
         table.add_column(heading, justify="left" if "made" in heading else "right")
     with console.status("structural EM"):
-        for structure in ("evidence", "independent"):
-            mixture = ExchangeableMixture(10, structure=structure, n_init=4, random_state=0).fit(X)
-            made_of = "exchangeable blocks" if structure == "evidence" else "independent pixels"
+        for blocks in ("evidence", "independent"):
+            mixture = ExchangeableMixture(10, blocks=blocks, n_init=4, random_state=0).fit(X)
+            made_of = "exchangeable blocks" if blocks == "evidence" else "independent pixels"
             table.add_row(
                 made_of, f"{mixture.score(X_test):.2f}", f"{mixture.n_blocks_.mean():.0f}"
             )
-            if structure == "evidence":
+            if blocks == "evidence":
                 drawn, _ = mixture.sample(4, random_state=1)
     console.print(table)
     console.print("Four digits drawn from the blocks:")
@@ -122,22 +124,22 @@ def mixtures(console: Console) -> None:
 
 
 def page(console: Console, output: str) -> None:
-    """Write the page about a classifier of digits, and say where it is."""
+    """Write the page about a classifier of digits, and print its path."""
     console.rule("A page to explore")
     X, _, y, _ = _load("digits")
     names = [f"row {j // 8}, column {j % 8}" for j in range(64)]
     write_report(
         ExchangeableClassifier().fit(X, y), output, names=names, title="Handwritten digits"
     )
-    console.print("Set pixels with the mouse and see the digit's probabilities change. Open:")
+    console.print("Set pixels and watch the probabilities of the digits change. Open:")
     console.print(str(Path(output).resolve()), soft_wrap=True, highlight=False, markup=False)
 
 
 def warm_up() -> None:
-    """Compile the kernels for packed rows, so that the times shown are those of fitting."""
+    """Compile the kernels for packed rows, so that the times shown do not include compiling."""
     for n_variables in (8, 70):
         X = (np.arange(50 * n_variables).reshape(50, -1) % 7 < 3).astype(np.uint8)
-        ExchangeableClassifier("evidence").fit(X, X[:, 0]).predict(X)
+        ExchangeableClassifier().fit(X, X[:, 0]).predict(X)
 
 
 def _load(name: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Errors as one clear line, warnings likewise, and the option that shows where they came from."""
+"""Errors and warnings as a single line, and the option that shows tracebacks instead."""
 
 import functools
 import sys

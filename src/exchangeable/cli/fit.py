@@ -1,4 +1,4 @@
-"""`exchangeable fit`: a model from a table."""
+"""`exchangeable fit`: fit a model to a table and save it."""
 
 import time
 from typing import Any
@@ -8,12 +8,29 @@ import numpy as np
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture, save
 from exchangeable.cli.errors import one_line
-from exchangeable.cli.options import busy, data_argument, examples, format_option, seed_option
+from exchangeable.cli.options import (
+    busy,
+    data_argument,
+    definitions,
+    examples,
+    format_option,
+    seed_option,
+)
+from exchangeable.families import REGISTRY
+from exchangeable.structure.blocks import AUTO
+from exchangeable.structure.learner import METHODS
 from exchangeable.tables.coding import learn_coding
 from exchangeable.tables.reading import TableData, read_labels, read_table
 from exchangeable.tables.words import AnyCoding, SparseCoding, learn_words
 
-EPILOG = examples(
+FAMILIES = definitions(
+    "Families, and which blocks each can have (the first is what 'auto' stands for):",
+    {
+        spec.name: f"{spec.summary}. Blocks: {', '.join(b for b in spec.blocks if b in METHODS)}"
+        for spec in REGISTRY.values()
+    },
+)
+EXAMPLES = examples(
     "fit survey.csv --target buys --output buys.exch",
     "fit survey.csv --drop name --binarize auto --output groups.exch",
     "fit mails.csv --text body --target spam --output spam.exch",
@@ -23,18 +40,20 @@ EPILOG = examples(
 MOST_CLASSES = 1000
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=f"{FAMILIES}\n\n{EXAMPLES}")
 @data_argument
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
-@click.option("--target", metavar="COLUMN", help="Column of classes to predict.")
-@click.option("--labels", metavar="FILE", help="File with one class a line, instead of --target.")
-@click.option("--text", metavar="COLUMN", help="Column of documents: each word is a variable.")
+@click.option("--target", metavar="COLUMN", help="Column that holds the classes to predict.")
+@click.option("--labels", metavar="FILE", help="File with one class per line, instead of --target.")
+@click.option(
+    "--text", metavar="COLUMN", help="Column that holds documents: each word becomes a variable."
+)
 @click.option(
     "--min-documents",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="With --text, leave out words of fewer documents.",
+    help="With --text, leave out words that occur in fewer documents than this.",
 )
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Column to leave out; repeatable.")
 @click.option(
@@ -42,34 +61,33 @@ MOST_CLASSES = 1000
     type=click.Choice(["never", "auto"]),
     default="never",
     show_default=True,
-    help="Code columns that are not binary: categories one by one, numbers at the median.",
+    help="Code columns that are not binary: one variable per category; numbers are on above the "
+    "median.",
 )
 @click.option(
-    "--structure",
-    type=click.Choice(["auto", "evidence", "welch", "independent", "full"]),
-    default="auto",
+    "--family",
+    type=click.Choice(list(REGISTRY)),
+    default=next(iter(REGISTRY)),
     show_default=True,
-    help="How variables are put into blocks.",
+    help="What each class or component is made of; see below.",
 )
 @click.option(
-    "--urn",
-    type=click.Choice(["uniform", "weighted"]),
-    default="uniform",
+    "--blocks",
+    type=click.Choice([AUTO, *METHODS]),
+    default=AUTO,
     show_default=True,
-    help="Whether the variables of a block are all alike or have weights.",
+    help="How variables are put into blocks; 'auto' is what suits the family.",
+)
+@click.option("--alpha", type=float, default=0.1, show_default=True, help="Laplace smoothing.")
+@click.option(
+    "--components", type=click.IntRange(1), help="Number of components of a mixture.  [default: 20]"
 )
 @click.option(
-    "--dependence",
-    type=click.Choice(["independent", "tree", "hidden"]),
-    default="independent",
-    show_default=True,
-    help="A tree over the variables or blocks of each class, or one over hidden states.",
+    "--n-init",
+    type=click.IntRange(1),
+    help="Number of runs of EM from different starts, for a mixture; the best is kept.  "
+    "[default: 1]",
 )
-@click.option("--alpha", type=float, default=0.1, show_default=True, help="Smoothing.")
-@click.option(
-    "--components", type=click.IntRange(1), help="Components of a mixture.  [default: 20]"
-)
-@click.option("--restarts", type=click.IntRange(1), help="Runs of EM of a mixture.  [default: 1]")
 @seed_option
 @format_option
 @one_line
@@ -82,41 +100,40 @@ def fit(
     min_documents: int,
     drop: tuple[str, ...],
     binarize: str,
-    structure: str,
-    urn: str,
-    dependence: str,
+    family: str,
+    blocks: str,
     alpha: float,
     components: int | None,
-    restarts: int | None,
+    n_init: int | None,
     seed: int | None,
     form: str | None,
 ) -> None:
     """Fit a model to the table DATA and write it to a file.
 
-    With --target (or --labels) it is a classifier, otherwise a mixture that finds groups by itself.
-    DATA is CSV, TSV, Parquet, svmlight (its labels are the column 'label') or a sparse matrix of
-    scipy.sparse.save_npz; '-' is standard input. Cells that are empty are not known.
+    With --target (or --labels) the model is a classifier, otherwise a mixture, which finds groups
+    of similar rows without labels. DATA is CSV, TSV, Parquet, svmlight (its labels are the column
+    'label') or a sparse matrix written by scipy.sparse.save_npz; '-' is standard input. Empty cells
+    are treated as unknown.
     """
     supervised = target is not None or labels is not None
     if target is not None and labels is not None:
-        raise click.UsageError("--target and --labels exclude each other")
-    for name, value in (("--components", components), ("--restarts", restarts), ("--seed", seed)):
+        raise click.UsageError("--target and --labels cannot be used together; give one of them")
+    for name, value in (("--components", components), ("--n-init", n_init), ("--seed", seed)):
         if supervised and value is not None:
-            raise click.UsageError(f"{name} is for mixtures, which have no --target or --labels")
+            raise click.UsageError(
+                f"{name} is for mixtures; leave it out, or leave out --target and --labels"
+            )
     if text is not None and (drop or binarize != "never"):
-        raise click.UsageError("--text uses no other column; --drop and --binarize go without it")
+        raise click.UsageError(
+            "--text uses only that column, so --drop and --binarize have no effect; leave them out"
+        )
     if text is None and min_documents != 1:
-        raise click.UsageError("--min-documents goes with --text")
+        raise click.UsageError("--min-documents needs --text COLUMN")
     with busy(f"reading {data}"):
         table = read_table(data, form)
         coding = _coding(table, target, text, min_documents, drop, binarize)
         rows = coding.rows(table)
-    options: dict[str, Any] = {
-        "structure": structure,
-        "urn": urn,
-        "dependence": dependence,
-        "alpha": alpha,
-    }
+    options: dict[str, Any] = {"family": family, "blocks": blocks, "alpha": alpha}
     began = time.perf_counter()
     model: Any
     if supervised:
@@ -125,14 +142,15 @@ def fit(
             model = ExchangeableClassifier(**options).fit(rows, y)
     else:
         k = min(20, table.n_rows) if components is None else components
-        options |= {"n_init": restarts or 1, "random_state": seed}
+        options |= {"n_init": n_init or 1, "random_state": seed}
         model = ExchangeableMixture(k, **options).fit(rows)
     seconds = time.perf_counter() - began
     save(model, output, preprocessing=coding.to_json())
-    kind = f"{model.n_blocks_.size} {'classes' if supervised else 'components'}"
+    plural, each = ("classes", "class") if supervised else ("components", "component")
     click.echo(
-        f"{output}: {table.n_rows:,} rows, {len(coding.variables):,} variables, {kind}, "
-        f"{model.n_blocks_.mean():.1f} blocks each, {seconds:.1f} s",
+        f"{output}: {table.n_rows:,} rows, {len(coding.variables):,} variables, "
+        f"{model.n_blocks_.size} {plural}, {model.n_blocks_.mean():.1f} blocks per {each}, "
+        f"{seconds:.1f} s",
         err=True,
     )
 
@@ -146,12 +164,15 @@ def _coding(
     binarize: str,
 ) -> AnyCoding:
     if not table.n_rows:
-        raise ValueError(f"{table.name}: it has no rows")
+        raise ValueError(f"{table.name}: it has no rows; a model needs at least one")
     if target is not None:
         table.column(target)
     if table.frame is None:
         if text is not None or drop or binarize != "never":
-            raise ValueError(f"{table.name}: --text, --drop and --binarize need named columns")
+            raise ValueError(
+                f"{table.name}: --text, --drop and --binarize need named columns, which a sparse "
+                "file does not have; leave them out"
+            )
         return SparseCoding(int(table.matrix.shape[1]), target)
     if text is not None:
         return learn_words(table, text, target, min_documents)
@@ -159,7 +180,7 @@ def _coding(
 
 
 def _classes(table: TableData, target: str | None) -> Any:
-    """Return the column of classes, refusing one with gaps or with numbers that are measured."""
+    """Return the column of classes, refusing empty cells and columns that are no classes."""
     assert target is not None
     column = table.column(target)
     values = column if isinstance(column, np.ndarray) else column.to_numpy()
@@ -168,7 +189,7 @@ def _classes(table: TableData, target: str | None) -> Any:
         if empty.size:
             raise ValueError(
                 f"{table.name}: row {empty[0] + 1}, column {target!r} is empty; every row needs a "
-                "class"
+                "class, so fill it in or delete the row"
             )
         if column.dtype.kind not in "iufb":
             values = np.array([str(value) for value in column], dtype=object)
@@ -176,7 +197,7 @@ def _classes(table: TableData, target: str | None) -> Any:
     measured = values.dtype.kind == "f" and (values != np.round(values)).any()
     if measured or n_classes > MOST_CLASSES:
         raise ValueError(
-            f"{table.name}: column {target!r} has {n_classes} different values; a target is a "
-            "column of a few classes"
+            f"{table.name}: column {target!r} has {n_classes:,} different values, which does not "
+            f"look like classes; give a column with at most {MOST_CLASSES:,} classes"
         )
     return values

@@ -1,4 +1,4 @@
-"""`info` and `inspect`: what a model file holds, in a few lines or as a page to explore."""
+"""`info` and `inspect`: the contents of a model file, as a short list or as an HTML page."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from exchangeable.tables.writing import write_json
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object.")
 @one_line
 def info(model_path: str, as_json: bool) -> None:
-    """Say what a model file holds."""
+    """Show what a model file contains."""
     saved, coding = open_model(model_path)
     model = saved.model
     facts: dict[str, Any] = {
@@ -37,7 +37,7 @@ def info(model_path: str, as_json: bool) -> None:
     elif hasattr(model, "weights_") and hasattr(model, "n_blocks_"):
         facts["components"] = int(model.weights_.size)
     if hasattr(model, "n_blocks_"):
-        facts["blocks of each"] = model.n_blocks_.tolist()
+        facts["number of blocks"] = model.n_blocks_.tolist()
     facts["coding"] = _described(coding)
     facts["target"] = coding.target
     facts["parameters"] = {name: str(value) for name, value in model.get_params().items()}
@@ -47,7 +47,7 @@ def info(model_path: str, as_json: bool) -> None:
         return
     table = Table(show_header=False, box=None)
     for name, value in facts.items():
-        table.add_row(name, Text(decimal(value) if name == "size" else _told(value)))
+        table.add_row(name, Text(decimal(value) if name == "size" else _shown(value)))
     console = Console()
     if not console.is_terminal:
         console.width = 120
@@ -60,12 +60,16 @@ def _described(coding: AnyCoding) -> str:
     if isinstance(coding, Coding):
         kinds = [column.kind for column in coding.columns]
         counts = {kind: kinds.count(kind) for kind in ("binary", "number", "category")}
-        told = {"binary": "binary", "number": "numbers cut at the median", "category": "categories"}
-        return ", ".join(f"{n} columns {told[kind]}" for kind, n in counts.items() if n)
+        words = {
+            "binary": "binary",
+            "number": "of numbers, split at the median",
+            "category": "of categories",
+        }
+        return ", ".join(f"{n} columns {words[kind]}" for kind, n in counts.items() if n)
     return "numbered columns of a sparse file"
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}={entry}" for name, entry in value.items())
     if isinstance(value, list):
@@ -78,14 +82,16 @@ def _told(value: Any) -> str:
     epilog=examples("inspect buys.exch", "inspect buys.exch --output report.html"),
 )
 @model_argument
-@click.option("-o", "--output", metavar="FILE", help="Write a page (.html) instead.")
-@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Blocks to list.")
+@click.option("-o", "--output", metavar="FILE", help="Write an HTML page instead of tables.")
+@click.option(
+    "--top", type=click.IntRange(1), default=5, show_default=True, help="Number of blocks to list."
+)
 @one_line
 def inspect(model_path: str, output: str | None, top: int) -> None:
-    """Show the blocks of a model, or write a page to explore it.
+    """Show the blocks of a model, or write an HTML page to explore it.
 
-    The page is one file that needs no network: blocks, count distributions, and a panel where
-    evidence is set with the mouse and everything that follows is computed at once.
+    The page is one file that needs no network. It shows the blocks and the distributions of their
+    counts, and where the family allows it a panel that answers questions as you set variables.
     """
     saved, coding = open_model(model_path)
     model = getattr(saved.model, "model_", saved.model)
@@ -95,7 +101,10 @@ def inspect(model_path: str, output: str | None, top: int) -> None:
         click.echo(f"wrote {output}", err=True)
         return
     if not hasattr(model, "partitions_"):
-        raise ValueError(f"{model_path} is a {type(model).__name__}, which has no blocks to show")
+        raise ValueError(
+            f"{model_path} is a {type(model).__name__}, which has no blocks to show; use "
+            "'exchangeable info'"
+        )
     console = Console()
     if not console.is_terminal:
         console.width = 120
@@ -123,7 +132,7 @@ def _blocks(model: Any, y: int, label: Any, names: list[str], top: int) -> Table
 
 
 def block_moments(probabilities: Any) -> tuple[float, float]:
-    """Return a block's mean and, of its variables, the correlation of any two.
+    """Return the mean of a block's variables, and the correlation of any two of them.
 
     >>> [round(value, 3) for value in block_moments(np.array([0.5, 0.0, 0.5]))]
     [0.5, 1.0]

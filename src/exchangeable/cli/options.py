@@ -1,6 +1,7 @@
-"""What the commands that read tables and models have in common."""
+"""Options, arguments and messages that several commands share."""
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,16 +11,16 @@ from exchangeable.persistence import SavedModel, read_model
 from exchangeable.tables.reading import FORMATS, TableData, read_table
 from exchangeable.tables.words import AnyCoding, SparseCoding, coding_from_json
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+HELP_WIDTH = 78
 
 debug_option = click.option(
-    "--debug", is_flag=True, help="Show the whole traceback if something goes wrong."
+    "--debug", is_flag=True, help="Show the full traceback if something goes wrong."
 )
 format_option = click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Format of DATA; by default its ending says it, and '-' is CSV.",
+    help="Format of DATA; by default the file's ending decides, and '-' is CSV.",
 )
 output_option = click.option(
     "-o",
@@ -28,13 +29,15 @@ output_option = click.option(
     metavar="FILE",
     help="Write to FILE (.csv, .tsv or .parquet) instead of standard output.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON lines.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Write JSON, one object per line."
+)
 seed_option = click.option("--seed", type=click.IntRange(0), help="Seed of the random draws.")
 given_option = click.option(
     "--given",
     multiple=True,
     metavar="'NAME=VALUE,…'",
-    help="What is known, such as 'a=1,b=0'. May be given several times.",
+    help="What is known, such as 'a=1,b=0'; repeatable.",
 )
 model_argument = click.argument("model_path", metavar="MODEL")
 data_argument = click.argument("data", metavar="DATA")
@@ -45,8 +48,29 @@ def examples(*lines: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  exchangeable {line}" for line in lines)])
 
 
+def definitions(title: str, entries: Mapping[str, str]) -> str:
+    r"""Return a part of a help text: names and what they mean, one under the other.
+
+    >>> print(definitions("Drinks:", {"tea": "leaves, steeped in hot water"}))
+    \b
+    Drinks:
+      tea  leaves, steeped in hot water
+    """
+    width = max(map(len, entries)) + 2
+    lines = [
+        textwrap.fill(
+            text,
+            HELP_WIDTH,
+            initial_indent=f"  {name:{width}}",
+            subsequent_indent=" " * (width + 2),
+        )
+        for name, text in entries.items()
+    ]
+    return "\n".join(["\b", title, *lines])
+
+
 def busy(what: str) -> Any:
-    """Return a context that tells, on an interactive terminal, what is being done."""
+    """Return a context that shows, on an interactive terminal, what is being done."""
     return Console(stderr=True).status(what)
 
 
@@ -63,8 +87,8 @@ def open_model(path: str) -> tuple[SavedModel, AnyCoding]:
         assert coding is not None
     if len(coding.variables) != saved.model.n_features_in_:
         raise ValueError(
-            f"{path}: {len(coding.variables)} variables are named, but the model has "
-            f"{saved.model.n_features_in_}"
+            f"{path}: the file names {len(coding.variables)} variables, but its model has "
+            f"{saved.model.n_features_in_}; the file is damaged, fit the model again"
         )
     return saved, coding
 
@@ -77,38 +101,40 @@ def open_rows(data: str, form: str | None, coding: AnyCoding) -> tuple[TableData
     unseen = coding.n_unseen(table)
     if unseen:
         click.echo(
-            f"Warning: {unseen} cells hold categories that the model has not seen; they count as "
-            "not known",
+            f"Warning: {unseen} cells hold categories that the model has not seen; they are "
+            "treated as unknown",
             err=True,
         )
     return table, rows
 
 
 def evidence_of(given: tuple[str, ...], coding: AnyCoding) -> dict[int, int]:
-    """Return what ``--given`` says, by the numbers of the variables."""
-    place = {name: j for j, name in enumerate(coding.variables)}
+    """Return the values that ``--given`` sets, by the numbers of the variables."""
+    number = {name: j for j, name in enumerate(coding.variables)}
     known: dict[int, int] = {}
     for text in given:
         whole = text.rpartition("=")[0].strip()
-        parts = [text] if whole in place else [part for part in text.split(",") if part.strip()]
+        parts = [text] if whole in number else [part for part in text.split(",") if part.strip()]
         for part in parts:
-            for j, value in _assignment(part, place, coding).items():
+            for j, value in _assignment(part, number, coding).items():
                 if known.setdefault(j, value) != value:
-                    raise ValueError(f"--given says both 0 and 1 for {coding.variables[j]!r}")
+                    raise ValueError(
+                        f"--given sets {coding.variables[j]!r} to both 0 and 1; give one value"
+                    )
     return known
 
 
-def _assignment(part: str, place: dict[str, int], coding: AnyCoding) -> dict[int, int]:
+def _assignment(part: str, number: dict[str, int], coding: AnyCoding) -> dict[int, int]:
     name, equals, value = (piece.strip() for piece in part.rpartition("="))
     if not equals or not name:
         raise ValueError(f"--given {part.strip()!r}: expected NAME=VALUE, such as a=1")
-    if name in place and value in ("0", "1"):
-        return {place[name]: int(value)}
+    if name in number and value in ("0", "1"):
+        return {number[name]: int(value)}
     coded = coding.evidence(name, value)
     if coded is not None:
-        return {place[variable]: on for variable, on in coded.items()}
-    if name in place:
-        raise ValueError(f"--given {part.strip()!r}: {name!r} is 0 or 1")
-    close = [known for known in place if name.lower() in known.lower()][:8]
+        return {number[variable]: on for variable, on in coded.items()}
+    if name in number:
+        raise ValueError(f"--given {part.strip()!r}: {name!r} must be 0 or 1, got {value!r}")
+    close = [known for known in number if name.lower() in known.lower()][:8]
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     raise ValueError(f"--given {part.strip()!r}: the model has no variable {name!r}{hint}")

@@ -1,4 +1,4 @@
-"""`exchangeable query`: what follows from what is known."""
+"""`exchangeable query`: exact answers, given what is known."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from exchangeable.cli.options import (
     model_argument,
     open_model,
 )
-from exchangeable.tables.reading import import_pandas
+from exchangeable.tables.reading import import_pandas, listed
 from exchangeable.tables.words import AnyCoding
 from exchangeable.tables.writing import plain, write_json
 
@@ -30,23 +30,27 @@ from exchangeable.tables.writing import plain, write_json
 )
 @model_argument
 @given_option
-@click.option("--ask", metavar="NAME,…", help="Variables to show; by default those moved most.")
-@click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="How many.")
+@click.option(
+    "--ask", metavar="NAME,…", help="Variables to show; by default those that change most."
+)
+@click.option(
+    "--top", type=click.IntRange(1), default=15, show_default=True, help="How many to show."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object.")
 @one_line
 def query(
     model_path: str, given: tuple[str, ...], ask: str | None, top: int, as_json: bool
 ) -> None:
-    """Say what follows from what is known: classes, other variables, the likeliest completion.
+    """Answer questions given what is known: classes, other variables, most probable completion.
 
-    All answers are exact. A coded column is given by its own value, such as city=Rome.
+    Probabilities are exact. A coded column is given by its own value, such as city=Rome.
     """
     saved, coding = open_model(model_path)
     model = getattr(saved.model, "model_", saved.model)
     evidence = evidence_of(given, coding)
     before, after = model.marginals(None), model.marginals(evidence or None)
     shown = _asked(ask, coding, evidence, np.abs(after - before), top)
-    found = model.most_probable(evidence or None)
+    completion = model.most_probable(evidence or None)
     names = coding.variables
     answer: dict[str, Any] = {
         "given": {names[j]: value for j, value in evidence.items()},
@@ -55,9 +59,9 @@ def query(
             {"name": names[j], "before": before[j], "given": after[j]} for j in shown.tolist()
         ],
         "most probable": {
-            "on": [names[j] for j in np.flatnonzero(found.X)],
-            "class": found.y,
-            "log-probability": found.log_prob,
+            "on": [names[j] for j in np.flatnonzero(completion.X)],
+            "class": completion.y,
+            "log-probability": completion.log_prob,
         },
     }
     if as_json:
@@ -69,14 +73,17 @@ def query(
 def _asked(
     ask: str | None, coding: AnyCoding, evidence: dict[int, int], moved: Any, top: int
 ) -> Any:
-    """Return the variables to show: those asked for, or the open ones that moved most."""
+    """Return the variables to show: those asked for, or the unknown ones that changed most."""
     if ask is not None:
-        place = {name: j for j, name in enumerate(coding.variables)}
-        names = [ask] if ask in place else [name.strip() for name in ask.split(",")]
-        unknown = [name for name in names if name not in place]
+        number = {name: j for j, name in enumerate(coding.variables)}
+        names = [ask] if ask in number else [name.strip() for name in ask.split(",")]
+        unknown = [name for name in names if name not in number]
         if unknown:
-            raise ValueError(f"--ask {unknown[0]!r}: the model has no such variable")
-        return np.array([place[name] for name in names])
+            raise ValueError(
+                f"--ask {unknown[0]!r}: the model has no such variable; its variables are "
+                f"{listed(coding.variables)}"
+            )
+        return np.array([number[name] for name in names])
     moved = moved.copy()
     moved[list(evidence)] = -1.0
     order = np.argsort(-moved, kind="stable")[:top]
@@ -114,12 +121,12 @@ def _show(answer: dict[str, Any], top: int) -> None:
     for entry in answer["variables"]:
         table.add_row(_cell(entry["name"]), f"{entry['before']:.4f}", f"{entry['given']:.4f}")
     console.print(table)
-    found = answer["most probable"]
-    on = found["on"]
+    completion = answer["most probable"]
+    on = completion["on"]
     shown = ", ".join(on[:30]) + (f" and {len(on) - 30} more" if len(on) > 30 else "")
     console.print(
-        f"Most probable completion (log-probability {found['log-probability']:.3f}, "
-        f"class {found['class']}): {shown or 'nothing'} on",
+        f"Most probable completion (log-probability {completion['log-probability']:.3f}, "
+        f"class {completion['class']}): {shown or 'nothing'} on",
         markup=False,
         highlight=False,
     )

@@ -1,4 +1,4 @@
-"""`exchangeable reproduce`: run the paper's experiments and write the pages about them."""
+"""`exchangeable reproduce`: run the paper's experiments and write pages with the results."""
 
 from pathlib import Path
 from typing import Any
@@ -38,65 +38,76 @@ SEARCH_SECONDS, SEEDS, AVERAGED = 240.0, 5, 10
     "datasets",
     multiple=True,
     type=click.Choice(sorted(ALL_DATASETS)),
-    help="A set to run on; may be given several times. All by default.",
+    help="Data set to run on; repeatable. All by default.",
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
     type=click.Choice(sorted({*ALL_MODELS, *BEYOND_MODELS})),
-    help="A model to run; may be given several times. All by default.",
+    help="Model to run; repeatable. All by default.",
 )
-@click.option("--quick", is_flag=True, help="Small versions of all experiments, in a few minutes.")
-@click.option("--again", is_flag=True, help="Run cells anew that are finished already.")
-@click.option("--seeds", type=click.IntRange(1), help=f"Seeds a cell of beyond. [default: {SEEDS}]")
+@click.option(
+    "--quick", is_flag=True, help="Run small versions of all experiments, in a few minutes."
+)
+@click.option("--again", is_flag=True, help="Run finished cells again.")
+@click.option(
+    "--seeds", type=click.IntRange(1), help=f"beyond: seeds per cell.  [default: {SEEDS}]"
+)
 @click.option(
     "--search-seconds",
     type=click.FloatRange(0, min_open=True),
-    help=f"Time beyond's search has for one family on one set. [default: {SEARCH_SECONDS:g}]",
+    help="beyond: seconds for the search of one family's settings on one data set.  "
+    f"[default: {SEARCH_SECONDS:g}]",
 )
 @click.option(
     "--average-seconds",
     type=click.FloatRange(0, min_open=True),
-    help=f"Time after which beyond adds no more fits to an average. [default: {SEARCH_SECONDS:g}]",
+    help="beyond: seconds after which no more fits are added to an average.  "
+    f"[default: {SEARCH_SECONDS:g}]",
 )
 @click.option(
     "--averaged",
     type=click.IntRange(1),
-    help=f"Most fits in an average of beyond. [default: {AVERAGED}]",
+    help=f"beyond: largest number of fits in an average.  [default: {AVERAGED}]",
 )
-@click.option("--download", is_flag=True, help="Download sets that are not in the data folder.")
-@click.option("--report-only", is_flag=True, help="Run nothing; write the pages.")
+@click.option(
+    "--download", is_flag=True, help="Download data sets that are not in the data folder."
+)
+@click.option("--report-only", is_flag=True, help="Run nothing, only write the pages.")
 @click.option(
     "--results",
     type=click.Path(path_type=Path),
-    help="Where finished cells are kept; a run goes on where it was interrupted. A folder (by "
+    help="Where finished cells are kept, so that an interrupted run can continue: a folder (by "
     "default results, or results/quick), for beyond a file (results/beyond.csv).",
 )
 @click.option(
     "--page",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The Markdown page to write; by default docs/reproduction.md, for beyond docs/density.md, "
-    "for --quick reproduction.md among the results.",
+    help="Markdown page to write; by default docs/reproduction.md, for beyond docs/density.md, for "
+    "--quick reproduction.md in the folder of results.",
 )
 @click.option("--n-jobs", type=int, help="Number of threads; all cores by default.")
 def reproduce(table: str, quick: bool, again: bool, **options: Any) -> None:
-    """Run the paper's experiments, cell by cell, and write tables beside the paper's.
+    """Run the paper's experiments, cell by cell, and compare the results with the paper's tables.
 
-    `properties`, `two-class` and `multi-class` are the paper's Tables 1 to 3, `density` its Tables
-    4 and 5, `theorem` learning curves for Theorem 4.4, `speed` EM's times; `all` is all of these.
-    `beyond` is the density benchmark with weighted urns and trees. Each finished cell is stored as
-    it ends, so an interrupted run goes on where it was.
+    `properties`, `two-class` and `multi-class` are the paper's Tables 1 to 3, `density` is Tables 4
+    and 5, `theorem` learning curves for Theorem 4.4, `speed` the running times of EM; `all` is all
+    of these. `beyond` is the density benchmark with the families that go beyond the paper. Every
+    cell is stored as soon as it is finished, so an interrupted run continues where it stopped.
     """
     console = Console(stderr=True)
     if table == BEYOND:
         if quick or again:
-            raise click.UsageError("--quick and --again are not for --table beyond")
+            raise click.UsageError("--quick and --again are not for --table beyond; leave them out")
         run_beyond(console, **options)
         return
-    beyonds = ("seeds", "search_seconds", "average_seconds", "averaged")
-    if any(options[name] for name in beyonds):
-        raise click.UsageError("--seeds, --averaged and --…-seconds are for --table beyond")
+    only_beyond = ("seeds", "search_seconds", "average_seconds", "averaged")
+    if any(options[name] for name in only_beyond):
+        raise click.UsageError(
+            "--seeds, --averaged, --search-seconds and --average-seconds are for --table beyond; "
+            "leave them out"
+        )
     run_paper(console, table, quick, again, **options)
 
 
@@ -120,17 +131,23 @@ def run_paper(
     folder = results or Path("results/quick" if quick else "results")
     page = page or (folder / "reproduction.md" if quick else Path("docs/reproduction.md"))
     if unknown := set(models) - set(ALL_MODELS):
-        raise click.UsageError(f"--model {sorted(unknown)[0]!r} is for --table beyond")
+        raise click.UsageError(
+            f"--model {sorted(unknown)[0]!r} is for --table beyond; expected one of "
+            f"{', '.join(ALL_MODELS)}"
+        )
     if not report_only:
         tables = TABLES if table == ALL else (table,)
         tasks = all_tasks(tables, scale, datasets, models, n_jobs, download)
         if not tasks:
-            raise click.UsageError(f"table {table!r} has no cells of those sets and models")
+            raise click.UsageError(
+                f"table {table!r} has no cells of the given data sets and models; leave out "
+                "--dataset or --model, or choose others"
+            )
         try:
             for line in run_experiments(tasks, folder, console, again):
                 console.print(f"left out: {line}")
         except KeyboardInterrupt:
-            console.print("interrupted; the cells finished so far are kept")
+            console.print("interrupted; finished cells are kept")
     html = write_pages(folder, page, scale)
     console.print(f"cells in {folder}; pages written to {page} and {html}")
 
@@ -150,12 +167,18 @@ def run_beyond(
     page: Path | None,
     n_jobs: int | None,
 ) -> None:
-    """Run the density benchmark with weighted urns and trees."""
+    """Run the density benchmark with the families that go beyond the paper."""
     results, page = results or Path("results/beyond.csv"), page or Path("docs/density.md")
     if unknown := set(models) - set(BEYOND_MODELS):
-        raise click.UsageError(f"--model {sorted(unknown)[0]!r} is not one of beyond's")
+        raise click.UsageError(
+            f"--model {sorted(unknown)[0]!r} is not part of --table beyond; expected one of "
+            f"{', '.join(BEYOND_MODELS)}"
+        )
     if unknown := set(datasets) - set(DENSITY_SETS):
-        raise click.UsageError(f"--dataset {sorted(unknown)[0]!r} is not one of beyond's")
+        raise click.UsageError(
+            f"--dataset {sorted(unknown)[0]!r} is not part of --table beyond; expected one of "
+            f"{', '.join(DENSITY_SETS)}"
+        )
     store = Store(results, KEY)
     if not report_only:
         experiment = Beyond(
@@ -170,6 +193,6 @@ def run_beyond(
             runs = range(seeds or SEEDS)
             experiment.run(datasets or SETS, models or BEYOND_MODELS, runs, download)
         except KeyboardInterrupt:
-            console.print("interrupted; the cells finished so far are kept")
+            console.print("interrupted; finished cells are kept")
     write_report(store, page)
     console.print(f"{len(store.rows)} cells in {results}; page written to {page}")

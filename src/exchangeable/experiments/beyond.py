@@ -1,17 +1,20 @@
-"""Beyond the paper: density of the benchmark's sets by every family, settings chosen by validation.
+"""Beyond the paper: the density benchmark with every family, settings chosen by validation.
 
-For each set and family the settings are searched on the training and validation rows. Then the
-family is fitted with them from several seeds, and each fit is scored on the test rows, once.
+For each data set and family the settings are searched on the training and validation rows. Then the
+family is fitted with them from several seeds, and each fit is scored once on the test rows. Which
+families take part is read from the registry: those that `ExchangeableDensity` searches, and naive
+Bayes, which is the paper's family with every variable a block of its own.
 """
 
+import csv
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
@@ -19,12 +22,9 @@ from exchangeable.datasets import fetch_density
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.experiments.density import N_COMPONENTS, PAPER_TOL
 from exchangeable.experiments.store import Row, Store
-from exchangeable.families.common.expectation import log_likelihood
-from exchangeable.families.contract import ClassModel
-from exchangeable.families.joined import JoinedModel, join
-from exchangeable.families.urns.family import DensityModel
-from exchangeable.fitting.density_em import Run, StopRule
-from exchangeable.fitting.density_fit import average
+from exchangeable.families import REGISTRY
+from exchangeable.families.mixture import Mixture
+from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.search import Search, Settings
 from exchangeable.runtime.threads import n_threads, run
 
@@ -50,31 +50,35 @@ SETS = (
     "tmovie",
     "ad",
 )
-"""The sets, the quicker ones first."""
-HIDDEN = "hidden tree"
-FAMILIES = {
-    "weighted urn": "urns",
-    "tree": "tree",
-    "weighted tree": "weighted tree",
-    "naive Bayes": "independent",
-    HIDDEN: "hidden tree",
-}
-HIDDEN_STARTS = {
-    "plants": (64, 0.3, 1.0),
-    "accidents": (32, 0.3, 0.3),
-    "tretail": (12, 2.0, 4.0),
-    "dna": (12, 0.1, 0.3),
-}
-"""States, pooling and shrinkage from which a search for hidden trees begins, found by earlier
-searches on the validation rows."""
+"""The data sets, the quicker ones first."""
+NAIVE_BAYES = "naive Bayes"
+FAMILIES = {spec.name: (spec.name, "auto") for spec in REGISTRY.values() if spec.search}
+FAMILIES[NAIVE_BAYES] = ("blocks", "independent")
+"""The family and the blocks that each name stands for."""
 PAPERS = "paper's MEVM"
 AVERAGE, JOINED = "average", "joined families"
 MODELS = (*FAMILIES, AVERAGE, JOINED, PAPERS)
 KEY = ("dataset", "model", "seed")
 FINE = StopRule(tol=5e-4, patience=4)
 COARSE = StopRule(tol=1e-3, patience=3)
-Fitted: TypeAlias = tuple[DensityModel | JoinedModel, FloatArray, Row]
-"""Model, log-probability of its components, and what to tell about it."""
+
+
+def search_starts() -> dict[tuple[str, str], Settings]:
+    """Return settings from which searches begin, by data set and model.
+
+    They were found by earlier searches on the validation rows, and are kept in
+    ``search_starts.csv``.
+    """
+    text = files("exchangeable.experiments").joinpath("search_starts.csv").read_text()
+    rows = csv.DictReader(text.splitlines())
+    return {(row["dataset"], row["model"]): _stored(row) for row in rows}
+
+
+class Fit(NamedTuple):
+    """A fitted mixture, and what its cell says besides its scores."""
+
+    mixture: Mixture
+    row: Row
 
 
 @dataclass
@@ -92,7 +96,7 @@ class Beyond:
     average_seconds : float
         Time after which no more fits are added to it.
     tell : callable
-        Told what is being done.
+        Called with a line of text when something begins or ends.
     n_jobs : int, optional
         Number of threads.
     """
@@ -111,9 +115,9 @@ class Beyond:
         seeds: Sequence[int] = range(5),
         download: bool = False,
     ) -> None:
-        """Run all cells that are not finished, the first seed of every set before the next.
+        """Run all cells that are not finished, the first seed of every data set before the next.
 
-        A set that is not in the data folder is left out, unless it may be downloaded.
+        A data set that is not in the data folder is left out, unless it may be downloaded.
         """
         for seed in seeds:
             for name in sets:
@@ -141,17 +145,20 @@ class Beyond:
             row = self._papers(seed, data)
         else:
             search = Search(train, valid, rule=COARSE, n_jobs=self.n_jobs)
-            fitted, log_prior, row = self._fitted(name, model, seed, search)
-            row["valid"] = _mean(valid, fitted, log_prior, self.n_jobs)
-            row["test"] = _mean(test, fitted, log_prior, self.n_jobs)
-            row["n_parameters"] = fitted.n_parameters + log_prior.size - 1
+            mixture, row = self._fitted(name, model, seed, search)
+            row["valid"] = mixture.log_likelihood(valid, self.n_jobs) / valid.total
+            row["test"] = mixture.log_likelihood(test, self.n_jobs) / test.total
+            row["n_parameters"] = mixture.n_parameters
         row["seconds"] = round(time.monotonic() - began - row.get("search_seconds", 0.0), 2)
         self.store.add({"dataset": name, "model": model, "seed": seed, **row})
         self.tell(f"{name}, {model}, seed {seed}: valid {row['valid']:.4f}, test {row['test']:.4f}")
 
-    def _fitted(self, name: str, model: str, seed: int, search: Search) -> Fitted:
+    def _fitted(self, name: str, model: str, seed: int, search: Search) -> Fit:
         if model in (AVERAGE, JOINED) and not self._finished(name):
-            raise ValueError(f"the average on {name} needs a finished family to choose from")
+            raise ValueError(
+                f"{model!r} on {name} is made of families that are finished, and there are none; "
+                "run at least one family on it first"
+            )
         if model == AVERAGE:
             return self._average(name, search)
         if model == JOINED:
@@ -164,46 +171,51 @@ class Beyond:
         if known:
             return _stored(known[0]), {}
         near = [_stored(row) for row in self._finished(name)]
-        if model == HIDDEN and name in HIDDEN_STARTS:
-            near.append(Settings(HIDDEN, *HIDDEN_STARTS[name]))
+        starts = search_starts()
+        if (name, model) in starts:
+            near.append(starts[name, model])
         began = time.monotonic()
         search.deadline = began + self.search_seconds
-        best = search.climb(FAMILIES[model], near=near)
+        family, blocks = FAMILIES[model]
+        best = search.climb(family, near=near, blocks=blocks)
         if best is None:
-            raise RuntimeError(f"the search for {model} on {name} tried nothing")
-        told = {
+            raise RuntimeError(
+                f"the search for {model!r} on {name} ended without a trial; give it more time"
+            )
+        costs = {
             "search_seconds": round(time.monotonic() - began, 2),
             "n_trials": len(search.trials),
         }
-        return best.settings, told
+        return best.settings, costs
 
-    def _family(self, name: str, model: str, seed: int, search: Search) -> Fitted:
-        settings, told = self._settings(name, model, search)
-        found = search.fit(settings, 100 + seed, FINE)
-        return found.model, found.log_prior, {**_told(settings), "n_iter": found.best_iter, **told}
+    def _family(self, name: str, model: str, seed: int, search: Search) -> Fit:
+        settings, costs = self._settings(name, model, search)
+        state = search.fit(settings, 100 + seed, FINE)
+        return Fit(state.best, {**_as_row(settings), "n_iter": state.best_iter, **costs})
 
-    def _average(self, name: str, search: Search) -> Fitted:
+    def _average(self, name: str, search: Search) -> Fit:
         """Average fits of the family that does best on the validation rows."""
         best = self._finished(name)[0]
         settings = _stored(best)
-        runs = self._fits(settings, search)
-        told = {**_told(settings), "family": best["model"], "n_averaged": len(runs)}
-        return (*average(runs), told)
+        states = self._fits(settings, search)
+        row = {**_as_row(settings), "family": best["model"], "n_averaged": len(states)}
+        return Fit(_averaged(states), row)
 
-    def _joined(self, name: str, search: Search) -> Fitted:
-        """Join averages of all families, with shares that suit the validation rows."""
+    def _joined(self, name: str, search: Search) -> Fit:
+        """Join averages of all families, with the shares that suit the validation rows best."""
         families = self._finished(name)
         fits = [self._fits(_stored(row), search) for row in families]
-        model, log_prior, shares = join([average(runs) for runs in fits], search.valid, self.n_jobs)
-        told = [
-            f"{len(runs)} of {row['model']} ({share:.2f})"
-            for runs, row, share in zip(fits, families, shares, strict=True)
+        averages = [_averaged(states) for states in fits]
+        mixture, shares = Mixture.join(averages, search.valid, self.n_jobs)
+        members = [
+            f"{len(states)} of {row['model']} ({share:.2f})"
+            for states, row, share in zip(fits, families, shares, strict=True)
             if share > 0
         ]
-        return model, log_prior, {"family": ", ".join(told)}
+        return Fit(mixture, {"family": ", ".join(members)})
 
     def _finished(self, name: str) -> list[Row]:
-        """Return the finished cell of each family that does best on the validation rows.
+        """Return, for each family, the finished cell that is best on the validation rows.
 
         The best family comes first.
         """
@@ -213,24 +225,24 @@ class Beyond:
             best.setdefault(row["model"], row)
         return list(best.values())
 
-    def _fits(self, settings: Settings, search: Search) -> list[Run]:
+    def _fits(self, settings: Settings, search: Search) -> list[EMState]:
         """Fit some settings from several starts, as many as there is time for."""
         search.n_jobs = 1  # fits side by side make better use of the cores than threads in a fit
-        side_by_side, runs = n_threads(self.n_jobs), list[Run]()
+        side_by_side, states = n_threads(self.n_jobs), list[EMState]()
         end = time.monotonic() + self.average_seconds
-        while len(runs) < self.n_averaged and (not runs or time.monotonic() < end):
-            numbers = range(len(runs), min(len(runs) + side_by_side, self.n_averaged))
-            runs += run(
+        while len(states) < self.n_averaged and (not states or time.monotonic() < end):
+            numbers = range(len(states), min(len(states) + side_by_side, self.n_averaged))
+            states += run(
                 lambda number: search.fit(settings, 200 + number, FINE, varied=number > 0),
                 numbers,
                 self.n_jobs,
             )
-        return runs
+        return states
 
     def _papers(self, seed: int, data: Any) -> Row:
         model = ExchangeableMixture(
             N_COMPONENTS,
-            structure="welch",
+            blocks="welch",
             init="rows",
             tol=PAPER_TOL,
             random_state=seed,
@@ -249,13 +261,11 @@ def _examples(rows: Any) -> Examples:
     return merge_equal_rows(Observed(as_rows(rows, None)), np.ones(len(rows)))[0]
 
 
-def _mean(
-    examples: Examples, model: ClassModel, log_prior: FloatArray, n_jobs: int | None
-) -> float:
-    return log_likelihood(model, examples, log_prior, n_jobs) / examples.total
+def _averaged(states: Sequence[EMState]) -> Mixture:
+    return Mixture.average([state.best for state in states])
 
 
-def _told(settings: Settings) -> Row:
+def _as_row(settings: Settings) -> Row:
     return {
         "n_components": settings.n_components,
         "pooling": settings.pooling,
@@ -264,6 +274,7 @@ def _told(settings: Settings) -> Row:
 
 
 def _stored(row: Row) -> Settings:
-    family = FAMILIES[row.get("family") or row["model"]]
+    """Return the settings of a finished cell."""
+    family, blocks = FAMILIES[row.get("family") or row["model"]]
     numbers = (float(row["pooling"]), float(row["shrinkage"]))
-    return Settings(family, int(row["n_components"]), *numbers)
+    return Settings(family, int(row["n_components"]), *numbers, blocks)

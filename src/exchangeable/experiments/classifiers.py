@@ -53,8 +53,12 @@ class Entrant:
 
 
 ENTRANTS = (
-    Entrant("MEVM", lambda n: ExchangeableClassifier("welch", n_jobs=n), "mevm"),
-    Entrant("MEVM, evidence", lambda n: ExchangeableClassifier("evidence", n_jobs=n), "mevm"),
+    Entrant("MEVM", lambda n: ExchangeableClassifier(blocks="welch", n_jobs=n), "mevm"),
+    Entrant(
+        "MEVM, evidence",
+        lambda n: ExchangeableClassifier(blocks="evidence", n_jobs=n),
+        "mevm",
+    ),
     Entrant("NB", lambda n: BernoulliNB(alpha=0.1), "nb"),
     Entrant("DT", lambda n: DecisionTreeClassifier(random_state=0), "dt", slow=True, seconds=2.0),
     Entrant("SVM", lambda n: LinearSVC(random_state=0), "svm", slow=True, seconds=0.5),

@@ -41,7 +41,7 @@ MIXTURES = {
     "NB": ("independent", "random"),
     "NB, from rows": ("independent", "rows"),
 }
-"""Structure and start of each mixture; the paper's have random starts."""
+"""Blocks and start of each mixture; the paper's have random starts."""
 COLUMNS = {"MEVM": "mevm", "MEVM, evidence": "mevm", "NB": "nb", "NB, from rows": "nb"}
 COLUMNS |= {"LTM": "ltm", "CL": "cl"}
 """The column of the paper's table that each model is compared with."""
@@ -93,10 +93,10 @@ def _work(
 
 
 def _mixture(model: str, data: Any, scale: Scale, n_jobs: int | None) -> Row:
-    structure, init = MIXTURES[model]
+    blocks, init = MIXTURES[model]
     mixture = ExchangeableMixture(
         N_COMPONENTS,
-        structure=structure,
+        blocks=blocks,
         init=init,
         n_init=scale.n_init,
         tol=PAPER_TOL,

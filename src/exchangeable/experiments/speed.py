@@ -1,7 +1,7 @@
-"""Speed as the paper claims it: EM of blocks beside EM of latent naive Bayes.
+"""The paper's claim about speed: EM for blocks compared with EM for latent naive Bayes.
 
-What is measured is the time of the processor, over all threads, which other programs on the machine
-disturb less than the time on the clock; that is kept as well.
+Times are processor time, summed over all threads, which other programs on the machine disturb less
+than wall-clock time; the latter is stored as well.
 """
 
 import time
@@ -19,12 +19,14 @@ from exchangeable.experiments.tasks import Task
 
 MODELS = {"MEVM": "welch", "MEVM, evidence": "evidence", "NB": "independent"}
 N_ROWS, N_CAUSES, N_STARTS = 5_000, 10, 3
+HUGE = 1e9
+"""A tolerance with which EM stops after the first iteration."""
 
 
 def speed_tasks(
     datasets: Sequence[str], scale: Scale, n_jobs: int | None = None, download: bool = False
 ) -> list[Task]:
-    """Return the timings: drawn sets of several numbers of variables, and the paper's sets."""
+    """Return the timings: drawn data sets with several numbers of variables, and the paper's."""
     drawn = [f"drawn {n}" for n in scale.speed_sizes]
     real = [name for name in PAPER_SETS if name in datasets] if scale.name == "full" else []
     tasks = []
@@ -37,7 +39,7 @@ def speed_tasks(
 
 
 def draw_rows(n_variables: int, n_rows: int = N_ROWS) -> Any:
-    """Draw rows of a mixture of independent variables, most of them seldom on.
+    """Draw rows from a mixture of independent variables, most of which are rarely on.
 
     >>> draw_rows(30, 5).shape
     (5, 30)
@@ -59,7 +61,7 @@ def _work(name: str, model: str, n_jobs: int | None, download: bool) -> Callable
         def fit(seed: int, tol: float = PAPER_TOL) -> ExchangeableMixture:
             mixture = ExchangeableMixture(
                 N_COMPONENTS,
-                structure=MODELS[model],
+                blocks=MODELS[model],
                 init="rows",
                 random_state=seed,
                 binarize=None,
@@ -68,7 +70,7 @@ def _work(name: str, model: str, n_jobs: int | None, download: bool) -> Callable
             )
             return mixture.fit(X)
 
-        fit(0, tol=np.inf)  # compiles what is not compiled yet
+        fit(0, tol=HUGE)  # a single iteration, which compiles what is not compiled yet
         began, wall = time.process_time(), time.perf_counter()
         fitted = [fit(seed) for seed in range(N_STARTS)]
         seconds = (time.process_time() - began) / N_STARTS

@@ -381,6 +381,9 @@ class FamilySpec:
         Whether all components must have the same blocks.
     relearns : bool
         Whether EM goes on learning blocks by default, or keeps those it begins with.
+    accepts : tuple of str
+        Ways in which EM can accept new blocks: ``"all"`` components at once, or each
+        ``"component"`` for itself.
     pooling : float or None
         Pseudo-rows of the pooled prior, where the user does not say; None for Laplace smoothing.
     shrinkage : float or None
@@ -411,6 +414,7 @@ class FamilySpec:
     blocks_hint: str = ""
     shared_blocks: bool = False
     relearns: bool = False
+    accepts: tuple[str, ...] = ("all",)
     pooling: float | None = None
     shrinkage: float | None = None
     needs_smoothing: bool = False

@@ -91,8 +91,13 @@ def problem_of(
                 "blocks for all: give one list of blocks"
             )
     relearns = spec.relearns if settings.relearn is None else settings.relearn
-    if settings.relearn and not (spec.relearns or "welch" in spec.blocks and spec.before is None):
+    if settings.relearn and not (spec.relearns or ("welch" in spec.blocks and spec.before is None)):
         raise ValueError(f"relearn=True does not go with family={spec.name!r}: {spec.blocks_hint}")
+    if settings.accept not in spec.accepts:
+        raise ValueError(
+            f"accept={settings.accept!r} does not go with family={spec.name!r}, which takes "
+            f"{', '.join(spec.accepts)}"
+        )
     pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
     shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)
     return Problem(

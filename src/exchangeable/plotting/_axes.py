@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from exchangeable.estimators.base import FittedBlocks
+from exchangeable.estimators.base import MixtureEstimator
 
 MODEL, OTHER, DATA, QUIET = "#3f55c9", "#d56b2f", "#cfd6e4", "#7a8296"
 
@@ -32,8 +32,8 @@ def tidy(ax: Any) -> None:
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is not a fitted model made of blocks."""
-    if not isinstance(model, FittedBlocks):
+    """Refuse what is not a fitted estimator of this library."""
+    if not isinstance(model, MixtureEstimator):
         raise TypeError(
             f"expected a classifier, mixture or density of this library, got {type(model).__name__}"
         )

@@ -1,12 +1,11 @@
-"""Which variables speak for a class in one example, as numbers that add up exactly."""
+"""How much each variable contributes to a class in one example, as an exact sum."""
 
 from typing import Any, Self
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.blocks.model import BlockModel
-from exchangeable.families.urns.model import UrnModel
+from exchangeable.families.contract import Model
 from exchangeable.plotting._axes import (
     MODEL,
     OTHER,
@@ -24,9 +23,9 @@ class ContributionsDisplay:
 
     In a block with n ones the score is a look-up, table[n]. It is the look-up of the empty block
     plus n equal shares of the rest, (table[n] − table[0]) / n, one for each variable that is on;
-    with weighted urns each has its own log-weight besides. So the log-odds are exactly
+    where variables have weights, each adds its own log-weight. So the log-odds are exactly
 
-        prior + what an empty row says + Σ over the variables that are on,
+        prior + what an empty row contributes + Σ over the variables that are on,
 
     and with every variable a block of its own these are the log-odds of naive Bayes.
 
@@ -41,12 +40,12 @@ class ContributionsDisplay:
     prior, empty : float
         The other two terms.
     titles : tuple of str
-        The class that is spoken for, and the one against.
+        The class whose log-odds are shown, and the one it is compared with.
 
     Attributes
     ----------
     log_odds : float
-        The sum of all.
+        The sum of all terms.
     ax_, figure_
         What was drawn on.
 
@@ -90,53 +89,54 @@ class ContributionsDisplay:
         top: int = 15,
         ax: Any = None,
     ) -> Self:
-        """Draw what speaks for a class in one row.
+        """Draw what each variable of one row adds to the log-odds of two classes.
 
         Parameters
         ----------
         estimator : ExchangeableClassifier or ExchangeableMixture
-            A fitted model of blocks or urns.
+            A fitted model whose family scores rows by a sum over the variables that are on.
         x : array-like of shape (n_features,), or one row of a sparse matrix or frame
             The example, without holes.
         target : label, optional
-            The class that is spoken for; the most probable by default.
+            The class whose log-odds are shown; the most probable by default.
         against : label, optional
             The class it is compared with; the most probable other one by default.
         names : sequence of str, optional
-            Names of the variables, where the model was fitted without.
+            Names of the variables, if the model was fitted without names.
         top : int, default=15
-            How many variables to draw; the rest is one bar.
+            How many variables to draw; all others share one bar.
         ax : Axes, optional
             Where to draw.
         """
         check_model(estimator)
         inner = estimator._fitted()
-        if not isinstance(inner, BlockModel | UrnModel):
-            raise ValueError(
-                "contributions are for blocks and urns: the pairs of trees are shared; fit with "
-                "dependence='independent'"
-            )
         if inner.n_classes < 2:
-            raise ValueError("contributions compare two classes or components; there is one")
+            raise ValueError(
+                "contributions compare two classes or components, but the model has only one"
+            )
         row = np.asarray(x).reshape(1, -1) if np.ndim(x) == 1 else x
         observed = estimator._observed(row)
         if observed.n_rows != 1 or observed.holes is not None:
-            raise ValueError("contributions are for a single row without holes")
+            raise ValueError(
+                "contributions are for a single row without holes; fill holes with impute first"
+            )
         joint = inner.score(observed)[0] + estimator._log_prior
         y = int(joint.argmax()) if target is None else number_of(estimator, target)
-        others = np.where(np.arange(joint.size) == y, -np.inf, joint)
-        z = int(others.argmax()) if against is None else number_of(estimator, against)
+        others = [c for c in np.argsort(-joint, kind="stable").tolist() if c != y]
+        z = others[0] if against is None else number_of(estimator, against)
         if y == z:
-            raise ValueError(f"target and against are both {target!r}; expected two classes")
+            raise ValueError(
+                f"target and against are both {title_of(estimator, y)}; expected two classes"
+            )
         on = np.flatnonzero(observed.symbols()[0] == 1)
-        found, other = _shares(inner, y, on), _shares(inner, z, on)
+        empty, shares = _differences(inner, y, z, on)
         prior = float(estimator._log_prior[y] - estimator._log_prior[z])
         titles = (title_of(estimator, y), title_of(estimator, z))
-        shares = found[1] - other[1]
-        if not np.isfinite([prior, found[0] - other[0], *shares]).all():
-            raise ValueError("one of the classes excludes this row; contributions need alpha > 0")
-        shown = cls(names_of(estimator, names), on, shares, prior, found[0] - other[0], titles)
-        return shown.plot(ax, top=top)
+        if not np.isfinite([prior, empty, *shares]).all():
+            raise ValueError(
+                "one of the two classes gives this row probability 0; fit with alpha > 0"
+            )
+        return cls(names_of(estimator, names), on, shares, prior, empty, titles).plot(ax, top=top)
 
     def plot(self, ax: Any = None, *, top: int = 15) -> Self:
         """Draw, on given axes or on a new figure.
@@ -157,12 +157,13 @@ class ContributionsDisplay:
         bars.append(("log-odds", self.log_odds))
         ax = new_axes(ax, figsize=(6.4, 1.2 + 0.26 * len(bars)))
         values = np.array([value for _, value in bars])
-        at = np.arange(len(bars))[::-1]
-        ax.barh(at, values, color=[MODEL if value > 0 else OTHER for value in values], height=0.7)
-        ax.set_yticks(at, [_shortened(name) for name, _ in bars])
+        heights = np.arange(len(bars))[::-1]
+        colours = [MODEL if value > 0 else OTHER for value in values]
+        ax.barh(heights, values, color=colours, height=0.7)
+        ax.set_yticks(heights, [_shortened(name) for name, _ in bars])
         ax.get_yticklabels()[-1].set_fontweight("bold")
         ax.axvline(0, color="black", lw=0.8)
-        ax.set(xlabel=f"speaks for {self.titles[1]}  ←  log-odds  →  for {self.titles[0]}")
+        ax.set(xlabel=f"favours {self.titles[1]}  ←  log-odds  →  favours {self.titles[0]}")
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -174,18 +175,13 @@ def _shortened(name: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _shares(inner: BlockModel | UrnModel, y: int, on: IntArray) -> tuple[float, FloatArray]:
-    """Return what an empty row scores in a class, and what each variable that is on adds."""
-    partition = inner.partitions[y]
-    if isinstance(inner, BlockModel):
-        table, slope = inner.made_tables.of_class(y), np.zeros(on.size)
-    else:
-        slope = inner.log_weights[on, y]
-        table = np.empty(partition.table_size)
-        for b, (_, values) in enumerate(inner._urns(y)):
-            table[partition.starts[b] : partition.starts[b] + values.size] = values
-    blocks = partition.labels[on]
-    counts = np.bincount(blocks, minlength=partition.n_blocks)
-    first = table[partition.starts]
-    rest = (table[partition.starts + counts] - first) / np.maximum(counts, 1)
-    return float(first.sum()), slope + rest[blocks]
+def _differences(inner: Model, y: int, z: int, on: IntArray) -> tuple[float, FloatArray]:
+    """Return by how much class y exceeds class z for an empty row and for each variable on."""
+    with np.errstate(invalid="ignore"):  # impossible rows have −inf here, which is refused later
+        first, second = inner.contributions(on, y), inner.contributions(on, z)
+        if first is None or second is None:
+            raise ValueError(
+                "contributions need a score that is a sum over the variables that are on, which "
+                "this model's family does not have; fit with the default family"
+            )
+        return first[0] - second[0], first[1] - second[1]

@@ -41,7 +41,7 @@ class CountDistributionDisplay:
     >>> from exchangeable.plotting import CountDistributionDisplay
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((300, 10)) < rng.choice([0.1, 0.9], size=(300, 1))
-    >>> model = ExchangeableMixture(1, structure="full", random_state=0).fit(X)
+    >>> model = ExchangeableMixture(1, blocks="full", random_state=0).fit(X)
     >>> display = CountDistributionDisplay.from_estimator(model, X=X)
     >>> bool(display.probabilities[5] < display.binomial[5])
     True

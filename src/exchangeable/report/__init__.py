@@ -1,6 +1,8 @@
-"""One self-contained page about a model: its blocks, its counts, and a panel that computes.
+"""A self-contained HTML page about a model: its blocks, its counts, and a panel for questions.
 
-The page holds the model's tables and the arithmetic in plain JavaScript; it needs no network.
+The page holds the model's tables and the arithmetic in plain JavaScript, and needs no network. A
+family takes part by what its model returns from `page_tables`; where that is None, the page says
+what the model is made of and how to ask it questions elsewhere.
 """
 
 import base64
@@ -15,19 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from exchangeable.estimators.base import FittedBlocks, FittedModel
-from exchangeable.families.blocks.model import BlockModel
-from exchangeable.families.count_trees.model import CountTreeModel
-from exchangeable.families.hidden_trees.model import HiddenModel
-from exchangeable.families.joined import JoinedModel
-from exchangeable.families.trees.model import TreeModel
-from exchangeable.families.urns.model import UrnModel
+from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.families import REGISTRY
+from exchangeable.families.contract import Model
 from exchangeable.storage.files import replacing
+from exchangeable.structure.blocks import as_blocks, kind_of
 
 __all__ = ["report_html", "write_report"]
 
-MOST_WORK = 4_000_000
-"""Weighted urns take the square of their size; what is more than this would not be at once."""
+LOOK_UPS = {"tables"}
+"""What models give from whose look-ups the page can compute the distributions of counts."""
 PARTS = ("page.css", "arithmetic.js", "charts.js", "panel.js", "page.js")
 
 
@@ -45,11 +44,11 @@ def write_report(
     model : ExchangeableClassifier, ExchangeableMixture or ExchangeableDensity
         A fitted model.
     path : path-like
-        The file to write, by custom ending in ``.html``.
+        The file to write, usually ending in ``.html``.
     names : sequence of str, optional
-        Names of the variables, where the model was fitted without.
+        Names of the variables, if the model was fitted without names.
     title : str, optional
-        Heading of the page; the model's class by default.
+        Heading of the page; by default the name of the model's class.
 
     Examples
     --------
@@ -72,9 +71,10 @@ def write_report(
 
 def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | None = None) -> str:
     """Return the page that `write_report` writes."""
-    if not isinstance(model, FittedBlocks):
+    if not isinstance(model, MixtureEstimator):
         raise TypeError(
-            f"a report is about a classifier, mixture or density, got {type(model).__name__}"
+            "a report is about a fitted classifier, mixture or density of this library, got "
+            f"{type(model).__name__}"
         )
     check_is_fitted(model, "_model")
     heading = title or type(model).__name__
@@ -94,7 +94,7 @@ def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | 
     return page
 
 
-def _data(model: FittedBlocks, names: Sequence[str] | None, title: str) -> dict[str, Any]:
+def _data(model: MixtureEstimator, names: Sequence[str] | None, title: str) -> dict[str, Any]:
     """Return what the page's scripts read."""
     inner = model._fitted()
     labels = model._labels().tolist()
@@ -108,56 +108,52 @@ def _data(model: FittedBlocks, names: Sequence[str] | None, title: str) -> dict[
         "logPrior": _packed(np.asarray(model._log_prior, dtype=np.float64)),
         "labels": _packed(np.stack([p.labels for p in inner.partitions]).astype(np.uint32)),
         **_tables(inner),
+        "families": [[name, REGISTRY[name].summary] for name in _families(model)],
         "facts": _facts(model),
     }
 
 
 def _names(model: Any, names: Sequence[str] | None, n: int) -> list[str]:
-    found = getattr(model, "feature_names_in_", None) if names is None else names
-    if found is None:
+    """Return the names of the variables: those given, those of the training set, or numbers."""
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    if known is None:
         return [f"x{j}" for j in range(n)]
-    if len(found) != n:
-        raise ValueError(f"{len(found)} names for {n} variables")
-    return [str(name) for name in found]
+    if len(known) != n:
+        raise ValueError(
+            f"names has {len(known)} entries, the model has {n} variables; give one name for each"
+        )
+    return [str(name) for name in known]
 
 
-def _tables(
-    inner: FittedModel,
-) -> dict[str, Any]:
-    """Return the look-ups of a block model; of any other the probabilities of counts alone."""
-    if isinstance(inner, BlockModel):
-        return {"tables": _packed(inner.made_tables.values), "model": "blocks"}
-    if isinstance(inner, UrnModel) and np.ptp(inner.log_weights) == 0:
-        uniform = [table for y in range(inner.n_classes) for _, table in inner._urns(y)]
-        slope = float(inner.log_weights.flat[0])
-        tables = np.concatenate([table + slope * np.arange(table.size) for table in uniform])
-        return {"tables": _packed(tables), "model": "blocks"}
-    with np.errstate(divide="ignore"):
-        log_q = [np.log(q) for blocks in inner.count_probabilities() for q in blocks]
-    counts = {"logq": _packed(np.concatenate(log_q))}
-    if isinstance(inner, HiddenModel):
-        return {**counts, "model": "a hidden tree"}
-    if isinstance(inner, JoinedModel):
-        return {**counts, "model": "several families"}
-    if isinstance(inner, TreeModel | CountTreeModel):
-        return {**counts, "model": "trees"}
-    if sum(int((p.sizes**2).sum()) for p in inner.partitions) > MOST_WORK:
-        return {**counts, "model": "large weighted urns"}
-    tables = np.concatenate([table for y in range(inner.n_classes) for _, table in inner._urns(y)])
-    weights = {"weights": _packed(inner.log_weights.T), "tables": _packed(tables)}
-    return {**counts, **weights, "model": "weighted urns"}
+def _tables(inner: Model) -> dict[str, str]:
+    """Return the arrays with which the page computes.
+
+    Models whose answers are look-ups give these. Others need the distributions of counts as well,
+    which is all that a page without a panel shows.
+    """
+    tables = inner.page_tables() or {}
+    if tables.keys() != LOOK_UPS:
+        with np.errstate(divide="ignore"):
+            log_q = [np.log(q) for blocks in inner.count_probabilities() for q in blocks]
+        tables = {**tables, "logq": np.concatenate(log_q)}
+    return {name: _packed(np.asarray(values)) for name, values in tables.items()}
+
+
+def _families(model: Any) -> list[str]:
+    """Return the names of the families that the model is made of."""
+    members = [member["family"] for member in getattr(model, "members_", ())]
+    return list(dict.fromkeys(members)) or [model.family]
 
 
 def _facts(model: Any) -> list[list[str]]:
-    """Return what the overview tells beside the numbers of variables, classes and blocks."""
-    facts: list[list[Any]] = []
-    for name in ("structure", "urn", "dependence", "alpha"):
-        value = getattr(model, name, None)
-        if value is not None:
-            facts.append([name, value if isinstance(value, str | int | float) else "given"])
+    """Return what the overview lists after the numbers of variables, classes and blocks."""
+    facts = [["family", ", ".join(_families(model))]]
+    if hasattr(model, "blocks"):
+        facts.append(["blocks", kind_of(as_blocks(model.blocks)[1])])
+    facts.append(["alpha", str(model.alpha)])
     if hasattr(model, "log_likelihood_"):
-        facts.append(["log-likelihood a row", f"{model.log_likelihood_:.4f}"])
-    return [[name, str(value)] for name, value in facts]
+        facts.append(["log-likelihood per row", f"{model.log_likelihood_:.4f}"])
+    return facts
 
 
 def _packed(array: npt.NDArray[Any]) -> str:

@@ -82,6 +82,12 @@ function moments(q) {
   return { mean, correlation };
 }
 
+/* Why there is no panel, what the model is made of, and where to ask it instead. */
+function notePanel(data) {
+  const made = data.families.map(([name, summary]) => `${name} (${summary})`).join(", and ");
+  return `This page cannot compute the answers of this model, which takes more than looking up counts. Its ${data.families.length > 1 ? "families are" : "family is"} ${made}. Ask it on the command line with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}).`;
+}
+
 function overview(model, data) {
   document.getElementById("title").textContent = data.title;
   document.getElementById("kind").textContent = data.kind;
@@ -89,7 +95,7 @@ function overview(model, data) {
   const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
   const plural = data.what === "class" ? "classes" : "components";
   const facts = [["variables", model.names.length.toLocaleString("en")], [plural, model.classes.length.toLocaleString("en")],
-    [`blocks a ${data.what}`, mean.toFixed(mean < 10 ? 1 : 0)], ...data.facts];
+    [`blocks per ${data.what}`, mean.toFixed(mean < 10 ? 1 : 0)], ...data.facts];
   document.getElementById("facts").append(...facts.map(([name, value]) => make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
 }
 
@@ -102,7 +108,7 @@ function overview(model, data) {
     document.getElementById("panel").hidden = true;
     const notice = document.getElementById("no-panel");
     notice.hidden = false;
-    notice.textContent = `The live panel is for models made of blocks, or of weighted urns that are not too many. This one is made of ${data.model}; ask it with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}).`;
+    notice.textContent = notePanel(data);
   }
   window.blocks = new Blocks(model, data);
 }

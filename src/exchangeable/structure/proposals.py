@@ -156,9 +156,13 @@ def _from_completed_rows(
 ) -> list[Proposal]:
     """Propose what the learner finds in rows whose holes are drawn from the model so far.
 
-    Blocks that are given are counted in the same rows.
+    Blocks that are given are counted in the same rows. Without a model nothing can be drawn, and
+    only blocks that do not depend on the rows can be proposed.
     """
-    assert model is not None
+    if model is None:
+        if not isinstance(structure, list):
+            structure = structure.without_rows(data.n_variables, sums.totals.size)
+        return [Proposal(structure)]
 
     def choose(completed: CompletedRows, y: int) -> list[Partition]:
         if isinstance(structure, list):

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from exchangeable.fitting.structural_em import InMemory
 
 from exchangeable import ExchangeableMixture
 from exchangeable.data.examples import Examples, merge_equal_rows
@@ -16,7 +17,6 @@ from exchangeable.families.blocks import passes
 from exchangeable.families.blocks.bundles import MOST_ENTRIES, Bundles
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.tables import Tables
-from exchangeable.fitting.structural_em import InMemory
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
 from exchangeable.runtime.vectors import TILE, exponential, logarithm

@@ -22,6 +22,7 @@ SPECS = (
         family=CountTreeFamily,
         blocks=("evidence", "welch", "full", "given"),
         blocks_hint="family='tree' is a tree over single variables",
+        accepts=("all", "component"),
         pooling=8.0,
         shrinkage=4.0,
         needs_smoothing=True,
