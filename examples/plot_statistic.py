@@ -27,8 +27,8 @@ print(f"by counts: {counted.score_samples(wet[600:]).mean():.2f}")
 
 evidence = {2: 1, 9: 0}
 figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-ax.plot(range(1, n + 1), spells.conditional(evidence), "o-", label="by runs")
-ax.plot(range(1, n + 1), counted.conditional(evidence), "s--", label="by counts")
+ax.plot(range(1, n + 1), spells.marginals(evidence), "o-", label="by runs")
+ax.plot(range(1, n + 1), counted.marginals(evidence), "s--", label="by counts")
 ax.set(xlabel="day", ylabel="probability of rain", ylim=(-0.05, 1.05))
 ax.legend(frameon=False)
 plt.show()
