@@ -1,10 +1,10 @@
 """
-Where the correlation is seen
-=============================
+Where the correlation shows
+===========================
 
 Ten answers of a survey that are all driven by the same mood. Each is given by half of the people;
-independent answers would make five of ten the most frequent count. The block sees that people
-rather give nearly all of them, or nearly none.
+independent answers would make five of ten the most frequent count. The block captures that people
+give nearly all of them, or nearly none.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ CountDistributionDisplay.from_estimator(model, X=X)
 plt.show()
 
 # %%
-# The same number of parameters, another likelihood:
+# The same number of parameters, different likelihoods:
 
 independent = ExchangeableMixture(1, blocks="independent", random_state=0).fit(X)
 print(f"one block:   {model.score(X):.3f} nats a row")
