@@ -84,7 +84,7 @@ def run_entrant(
     problem : Problem
         Training and test rows.
     n_rows : int, optional
-        Use only so many training rows, the first ones.
+        Use only this many training rows, the first ones.
     n_jobs : int, optional
         Number of threads.
     keep_right : bool

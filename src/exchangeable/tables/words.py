@@ -91,7 +91,7 @@ AnyCoding = Coding | WordCoding | SparseCoding
 
 
 def learn_words(table: TableData, column: str, target: str | None, least: int) -> WordCoding:
-    """Return the vocabulary of the words that occur in at least so many documents."""
+    """Return the vocabulary of the words that occur in at least this many documents."""
     texts = documents(table, column)
     vectorizer = CountVectorizer(binary=True, min_df=least)
     try:
