@@ -2,8 +2,8 @@
 Scoring anomalies
 =================
 
-A density says how unusual a row is. Here threes and eights are what is usual, and some sevens and
-ones have got among them; rows may have holes.
+A density model measures how unusual a row is. Here threes and eights are usual, with some ones and
+sevens mixed in. Rows may have holes: the curves show how detection suffers as pixels are hidden.
 """
 
 import matplotlib.pyplot as plt

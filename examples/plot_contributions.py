@@ -2,7 +2,8 @@
 Why this class?
 ===============
 
-The log-odds of two classes are a sum over the variables that are on: no approximation, no sampling.
+The log-odds of two classes are an exact sum over the variables that are on, without approximation
+or sampling.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +22,7 @@ display = ContributionsDisplay.from_estimator(model, row, target=3, against=8, n
 plt.show()
 
 # %%
-# The same on the image: blue speaks for a three, red for an eight.
+# The same on the image: blue favours a three, red favours an eight.
 
 shares = np.zeros(64)
 shares[display.variables] = display.shares

@@ -1,9 +1,9 @@
 """
-Counting what naive Bayes cannot see
-====================================
+Functions that naive Bayes cannot learn
+=======================================
 
-Is the number of ones odd? No single variable says anything about it, so naive Bayes guesses. A
-block of exchangeable variables knows how many are on, and that is all there is to know.
+Is the number of ones odd? No single variable carries information about it, so naive Bayes can only
+guess. A block of exchangeable variables models how many are on, which is all that matters here.
 """
 
 import matplotlib.pyplot as plt
