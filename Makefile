@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 help:
 	@echo "make demo    install into $(VENV) and run a short tour"
 	@echo "make test    install into $(VENV) and run all tests"
-	@echo "make lint    ruff (check and format) and mypy"
+	@echo "make lint    ruff (check and format), mypy and import-linter"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run the benchmarks"
 	@echo "make docs    build the documentation into docs/_build/html"
@@ -25,6 +25,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.lint
 	$(BIN)/ruff format .

@@ -18,6 +18,7 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "auto_examples/*.md5", "auto_examples/*.ipynb"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath", "amsmath"]
 numpydoc_show_class_members = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -2,8 +2,8 @@
 Scoring anomalies
 =================
 
-A density model measures how unusual a row is. Here threes and eights are usual, with some ones and
-sevens mixed in. Rows may have holes: the curves show how detection suffers as pixels are hidden.
+A density model says how unusual a row is. Here threes and eights are usual, and some sevens and
+ones are mixed in; rows may have missing values.
 """
 
 import matplotlib.pyplot as plt

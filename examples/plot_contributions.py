@@ -2,8 +2,7 @@
 Why this class?
 ===============
 
-The log-odds of two classes are an exact sum over the variables that are on, without approximation
-or sampling.
+The log-odds of two classes are a sum over the variables that are on: no approximation, no sampling.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +21,7 @@ display = ContributionsDisplay.from_estimator(model, row, target=3, against=8, n
 plt.show()
 
 # %%
-# The same on the image: blue favours a three, red favours an eight.
+# The same on the image: blue is evidence for a three, red for an eight.
 
 shares = np.zeros(64)
 shares[display.variables] = display.shares

@@ -1,10 +1,10 @@
 """
-Correlation in the distribution of counts
-=========================================
+Where the correlation shows
+===========================
 
-Ten yes-or-no answers to a survey all depend on the same mood. Half of the people say yes to each;
-if the answers were independent, five out of ten would be the most frequent count. The block learns
-that most people say yes to nearly all of them, or to nearly none.
+Ten answers of a survey that are all driven by the same mood. Each is given by half of the people;
+independent answers would make five of ten the most frequent count. The block captures that people
+give nearly all of them, or nearly none.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ CountDistributionDisplay.from_estimator(model, X=X)
 plt.show()
 
 # %%
-# With the same number of parameters, the likelihood is much higher:
+# The same number of parameters, different likelihoods:
 
 independent = ExchangeableMixture(1, blocks="independent", random_state=0).fit(X)
-print(f"one block:   {model.score(X):.3f} nats per row")
-print(f"independent: {independent.score(X):.3f} nats per row")
+print(f"one block:   {model.score(X):.3f} nats a row")
+print(f"independent: {independent.score(X):.3f} nats a row")

@@ -1,9 +1,9 @@
 """
-Restarts of structural EM
-=========================
+Several starts of structural EM
+===============================
 
-EM finds a local optimum, so that different starts end in different ones. Within a run the objective
-never falls.
+EM finds a local optimum; several starts find several. Within a run the penalised likelihood never
+falls.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ EMHistoryDisplay.from_estimator(mixture)
 plt.show()
 
 # %%
-# New digits, drawn from the best run, with the component each came from:
+# New digits, drawn from the run that was kept:
 
 drawn, component = mixture.sample(10, random_state=0)
 figure, axes = plt.subplots(1, 10, figsize=(7.2, 1.2), layout="constrained")

@@ -3,7 +3,7 @@ Are these variables exchangeable?
 =================================
 
 Exchangeable variables have equal means, equal variances and equal covariances. The report tests all
-three conditions, block by block, and shows which one fails.
+three in each block and says which one fails.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Functions that naive Bayes cannot learn
-=======================================
+Counting, which naive Bayes cannot do
+=====================================
 
-Is the number of ones odd? No single variable carries information about it, so naive Bayes can only
-guess. A block of exchangeable variables models how many are on, which is all that matters here.
+Is the number of ones odd? No single variable says anything about it, so naive Bayes guesses. A
+block of exchangeable variables models how many are on, which is all that matters.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Defining your own statistic
-===========================
+A statistic of your own
+=======================
 
 Weather comes in spells. What matters is not how many days were wet but how often the weather
-changed: the number of runs. One line defines this statistic, and all exact queries work with it.
+changed: the number of runs. Two lines make it a statistic with every exact query.
 """
 
 import matplotlib.pyplot as plt
@@ -19,11 +19,11 @@ wet = (np.cumsum(changes, axis=1) + rng.integers(0, 2, size=(800, 1))) % 2
 runs = FiniteState(n, lambda last, day: (day, int(day != last)), start=None)
 spells = EVM(runs).fit(wet[:600], alpha=0.1)
 counted = EVM(Count(n)).fit(wet[:600], alpha=0.1)
-print(f"by runs:   {spells.score_samples(wet[600:]).mean():.2f} nats per fortnight")
+print(f"by runs:   {spells.score_samples(wet[600:]).mean():.2f} nats a fortnight")
 print(f"by counts: {counted.score_samples(wet[600:]).mean():.2f}")
 
 # %%
-# The probability of rain on the other days, given that the third was wet and the tenth dry:
+# What the two models say about the other days, if the third was wet and the tenth dry:
 
 evidence = {2: 1, 9: 0}
 figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")

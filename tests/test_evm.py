@@ -52,17 +52,17 @@ def test_proposition_3_1_marginals_conditionals_and_maxima(data):
     np.testing.assert_allclose(np.exp(evm.log_marginal(evidence)), total, rtol=1e-9)
     np.testing.assert_allclose(np.exp(evm.log_prob([evidence])), [total], rtol=1e-9)
     if total == 0:
-        for query in (evm.conditional, evm.map, lambda e: evm.sample(1, e)):
+        for query in (evm.marginals, evm.map, lambda e: evm.sample(1, e)):
             with pytest.raises(ValueError, match="probability zero"):
                 query(evidence)
         return
     symbols = np.arange(evm.statistic.n_symbols)
     expected = (p[agree][:, None, None] * (states[agree][:, :, None] == symbols)).sum(axis=0)
     expected /= total
-    conditional = evm.conditional(evidence)
+    marginals = evm.marginals(evidence)
     if evm.statistic.n_symbols == 2:
         expected = expected[:, 1]
-    np.testing.assert_allclose(conditional, expected, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(marginals, expected, rtol=1e-8, atol=1e-12)
     x, log_probability = evm.map(evidence)
     assert agreeing(x[None], evidence).all()
     np.testing.assert_allclose(np.exp(log_probability), p[agree].max(), rtol=1e-9)
@@ -115,9 +115,9 @@ def test_example_2_4_three_coins():
         t = int(x.sum())
         assert math.isclose(math.exp(coins.log_prob([x])[0]), w[t] / math.comb(3, t))
     # The first ball is black with probability Σ_t w_t · t / 3, and draws are without replacement.
-    np.testing.assert_allclose(coins.conditional(), [2 / 3] * 3)
+    np.testing.assert_allclose(coins.marginals(), [2 / 3] * 3)
     np.testing.assert_allclose(
-        coins.conditional({0: 1})[1], (0.3 * 1 / 3 + 0.4) / (0.2 / 3 + 0.3 * 2 / 3 + 0.4)
+        coins.marginals({0: 1})[1], (0.3 * 1 / 3 + 0.4) / (0.2 / 3 + 0.3 * 2 / 3 + 0.4)
     )
 
 
@@ -127,16 +127,16 @@ def test_proposition_3_3_negative_correlation_reaches_its_lower_bound(n):
     weights = np.zeros(n + 1)
     weights[n // 2] = 1
     evm = EVM.from_weights(Count(n), weights)
-    mean = evm.conditional()[0]
-    covariance = mean * evm.conditional({0: 1})[1] - mean**2
+    mean = evm.marginals()[0]
+    covariance = mean * evm.marginals({0: 1})[1] - mean**2
     np.testing.assert_allclose(covariance, -mean * (1 - mean) / (n - 1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("n", [2, 5, 50])
 def test_positive_correlation_up_to_one(n):
     evm = EVM.from_weights(Count(n), np.r_[0.5, np.zeros(n - 1), 0.5])
-    np.testing.assert_allclose(evm.conditional({0: 1}), 1)
-    np.testing.assert_allclose(evm.conditional({0: 0}), 0, atol=1e-15)
+    np.testing.assert_allclose(evm.marginals({0: 1}), 1)
+    np.testing.assert_allclose(evm.marginals({0: 0}), 0, atol=1e-15)
 
 
 def test_fifty_thousand_variables():
@@ -146,7 +146,7 @@ def test_fifty_thousand_variables():
     evm = EVM(Count(50_000)).fit(X)
     counts = X.sum(axis=1)
     expected = (counts * (counts - 1)).sum() / counts.sum() / 49_999
-    np.testing.assert_allclose(evm.conditional({0: 1})[1], expected, rtol=1e-8)
+    np.testing.assert_allclose(evm.marginals({0: 1})[1], expected, rtol=1e-8)
     assert evm.sample(3, random_state=0).shape == (3, 50_000)
 
 
@@ -194,11 +194,11 @@ def test_frames_give_names_to_the_evidence():
     X = pd.DataFrame({"rain": [1, 1, 0], "wind": [1, 0, 0]})
     evm = EVM(Count(2)).fit(X)
     assert list(evm.feature_names_in_) == ["rain", "wind"]
-    np.testing.assert_allclose(evm.conditional({"rain": 1}), evm.conditional({0: 1}))
+    np.testing.assert_allclose(evm.marginals({"rain": 1}), evm.marginals({0: 1}))
     with pytest.raises(ValueError, match=r"unknown variables \['snow'\]; known are rain, wind"):
-        evm.conditional({"snow": 1})
+        evm.marginals({"snow": 1})
     with pytest.raises(ValueError, match="by its name and by its number"):
-        evm.conditional({"rain": 1, 0: 0})
+        evm.marginals({"rain": 1, 0: 0})
 
 
 def test_it_is_a_scikit_learn_estimator():
@@ -209,8 +209,8 @@ def test_it_is_a_scikit_learn_estimator():
 
 def test_variables_with_more_values():
     evm = EVM.from_weights(CategoricalCounts(2, n_symbols=3), np.full(6, 1 / 6))
-    np.testing.assert_allclose(evm.conditional().sum(axis=1), 1)
-    np.testing.assert_allclose(evm.conditional({0: 2})[0], [0, 0, 1])
+    np.testing.assert_allclose(evm.marginals().sum(axis=1), 1)
+    np.testing.assert_allclose(evm.marginals({0: 2})[0], [0, 0, 1])
 
 
 @pytest.mark.parametrize(

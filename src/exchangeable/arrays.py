@@ -111,6 +111,68 @@ def is_sparse(X: Any) -> bool:
     return bool(sp.issparse(X))
 
 
+def check_sparse(X: Any, name: str = "X") -> None:
+    """Refuse a sparse matrix whose arrays contradict each other: compiled loops trust them.
+
+    Parameters
+    ----------
+    X : sparse matrix or array
+        Of any of scipy's formats; those without index arrays need no check.
+    name : str, default="X"
+        What to call it.
+    """
+    problem = None
+    if X.format in ("csr", "csc"):
+        n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
+        problem = _compressed_problem(X.indptr, X.indices, X.data, n_major, n_minor)
+    elif X.format == "bsr":
+        height, width = X.blocksize
+        shape = X.shape[0] // height, X.shape[1] // width
+        problem = _compressed_problem(X.indptr, X.indices, X.data, *shape)
+    elif X.format == "coo":
+        problem = next(
+            (
+                f"index {found} of axis {axis} is outside 0..{size - 1}"
+                for axis, (indices, size) in enumerate(zip((X.row, X.col), X.shape, strict=True))
+                if (found := _outside(indices, size)) is not None
+            ),
+            None,
+        )
+        if not X.row.size == X.col.size == X.data.size:
+            problem = "its row, column and data arrays have different lengths"
+    if problem is not None:
+        raise ValueError(
+            f"{name} is a damaged sparse matrix: {problem}; build it anew, for instance with "
+            "scipy.sparse.coo_array"
+        )
+
+
+def _compressed_problem(
+    indptr: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    data: npt.NDArray[Any],
+    n_major: int,
+    n_minor: int,
+) -> str | None:
+    """Return what is wrong with the arrays of a compressed matrix, None if nothing is."""
+    if indptr.size != n_major + 1:
+        return f"indptr has {indptr.size} entries, expected {n_major + 1}"
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        return "indptr must begin with 0 and never fall"
+    if indptr[-1] > min(len(indices), len(data)):
+        return f"indptr ends at {indptr[-1]}, but there are {min(len(indices), len(data))} entries"
+    found = _outside(indices[: indptr[-1]], n_minor)
+    return None if found is None else f"index {found} is outside 0..{n_minor - 1}"
+
+
+def _outside(indices: npt.NDArray[Any], size: int) -> int | None:
+    """Return an index that is not in 0..size − 1, None if all are."""
+    if not indices.size:
+        return None
+    low, high = int(indices.min()), int(indices.max())
+    return low if low < 0 else high if high >= size else None
+
+
 def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType"  # that of pandas
 
@@ -120,6 +182,7 @@ def missing_as_nan(X: Any) -> Any:
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float64), np.nan)
     if is_sparse(X):
+        check_sparse(X)
         return X
     if hasattr(X, "select_dtypes"):  # a pandas frame: its columns keep their names
         return X.apply(lambda c: c.where(c.notna(), np.nan) if c.dtype == object else c)

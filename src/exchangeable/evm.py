@@ -26,6 +26,7 @@ from exchangeable.arrays import (
 from exchangeable.data.observed import Observed
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.methods import Queries
+from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.combinatorics import log_divide
 from exchangeable.statistics.model import StatisticModel, log_marginals
@@ -93,6 +94,7 @@ class EVM(Queries, BaseEstimator):
         evm.n_features_in_ = statistic.n_variables
         return evm
 
+    @all_or_nothing
     def fit(self, X: Any, sample_weight: npt.ArrayLike | None = None, alpha: float = 0.0) -> Self:
         """Estimate the weights by maximum likelihood (Theorem 3.2).
 

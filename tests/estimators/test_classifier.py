@@ -9,9 +9,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import BernoulliNB
 
 from enumeration import all_states
-from exchangeable import EVM, Count, ExchangeableClassifier
+from exchangeable import EVM, Blocks, Count, ExchangeableClassifier
 
-STRUCTURES = ("evidence", "welch", "independent", "full", [[0, 3, 6], [1, 2], [4], [5]])
+BLOCKS = ("evidence", "welch", "independent", "full", [[0, 3, 6], [1, 2], [4], [5]])
 
 
 def toy(n_rows=200, n_variables=7, n_classes=3, seed=0):
@@ -21,20 +21,20 @@ def toy(n_rows=200, n_variables=7, n_classes=3, seed=0):
     return (rng.random((n_rows, n_variables)) < rates[y]).astype(np.uint8), y
 
 
-@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
-def test_definition_4_1_probabilities_sum_to_one(structure, alpha):
+def test_definition_4_1_probabilities_sum_to_one(blocks, alpha):
     X, y = toy()
-    model = ExchangeableClassifier(structure, alpha=alpha).fit(X, y)
+    model = ExchangeableClassifier(blocks=blocks, alpha=alpha).fit(X, y)
     joint = np.exp(model.predict_joint_log_proba(all_states(7)))
     np.testing.assert_allclose(joint.sum(axis=0), np.bincount(y) / len(y), rtol=1e-10)
     np.testing.assert_allclose(joint.sum(), 1, rtol=1e-10)
 
 
-@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_theorem_4_2_each_block_is_a_component_fitted_to_its_class(structure):
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+def test_theorem_4_2_each_block_is_a_component_fitted_to_its_class(blocks):
     X, y = toy()
-    model = ExchangeableClassifier(structure).fit(X, y)
+    model = ExchangeableClassifier(blocks=blocks).fit(X, y)
     states = all_states(7)
     joint = model.predict_joint_log_proba(states)
     for c in range(3):
@@ -50,7 +50,7 @@ def test_theorem_4_2_each_block_is_a_component_fitted_to_its_class(structure):
 def test_independent_is_bernoulli_naive_bayes(alpha):
     X, y = toy(n_variables=60)
     weight = np.random.default_rng(1).random(len(y))
-    ours = ExchangeableClassifier("independent", alpha=alpha).fit(X, y, weight)
+    ours = ExchangeableClassifier(blocks="independent", alpha=alpha).fit(X, y, weight)
     theirs = BernoulliNB(alpha=alpha).fit(X, y, weight)
     for method in ("predict_joint_log_proba", "predict_log_proba", "predict_proba", "predict"):
         np.testing.assert_allclose(getattr(ours, method)(X), getattr(theirs, method)(X), atol=1e-9)
@@ -98,7 +98,7 @@ def test_frames_carry_names(frame):
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame(dict(zip(names[::-1], X.T, strict=True))))
     blocks = [["word0", "word3"], ["word1", "word2", "word4", "word5", "word6"]]
-    named = ExchangeableClassifier(blocks).fit(frame(dict(zip(names, X.T, strict=True))), y)
+    named = ExchangeableClassifier(blocks=blocks).fit(frame(dict(zip(names, X.T, strict=True))), y)
     assert [block.tolist() for block in named.partitions_[0]] == [[0, 3], [1, 2, 4, 5, 6]]
 
 
@@ -122,7 +122,7 @@ def test_labels_of_any_type(labels):
 def test_priors_are_those_of_bernoulli_nb():
     X, y = toy()
     for options in (dict(fit_prior=False), dict(class_prior=[0.2, 0.3, 0.5]), dict()):
-        ours = ExchangeableClassifier("independent", **options).fit(X, y)
+        ours = ExchangeableClassifier(blocks="independent", **options).fit(X, y)
         theirs = BernoulliNB(alpha=0.1, **options).fit(X, y)
         np.testing.assert_allclose(ours.class_log_prior_, theirs.class_log_prior_)
     with pytest.raises(ValueError, match=r"class_prior has shape \(2,\), expected \(3,\)"):
@@ -131,12 +131,12 @@ def test_priors_are_those_of_bernoulli_nb():
         ExchangeableClassifier(class_prior=[0.5, 0.5, 0.5]).fit(X, y)
 
 
-@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_whole_weights_are_repetitions(structure):
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+def test_whole_weights_are_repetitions(blocks):
     X, y = toy()
     weight = np.random.default_rng(2).integers(0, 4, len(y))
-    weighted = ExchangeableClassifier(structure).fit(X, y, sample_weight=weight)
-    repeated = ExchangeableClassifier(structure).fit(
+    weighted = ExchangeableClassifier(blocks=blocks).fit(X, y, sample_weight=weight)
+    repeated = ExchangeableClassifier(blocks=blocks).fit(
         np.repeat(X, weight, axis=0), np.repeat(y, weight)
     )
     np.testing.assert_allclose(
@@ -146,27 +146,28 @@ def test_whole_weights_are_repetitions(structure):
 
 def test_partial_fit_adds_up_to_fit_when_blocks_are_given():
     X, y = toy()
-    structure = STRUCTURES[-1]
-    whole = ExchangeableClassifier(structure).fit(X, y)
-    parts = ExchangeableClassifier(structure)
+    blocks = BLOCKS[-1]
+    whole = ExchangeableClassifier(blocks=blocks).fit(X, y)
+    parts = ExchangeableClassifier(blocks=blocks)
     for start in range(0, 200, 50):
         parts.partial_fit(X[start : start + 50], y[start : start + 50], classes=[0, 1, 2])
     np.testing.assert_allclose(parts.predict_log_proba(X), whole.predict_log_proba(X), rtol=1e-12)
     np.testing.assert_array_equal(parts.class_count_, whole.class_count_)
 
 
-@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_partial_fit_in_one_batch_is_fit(structure):
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+def test_partial_fit_in_one_batch_is_fit(blocks):
     X, y = toy()
-    once = ExchangeableClassifier(structure).partial_fit(X, y, classes=[0, 1, 2])
+    once = ExchangeableClassifier(blocks=blocks).partial_fit(X, y, classes=[0, 1, 2])
     np.testing.assert_allclose(
-        once.predict_log_proba(X), ExchangeableClassifier(structure).fit(X, y).predict_log_proba(X)
+        once.predict_log_proba(X),
+        ExchangeableClassifier(blocks=blocks).fit(X, y).predict_log_proba(X),
     )
 
 
 def test_partial_fit_learns_a_class_when_it_comes():
     X, y = toy()
-    model = ExchangeableClassifier("welch")
+    model = ExchangeableClassifier(blocks="welch")
     model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
     assert np.isneginf(model.class_log_prior_[2])
     assert not (model.predict(X) == 2).any()
@@ -174,7 +175,7 @@ def test_partial_fit_learns_a_class_when_it_comes():
     model.partial_fit(X[y == 2], y[y == 2])
     np.testing.assert_allclose(
         model.predict_log_proba(X),
-        ExchangeableClassifier("welch").fit(X, y).predict_log_proba(X),
+        ExchangeableClassifier(blocks="welch").fit(X, y).predict_log_proba(X),
         rtol=1e-12,
     )
 
@@ -182,7 +183,7 @@ def test_partial_fit_learns_a_class_when_it_comes():
 def test_a_class_not_seen_yet_is_that_of_bernoulli_nb():
     X, y = toy()
     options = dict(alpha=1.0, fit_prior=False)
-    ours = ExchangeableClassifier("independent", **options)
+    ours = ExchangeableClassifier(blocks="independent", **options)
     theirs = BernoulliNB(**options)
     for model in (ours, theirs):
         model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
@@ -211,8 +212,8 @@ def test_partial_fit_refuses_what_does_not_fit():
         model.partial_fit(X[:, :2], y)
 
 
-@pytest.mark.parametrize("structure", ["evidence", "welch", "independent"])
-def test_unlabelled_rows_help(structure):
+@pytest.mark.parametrize("blocks", ["evidence", "welch", "independent"])
+def test_unlabelled_rows_help(blocks):
     """Two classes that differ in which half of the variables is on; forty labels, 560 without."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 600)
@@ -220,8 +221,8 @@ def test_unlabelled_rows_help(structure):
     X = (rng.random((600, 20)) < np.where(y[:, None] == half, 0.65, 0.35)).astype(int)
     partly = np.full(600, -1)
     partly[:40] = y[:40]
-    few = ExchangeableClassifier(structure).fit(X[:40], y[:40])
-    model = ExchangeableClassifier(structure, semi_supervised=True).fit(X, partly)
+    few = ExchangeableClassifier(blocks=blocks).fit(X[:40], y[:40])
+    model = ExchangeableClassifier(blocks=blocks, semi_supervised=True).fit(X, partly)
     assert model.score(X, y) > max(0.85, few.score(X, y))
     assert (np.diff(model.history_) >= -1e-12).all()
     assert model.classes_.tolist() == [0, 1]
@@ -229,11 +230,11 @@ def test_unlabelled_rows_help(structure):
     assert model.converged_
 
 
-@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_semi_supervised_without_unlabelled_rows_is_fit(structure):
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+def test_semi_supervised_without_unlabelled_rows_is_fit(blocks):
     X, y = toy()
     both = [
-        ExchangeableClassifier(structure, semi_supervised=semi).fit(X, y).predict_log_proba(X)
+        ExchangeableClassifier(blocks=blocks, semi_supervised=semi).fit(X, y).predict_log_proba(X)
         for semi in (False, True)
     ]
     np.testing.assert_allclose(both[0], both[1], rtol=1e-9, atol=1e-12)
@@ -241,11 +242,13 @@ def test_semi_supervised_without_unlabelled_rows_is_fit(structure):
 
 def test_what_em_told_does_not_outlive_it():
     X, y = toy()
-    model = ExchangeableClassifier(semi_supervised=True).fit(X, y)
+    model = ExchangeableClassifier(semi_supervised=True).fit(X, np.where(y == y[0], y, -1))
     assert model.log_likelihood_ == model.history_[-1]
-    model.set_params(semi_supervised=False).fit(X, y)
-    assert not hasattr(model, "log_likelihood_")
-    assert model.n_iter_ == 1
+    for semi_supervised in (False, True):  # every row has a label, so that EM is not needed
+        model.set_params(semi_supervised=semi_supervised).fit(X, y)
+        for name in ("log_likelihood_", "history_", "converged_"):
+            assert not hasattr(model, name)
+        assert model.n_iter_ == 1
 
 
 def test_one_job_starts_no_threads(monkeypatch):
@@ -278,56 +281,56 @@ def test_without_the_option_minus_one_is_a_class_like_any_other():
     assert model.classes_.tolist() == [-1, 1]
 
 
-@pytest.mark.parametrize("structure", ["evidence", "welch", "independent", "full"])
+@pytest.mark.parametrize("blocks", ["evidence", "welch", "independent", "full"])
 class TestEdges:
-    def fit(self, structure, X, y, **options):
-        return ExchangeableClassifier(structure, **options).fit(X, y)
+    def fit(self, blocks, X, y, **options):
+        return ExchangeableClassifier(blocks=blocks, **options).fit(X, y)
 
-    def test_a_single_class(self, structure):
+    def test_a_single_class(self, blocks):
         X, _ = toy()
-        model = self.fit(structure, X, np.full(len(X), "only"))
+        model = self.fit(blocks, X, np.full(len(X), "only"))
         assert set(model.predict(X)) == {"only"}
         np.testing.assert_allclose(model.predict_proba(X), 1)
 
-    def test_one_row(self, structure):
-        model = self.fit(structure, [[0, 1, 1]], [3])
+    def test_one_row(self, blocks):
+        model = self.fit(blocks, [[0, 1, 1]], [3])
         assert model.predict([[1, 0, 0]]).tolist() == [3]
 
-    def test_one_row_a_class(self, structure):
-        model = self.fit(structure, [[0, 1, 1], [0, 0, 0]], ["a", "b"])
+    def test_one_row_a_class(self, blocks):
+        model = self.fit(blocks, [[0, 1, 1], [0, 0, 0]], ["a", "b"])
         assert model.predict([[0, 1, 1], [0, 0, 0]]).tolist() == ["a", "b"]
 
-    def test_a_feature_never_on_and_a_constant_one(self, structure):
+    def test_a_feature_never_on_and_a_constant_one(self, blocks):
         X, y = toy()
         X[:, 0], X[:, 1] = 0, 1
-        model = self.fit(structure, X, y)
+        model = self.fit(blocks, X, y)
         odd = X.copy()
         odd[:, 0], odd[:, 1] = 1, 0
         assert np.isfinite(model.predict_log_proba(odd)).all()
 
-    def test_an_empty_document(self, structure):
+    def test_an_empty_document(self, blocks):
         X, y = toy()
         X[:5] = 0
-        model = self.fit(structure, sp.csr_matrix(X), y)
+        model = self.fit(blocks, sp.csr_matrix(X), y)
         assert np.isfinite(model.predict_log_proba(sp.csr_matrix((2, 7)))).all()
 
-    def test_no_smoothing_excludes_without_nan(self, structure):
+    def test_no_smoothing_excludes_without_nan(self, blocks):
         X = np.array([[1, 1], [1, 1], [0, 0], [0, 0]])
         y = [0, 0, 1, 1]
-        model = self.fit(structure, X, y, alpha=0.0)
+        model = self.fit(blocks, X, y, alpha=0.0)
         assert model.predict(X).tolist() == y
         impossible = model.predict_log_proba([[0, 1]])
         assert np.isneginf(model.predict_joint_log_proba([[0, 1]])).all()
         np.testing.assert_allclose(np.exp(impossible), [[0.5, 0.5]])
 
-    def test_one_variable(self, structure):
-        model = self.fit(structure, [[0], [0], [1]], [0, 0, 1])
+    def test_one_variable(self, blocks):
+        model = self.fit(blocks, [[0], [0], [1]], [0, 0, 1])
         assert model.predict([[0], [1]]).tolist() == [0, 1]
 
-    def test_seeds_of_threads_do_not_matter(self, structure):
+    def test_seeds_of_threads_do_not_matter(self, blocks):
         X, y = toy(n_rows=500, n_variables=40)
-        one = self.fit(structure, X, y, n_jobs=1).predict_log_proba(X)
-        np.testing.assert_array_equal(one, self.fit(structure, X, y, n_jobs=3).predict_log_proba(X))
+        one = self.fit(blocks, X, y, n_jobs=1).predict_log_proba(X)
+        np.testing.assert_array_equal(one, self.fit(blocks, X, y, n_jobs=3).predict_log_proba(X))
 
 
 @pytest.mark.parametrize(
@@ -339,9 +342,9 @@ class TestEdges:
         ([[0.5, 1]], dict(binarize=None), r"X\[0, 0\] is 0.5"),
         ([["a", "b"]], {}, "dtype='numeric'|could not convert"),
         ([[0, 1]], dict(alpha=-1), "alpha must be finite and at least 0, got -1"),
-        ([[0, 1]], dict(structure="magic"), "structure='magic' is unknown"),
-        ([[0, 1]], dict(structure=[[0]]), "variable 1 is in 0 blocks"),
-        ([[0, 1]], dict(structure={1: [[0, 1]]}), r"no partition for the classes \[0\]"),
+        ([[0, 1]], dict(blocks="magic"), "blocks='magic' is unknown"),
+        ([[0, 1]], dict(blocks=[[0]]), "variable 1 is in 0 blocks"),
+        ([[0, 1]], dict(blocks={1: [[0, 1]]}), r"no partition for the classes \[0\]"),
         ([[0, 1]], dict(n_jobs=0), "n_jobs must not be 0"),
         ([[0, 1]], dict(n_jobs="2"), "n_jobs must be an integer, got '2'"),
         ([[0, 1]], dict(n_jobs=-1.0), "n_jobs must be an integer, got -1.0"),
@@ -354,9 +357,13 @@ class TestEdges:
         ([[0, 1]], dict(max_iter=0), "max_iter must be at least 1, got 0"),
         ([[0, 1]], dict(tol=np.nan), "tol must be finite and at least 0, got nan"),
         ([[0, 1]], dict(tol="a"), "tol must be a number, got 'a'"),
-        ([[0, 1]], dict(structure=iter([[0, 1]])), "structure is an iterator"),
-        ([[0, 1]], dict(structure=5), "a partition must be a list of blocks of variables, got 5"),
-        ([[0, 1]], dict(significance=2), "significance must lie between 0 and 1, got 2"),
+        ([[0, 1]], dict(blocks=iter([[0, 1]])), "blocks is an iterator"),
+        ([[0, 1]], dict(blocks=5), "a partition must be a list of blocks of variables, got 5"),
+        (
+            [[0, 1]],
+            dict(blocks=Blocks(significance=2)),
+            "significance must lie between 0 and 1, got 2",
+        ),
     ],
 )
 def test_fit_refuses_bad_input(X, options, message):
@@ -379,13 +386,13 @@ def test_fit_refuses_bad_labels(labels, message):
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
     X, y = toy()
-    model = ExchangeableClassifier("magic")
-    with pytest.raises(ValueError, match="structure='magic'"):
+    model = ExchangeableClassifier(blocks="magic")
+    with pytest.raises(ValueError, match="blocks='magic'"):
         model.fit(X, y)
     for failed in (model.predict, lambda X: model.partitions_):
         with pytest.raises(NotFittedError):
             failed(X)
-    model.set_params(structure="welch").fit(X, y)
+    model.set_params(blocks="welch").fit(X, y)
     before = model.predict(X)
     with pytest.raises(ValueError, match="alpha"):
         model.set_params(alpha=-1).fit(X, y + 5)

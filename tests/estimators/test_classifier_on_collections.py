@@ -25,7 +25,7 @@ def load(name, **options):
 @pytest.mark.parametrize(("name", "variant", "accuracy", "blocks", "spread"), WELCH)
 def test_the_papers_sweep(name, variant, accuracy, blocks, spread):
     data = load(name, variant=variant)
-    model = ExchangeableClassifier("welch").fit(data.X_train, data.y_train)
+    model = ExchangeableClassifier(blocks="welch").fit(data.X_train, data.y_train)
     assert model.score(data.X_test, data.y_test) == pytest.approx(accuracy, abs=0.0006)
     assert model.n_blocks_.mean() == pytest.approx(blocks, abs=0.06)
     assert model.n_blocks_.std() == pytest.approx(spread, abs=0.06)
@@ -35,7 +35,7 @@ def test_the_papers_sweep_on_polarity():
     scores, blocks = [], []
     for fold in range(10):
         data = load("polarity2", fold=fold)
-        model = ExchangeableClassifier("welch").fit(data.X_train, data.y_train)
+        model = ExchangeableClassifier(blocks="welch").fit(data.X_train, data.y_train)
         scores.append(model.score(data.X_test, data.y_test))
         blocks.extend(model.n_blocks_)
     assert np.mean(scores) == pytest.approx(0.826, abs=0.0006)
@@ -45,7 +45,7 @@ def test_the_papers_sweep_on_polarity():
 @pytest.mark.parametrize("name", ["reuters8", "mnist"])
 def test_independent_is_bernoulli_nb_at_scale(name):
     data = load(name)
-    ours = ExchangeableClassifier("independent").fit(data.X_train, data.y_train)
+    ours = ExchangeableClassifier(blocks="independent").fit(data.X_train, data.y_train)
     X = data.X_train.astype(float)  # bytes would make the peer slow
     theirs = BernoulliNB(alpha=0.1).fit(X, data.y_train)
     np.testing.assert_allclose(

@@ -20,7 +20,7 @@ def test_the_papers_sweep_and_what_merging_adds(name, published, blocks):
     """Three random starts of 20 components: near the paper's figure, and not below it after."""
     data = load(name)
     options = dict(n_init=3, init="random", random_state=0, binarize=None)
-    sweep = ExchangeableMixture(20, structure="welch", **options).fit(data.train)
+    sweep = ExchangeableMixture(20, blocks="welch", **options).fit(data.train)
     assert sweep.score(data.test) == pytest.approx(published, rel=0.01)
     assert sweep.n_blocks_.mean() == pytest.approx(blocks, abs=1.5)
     merged = ExchangeableMixture(20, **options).fit(data.train)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+
 from golden_cases import CASES, Case
 from golden_record import GOLDEN, environment, summary
 

@@ -15,10 +15,11 @@ from exchangeable import (
     ExchangeableMixture,
     Transitions,
 )
+from exchangeable.families import REGISTRY
 
 N = 7
 STATES = all_states(N).astype(float)
-STRUCTURES = ("evidence", "welch", "independent", "full", [[0, 3], [1, 2, 4, 6], [5]])
+BLOCKS = ("evidence", "welch", "independent", "full", [[0, 3], [1, 2, 4, 6], [5]])
 
 
 def data(seed, n_rows=80):
@@ -31,19 +32,22 @@ def data(seed, n_rows=80):
 
 
 def fitted(name, seed):
-    """A fitted model by name: its kind, and its structure or statistic."""
+    """A fitted model by name: its kind, and its blocks, family or statistic."""
     kind, which = name
     X, y = data(seed)
     if kind == "classifier":
-        return ExchangeableClassifier(which).fit(X, np.array(["a", "b"])[y])
+        return ExchangeableClassifier(blocks=which).fit(X, np.array(["a", "b"])[y])
     if kind == "mixture":
-        return ExchangeableMixture(3, structure=which, random_state=seed, tol=1e-2).fit(X)
+        return ExchangeableMixture(3, blocks=which, random_state=seed, tol=1e-2).fit(X)
+    if kind == "family":
+        return ExchangeableMixture(2, family=which, random_state=seed, tol=1e-2).fit(X)
     return EVM(which).fit(X, alpha=0.2)
 
 
 MODELS = [
-    *(("classifier", structure) for structure in STRUCTURES),
-    *(("mixture", structure) for structure in STRUCTURES),
+    *(("classifier", blocks) for blocks in BLOCKS),
+    *(("mixture", blocks) for blocks in BLOCKS),
+    *(("family", name) for name in REGISTRY),
     *(("evm", s) for s in (Count(N), BlockCounts([[0, 1, 2], [3, 4, 5, 6]]), Transitions(N))),
 ]
 CACHE = {}
@@ -116,10 +120,7 @@ def test_joint_distribution_of_a_few_variables(name, evidence, seed, data):
     query = data.draw(st.lists(st.integers(0, N - 1), min_size=1, max_size=3, unique=True))
     evidence[:, query] = np.nan
     model, joint = model_and_joint(name, seed)
-    if name[0] == "evm":
-        found = model.conditional(evidence, query=query)
-    else:
-        found = model.conditional(query, evidence)
+    found = model.conditional(query, evidence)
     for row, mass in zip(found, masses(joint, evidence), strict=True):
         expected = np.zeros((2,) * len(query))
         np.add.at(expected, tuple(STATES[:, query].astype(int).T), mass.sum(axis=1) / mass.sum())
@@ -139,7 +140,7 @@ def test_most_probable_completion(name, evidence, seed):
         y = np.flatnonzero(labels == found.y[at])[0]
         assert mass[state, y] == pytest.approx(mass.max(), rel=1e-9)
         for y, label in enumerate(labels):
-            given_class = model.most_probable(evidence[at], given=label)
+            given_class = model.most_probable(evidence[at], label=label)
             assert given_class.log_prob == pytest.approx(np.log(mass[:, y].max()), abs=1e-9)
             assert given_class.y == label
     np.testing.assert_array_equal(model.impute(evidence), found.X)
@@ -230,7 +231,7 @@ def test_large_blocks_do_not_overflow():
     n = 20_000
     rng = np.random.default_rng(0)
     X = (rng.random((30, n)) < rng.random((30, 1))).astype(float)
-    model = ExchangeableMixture(1, structure="full", random_state=0).fit(X)
+    model = ExchangeableMixture(1, blocks="full", random_state=0).fit(X)
     X[rng.random(X.shape) < 0.5] = np.nan
     assert np.isfinite(model.score_samples(X)).all()
     marginals = model.marginals(X)

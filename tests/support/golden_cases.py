@@ -558,7 +558,7 @@ def mixture_cases() -> list[Case]:
 def other_cases() -> list[Case]:
     cases = [
         case(f"density, {family}", search, families=[family])
-        for family in ("independent", "urns", "tree", "weighted tree", "hidden tree")
+        for family in ("blocks", "urns", "tree", "weighted tree", "hidden tree")
     ]
     square = BlockCounts([[0, 3, 6], [1, 2], [4, 5, 7, 8]])
     return [

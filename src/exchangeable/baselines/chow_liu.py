@@ -8,6 +8,7 @@ from exchangeable.arrays import FloatArray, IntArray, check_sample_weight
 from exchangeable.baselines.base import TreeEstimator
 from exchangeable.baselines.tree import BinaryTree, Table
 from exchangeable.families.common import forest_kernels, forests
+from exchangeable.runtime.attempts import all_or_nothing
 
 
 class ChowLiuTree(TreeEstimator):
@@ -55,6 +56,7 @@ class ChowLiuTree(TreeEstimator):
         self.binarize = binarize
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the tree and its parameters.
 

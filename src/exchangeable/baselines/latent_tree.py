@@ -14,6 +14,7 @@ from exchangeable.baselines.grouping import (
     distances,
 )
 from exchangeable.baselines.tree import BinaryTree, Table, parents_of
+from exchangeable.runtime.attempts import all_or_nothing
 
 ALL_METHODS = ("clrg", "clnj", "regclrg", "regclnj")
 LOCAL_ITERATIONS = 20
@@ -93,6 +94,7 @@ class LatentTree(TreeEstimator):
         self.binarize = binarize
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, X_valid: Any = None) -> Self:
         """Find the tree and its parameters.
 

@@ -33,6 +33,7 @@ from exchangeable.fitting.classes import (
     unique_labels,
 )
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
+from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.blocks import as_blocks, kind_of
 
 
@@ -169,6 +170,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         tags.classifier_tags.poor_score = True
         return tags
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Learn the blocks and the parameters of each class.
 
@@ -255,6 +257,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         return self
 
     @available_if(_adds_up)
+    @all_or_nothing
     def partial_fit(
         self,
         X: Any,

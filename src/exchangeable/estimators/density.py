@@ -24,6 +24,7 @@ from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.progress import SearchProgress
 from exchangeable.fitting.search import Search, Settings, Trial
 from exchangeable.fitting.tasks import held_out
+from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.runtime.threads import n_threads, run
 
 SEARCH_SHARE = 0.7
@@ -135,6 +136,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, X_valid: Any = None) -> Self:
         """Search, fit the best settings of each family from several starts, and average.
 

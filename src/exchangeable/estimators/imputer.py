@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from exchangeable.arrays import RandomState, missing_as_nan
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.queries.methods import METHODS
+from exchangeable.runtime.attempts import all_or_nothing
 
 
 class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -57,6 +58,7 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.allow_nan = True
         return tags
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the mixture to what is known of the rows.
 

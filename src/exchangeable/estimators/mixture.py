@@ -20,8 +20,7 @@ from exchangeable.arrays import (
     check_flag,
     check_sample_weight,
 )
-from exchangeable.data.examples import Examples, merge_equal_rows
-from exchangeable.data.observed import Observed
+from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.stream.passes import Passes
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names
@@ -36,12 +35,13 @@ from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
     check_choice,
-    held_out,
+    hold_out,
     problem_of,
+    purpose_of,
     rule_of,
     spec_of,
 )
-from exchangeable.structure.blocks import as_blocks
+from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.rounds import check_learner
 
@@ -97,7 +97,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         Largest number of iterations of a run.
     validation_fraction : float, optional
         Share of the rows of `fit` to hold out: a run ends when their likelihood no longer grows,
-        and keeps the best parameters. Not used where `fit` gets ``X_valid``.
+        and keeps the best parameters. It excludes ``X_valid``.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
     warm_start : bool, default=False
@@ -200,6 +200,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -242,8 +243,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         problem = problem_of(self, spec, observed.n_variables, range(n_components), labelled=False)
         valid = None if X_valid is None else self._observed(X_valid)
         rng = as_generator(self.random_state)
-        generators = rng.spawn(self._n_runs(spec))
-        rows, weight, held = self._hold_out(observed.take(counting), weight[counting], valid, rng)
+        generators = rng.spawn(self._n_runs())
+        counted = observed.take(counting), weight[counting]
+        rows, weight, held = hold_out(self, *counted, valid, rng)
         examples, member = merge_equal_rows(rows, weight)
         problem = replace(problem, examples=examples, valid=held)
         data = InMemory(examples, member, weight, self.n_jobs)
@@ -257,7 +259,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
             check_learner(problem.structure)
-        generators = as_generator(self.random_state).spawn(self._n_runs(spec))
+        generators = as_generator(self.random_state).spawn(self._n_runs())
         return self._fit(spec, problem, data, generators)
 
     def _fit(
@@ -268,11 +270,10 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         generators: Sequence[np.random.Generator],
     ) -> Self:
         """Run EM from every start, and keep the best run or the average of all."""
-        runs = Runs(
-            spec, problem, data, rule_of(self), self.init, generators, self._warm(data.n_variables)
-        )
+        warm = self._warm(spec, data.n_variables)
+        runs = Runs(spec, problem, data, rule_of(self), self.init, generators, warm)
         path = None if self.checkpoint is None else Path(self.checkpoint)
-        purpose = {} if path is None else self._purpose(data.fingerprint, len(generators))
+        purpose = {} if path is None else purpose_of(self, problem, data, len(generators))
         fitted = fit_mixture(runs, self.combine, self.n_jobs, path, purpose)
         self._keep(fitted, data.total)
         return self
@@ -371,15 +372,19 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             spec.check("warm_start", "warm_start=True")
         return spec
 
-    def _n_runs(self, spec: FamilySpec) -> int:
-        """Return the number of runs: one where it goes on from the fit before."""
+    def _n_runs(self) -> int:
+        """Return the number of runs."""
         n_init = check_count(self.n_init, "n_init")
-        warm = self.warm_start and isinstance(getattr(self, "_model", None), spec.model)
-        return 1 if warm else n_init
+        if self.warm_start and n_init > 1:
+            raise ValueError(
+                f"n_init={n_init} does not go with warm_start=True, which goes on from one fit; "
+                "give n_init=1"
+            )
+        return n_init
 
-    def _warm(self, n_variables: int) -> Mixture | None:
-        """Return the parameters to go on from, if that is asked for and there are some."""
-        if not self.warm_start or not hasattr(self, "_model"):
+    def _warm(self, spec: FamilySpec, n_variables: int) -> Mixture | None:
+        """Return the parameters to go on from, None where the fit starts anew."""
+        if not self.warm_start or not isinstance(getattr(self, "_model", None), spec.model):
             return None
         if self._model.n_variables != n_variables:
             raise ValueError(
@@ -387,44 +392,6 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
                 f"has {n_variables}; set warm_start=False"
             )
         return self._mixture()
-
-    def _hold_out(
-        self,
-        observed: Observed,
-        weight: FloatArray,
-        valid: Observed | None,
-        rng: np.random.Generator,
-    ) -> tuple[Observed, FloatArray, Examples | None]:
-        """Return the rows to fit with their weights, and those held out, if any."""
-        if valid is not None:
-            return observed, weight, merge_equal_rows(valid, np.ones(valid.n_rows))[0]
-        if self.validation_fraction is None:
-            return observed, weight, None
-        kept, out = held_out(self.validation_fraction, observed.n_rows, rng)
-        if self.n_components > kept.size:
-            raise ValueError(
-                f"n_components={self.n_components} is more than the {kept.size} rows left to fit"
-            )
-        held = merge_equal_rows(observed.take(out), weight[out])[0]
-        return observed.take(kept), weight[kept], held
-
-    def _purpose(self, fingerprint: int, n_init: int) -> dict[str, Any]:
-        """Return what a checkpoint must have been made for, so that going on makes sense."""
-        if not isinstance(self.random_state, int | np.integer):
-            raise ValueError(
-                f"checkpoint needs a whole number as random_state, got {self.random_state!r}: "
-                "without one the same starts cannot be had again"
-            )
-        settings, method = as_blocks(self.blocks)
-        names = ("n_components", "family", "pooling", "shrinkage", "alpha", "init", "tol")
-        return {
-            "data": fingerprint,
-            "n_init": n_init,
-            "blocks": str(method),
-            "block settings": str(sorted(settings.get_params().items(), key=lambda item: item[0])),
-            "random_state": int(self.random_state),
-            **{name: getattr(self, name) for name in names},
-        }
 
     def _keep(self, fitted: FittedMixture, total: float) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""

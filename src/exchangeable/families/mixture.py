@@ -38,7 +38,15 @@ class Mixture:
 
     def joint(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e, y), shape (n_rows, n_classes)."""
+        self.check_width(observed)
         return self.model.score(observed, n_jobs) + self.log_prior
+
+    def check_width(self, observed: Observed) -> None:
+        """Refuse rows of other variables than the model's: compiled loops trust their width."""
+        if observed.n_variables != self.model.n_variables:
+            raise ValueError(
+                f"X has {observed.n_variables} features, but the model has {self.model.n_variables}"
+            )
 
     def log_posterior(
         self, observed: Observed, n_jobs: int | None = None

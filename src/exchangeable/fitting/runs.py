@@ -89,6 +89,8 @@ class Runs:
             learners = []
             if family.problem.relearns:
                 learners = proposers(data, family.problem.structure, family.problem.labelled)
+            if not begun and stage > first and stop is not None and stop.is_set():
+                report = _untold  # a fit that goes on does so in the family that was stopped
             state = run_em(
                 data,
                 family,
@@ -121,6 +123,10 @@ class Runs:
         return begin(data, family, sums, stage, before, varied)
 
 
+def _untold(state: EMState) -> None:
+    """Take no notice of a state."""
+
+
 def begin(
     data: Data,
     family: Family,
@@ -140,4 +146,7 @@ def begin(
         sums,
     )
     mixture = family.first(data, sums, blocks, before, rng)
-    return EMState(mixture, mixture, sums.totals, stage=stage, before=before)
+    totals = sums.totals
+    if totals.size != mixture.log_prior.size:  # posteriors of other components than the family's
+        totals = np.exp(mixture.log_prior) * data.total
+    return EMState(mixture, mixture, totals, stage=stage, before=before)

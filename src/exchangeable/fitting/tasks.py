@@ -5,8 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import LARGEST, check_alpha, check_count, check_number
+from exchangeable.arrays import LARGEST, FloatArray, check_alpha, check_count, check_number
+from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.observed import Observed
 from exchangeable.families import family_named
+from exchangeable.families.common.em_data import InMemory, Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
@@ -84,14 +87,16 @@ def problem_of(
     names = getattr(estimator, "feature_names_in_", None)
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
     structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
-    if spec.shared_blocks and isinstance(structure, list):
-        if any((p.labels != structure[0].labels).any() for p in structure):
-            raise ValueError(
-                f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
-                "blocks for all: give one list of blocks"
-            )
+    if settings.accept == "component":
+        spec.check("accept", "accept='component'")
+    given = structure if isinstance(structure, list) else []
+    if spec.shared_blocks and any((p.labels != given[0].labels).any() for p in given):
+        raise ValueError(
+            f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
+            "blocks for all: give one list of blocks"
+        )
     relearns = spec.relearns if settings.relearn is None else settings.relearn
-    if settings.relearn and not (spec.relearns or "welch" in spec.blocks and spec.before is None):
+    if settings.relearn and not (spec.relearns or ("welch" in spec.blocks and spec.before is None)):
         raise ValueError(f"relearn=True does not go with family={spec.name!r}: {spec.blocks_hint}")
     pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
     shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)
@@ -127,3 +132,52 @@ def held_out(validation_fraction: Any, n_rows: int, rng: np.random.Generator) ->
         )
     order = rng.permutation(n_rows)
     return np.sort(order[n_held:]), np.sort(order[:n_held])
+
+
+def hold_out(
+    estimator: Any,
+    observed: Observed,
+    weight: FloatArray,
+    valid: Observed | None,
+    rng: np.random.Generator,
+) -> tuple[Observed, FloatArray, Examples | None]:
+    """Return the rows to fit with their weights, and those held out, if any."""
+    if valid is not None:
+        if estimator.validation_fraction is not None:
+            raise ValueError(
+                f"validation_fraction={estimator.validation_fraction} and X_valid exclude each "
+                "other; give one of them"
+            )
+        return observed, weight, merge_equal_rows(valid, np.ones(valid.n_rows))[0]
+    if estimator.validation_fraction is None:
+        return observed, weight, None
+    kept, out = held_out(estimator.validation_fraction, observed.n_rows, rng)
+    if estimator.n_components > kept.size:
+        raise ValueError(
+            f"n_components={estimator.n_components} is more than the {kept.size} rows left to fit"
+        )
+    held = merge_equal_rows(observed.take(out), weight[out])[0]
+    return observed.take(kept), weight[kept], held
+
+
+def purpose_of(
+    estimator: Any, problem: Problem, data: InMemory | Streamed, n_init: int
+) -> dict[str, Any]:
+    """Return what a checkpoint must have been made for, so that going on makes sense."""
+    if not isinstance(estimator.random_state, int | np.integer):
+        raise ValueError(
+            f"checkpoint needs a whole number as random_state, got {estimator.random_state!r}: "
+            "without one the same starts cannot be had again"
+        )
+    settings, method = as_blocks(estimator.blocks)
+    details = {key: value for key, value in settings.get_params().items() if key != "method"}
+    names = ("n_components", "family", "pooling", "shrinkage", "alpha", "init", "tol")
+    return {
+        "data": data.fingerprint,
+        "held-out rows": None if problem.valid is None else problem.valid.fingerprint,
+        "n_init": n_init,
+        "blocks": str(method),
+        "block settings": str(sorted(details.items())),
+        "random_state": int(estimator.random_state),
+        **{name: getattr(estimator, name) for name in names},
+    }

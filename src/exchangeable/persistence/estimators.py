@@ -109,6 +109,8 @@ def decode_estimator(value: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
             f"has the parameter {unknown[0]!r}, which {kind.__name__} has not; was it written by a "
             "newer version?"
         )
+    if parameters.get("checkpoint") is not None:
+        parameters["checkpoint"] = None  # a file must not say where a later fit writes
     try:
         estimator = kind(**parameters)
     except (TypeError, ValueError) as error:

@@ -81,6 +81,7 @@ def most_probable(
     n_jobs: int | None = None,
 ) -> Completions:
     """Return the completion and class that are jointly most probable, out of some classes."""
+    mixture.check_width(observed)
     best = np.full(observed.n_rows, -np.inf)
     chosen = np.zeros(observed.n_rows, dtype=np.int64)
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)

@@ -95,6 +95,15 @@ class BlockLearner:
             partition = self._merge(rows, group, ones)
         return self._split(partition, rows, group, ones)
 
+    def without_rows(self, n_variables: int, n_classes: int) -> list[Partition]:
+        """Return blocks that do not depend on rows."""
+        if self.needs_moments:
+            raise TypeError(f"blocks={self.name!r} are learned from rows without holes")
+        labels = np.zeros(n_variables, dtype=np.int32)
+        if self.name == "independent":
+            labels = np.arange(n_variables, dtype=np.int32)
+        return [Partition.from_labels(labels)] * n_classes
+
     def phases(self) -> list["BlockLearner"]:
         """Return the learners that EM uses in turn, each until it has converged with it.
 
@@ -121,8 +130,7 @@ class BlockLearner:
         Evidence merging proposes the sweep's blocks as well as what it merges them to.
         """
         if not self.needs_moments:
-            empty = Group(np.empty(0, dtype=np.int64))
-            return [[self.learn(examples.rows, empty, np.empty(0))] * n_components]
+            return [self.without_rows(examples.rows.n_variables, n_components)]
         swept = self.sweeps(moments, examples.total, n_jobs)
         if self._sweeps_only:
             return swept

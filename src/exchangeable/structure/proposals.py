@@ -17,7 +17,8 @@ from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.common.em_data import InMemory, Streamed, StreamedSums
 from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.common.tables import group_histograms
-from exchangeable.families.contract import Model, Sums
+from exchangeable.families.contract import Model
+from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
 from exchangeable.structure.intervals import Intervals, interval_histograms
@@ -156,9 +157,13 @@ def _from_completed_rows(
 ) -> list[Proposal]:
     """Propose what the learner finds in rows whose holes are drawn from the model so far.
 
-    Blocks that are given are counted in the same rows.
+    Blocks that are given are counted in the same rows. Without a model nothing can be drawn, and
+    only blocks that do not depend on the rows can be proposed.
     """
-    assert model is not None
+    if model is None:
+        if not isinstance(structure, list):
+            structure = structure.without_rows(data.n_variables, sums.totals.size)
+        return [Proposal(structure)]
 
     def choose(completed: CompletedRows, y: int) -> list[Partition]:
         if isinstance(structure, list):

@@ -12,6 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
+from exchangeable.arrays import check_sparse
+
 FORMATS = ("csv", "tsv", "parquet", "svmlight", "npz")
 ENDINGS = {
     "csv": "csv",
@@ -158,7 +160,9 @@ def _delimited(stream: IO[bytes] | str, separator: str) -> Any:
 
 def _sparse(stream: IO[bytes] | str) -> Any:
     try:
-        return sp.csr_array(sp.load_npz(stream))
+        matrix = sp.load_npz(stream)
+        check_sparse(matrix, "the matrix")
+        return sp.csr_array(matrix)
     except (AttributeError, TypeError) as error:
         raise ValueError(
             f"the file is not a sparse matrix written by scipy.sparse.save_npz: {error}"

@@ -22,6 +22,7 @@ from exchangeable.data.packed import PackedBits, bytes_of
 from exchangeable.data.rows import Rows, as_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.sources import Source, as_source
+from exchangeable.storage.files import replacing
 
 
 class ChunkError(ValueError):
@@ -233,17 +234,23 @@ def write_packed(
     chunks = as_source(source)
     if chunks is None:
         raise TypeError(f"expected a source of chunks, got {type(source).__name__}")
+    if _is_file(source, path):
+        raise ValueError(f"{path} is the file being read; give another name to write to")
     data = ChunkedRows(chunks, binarize=binarize)
     n_rows, width = 0, 0
     for chunk in data.read():
         n_rows, width = n_rows + chunk.rows.n_rows, chunk.rows.n_variables
-    out = np.lib.format.open_memmap(
-        Path(path), mode="w+", dtype=np.uint8, shape=(n_rows, (width + 7) // 8)
-    )
-    begin = 0
-    for chunk in data.read():
-        rows = chunk.rows if chunk.rows.bits.size else as_rows(flags(chunk.rows), None)
-        out[begin : begin + rows.n_rows] = bytes_of(rows)
-        begin += rows.n_rows
-    out.flush()
+    shape = {"descr": "|u1", "fortran_order": False, "shape": (n_rows, (width + 7) // 8)}
+    with replacing(path) as file:
+        np.lib.format.write_array_header_1_0(file, shape)
+        for chunk in data.read():
+            rows = chunk.rows if chunk.rows.bits.size else as_rows(flags(chunk.rows), None)
+            file.write(np.ascontiguousarray(bytes_of(rows)).data)
     return PackedBits(path, width)
+
+
+def _is_file(source: Any, path: str | PathLike[str]) -> bool:
+    """Whether rows are read from the very file that is to be written."""
+    held = source.bits if isinstance(source, PackedBits) else source
+    name = held if isinstance(held, str | PathLike) else getattr(held, "filename", None)
+    return name is not None and Path(path).exists() and Path(name).samefile(path)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from exchangeable.arrays import check_sparse
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits, release, rows_per_chunk
 
@@ -141,7 +142,9 @@ def _load_npz(path: Path) -> Any:
     """Return a sparse matrix that scipy has saved, or the one array of a file."""
     with np.load(path, allow_pickle=False) as file:
         if "indptr" in file.files:
-            return sp.csr_array(sp.load_npz(path))
+            matrix = sp.load_npz(path)
+            check_sparse(matrix, path.name)
+            return sp.csr_array(matrix)
         if len(file.files) != 1:
             raise ValueError(f"{path.name} holds {file.files}; expected one array, or scipy's CSR")
         return file[file.files[0]]

@@ -1,6 +1,7 @@
 """The family of trees over blocks' counts: how posteriors become bins, trees and parameters."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from exchangeable.data.groups import Group
 from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.pooled import ACTIVE, PooledFamily
-from exchangeable.families.contract import Model, Sums
+from exchangeable.families.contract import Model
 from exchangeable.families.count_trees.forest import (
     CountForest,
     cut_counts,
@@ -21,15 +22,16 @@ from exchangeable.families.count_trees.forest import (
 from exchangeable.families.count_trees.model import CountTreeModel, CountTreeSums, expect_rows
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
+from exchangeable.families.sums import Sums
 from exchangeable.runtime.threads import run
 from exchangeable.structure.proposals import Proposal
 
 PENALTY = 1.0
 """What an edge must gain in log-likelihood, for each of its parameters, to be there."""
 MOST_BINS = 8
-"""The counts of a block fall into at most so many bins."""
+"""The counts of a block fall into at most this many bins."""
 ROWS_A_CELL = 20.0
-"""A pair of bins has so many rows on average, or the bins are fewer."""
+"""A pair of bins has this many rows on average, or the bins are fewer."""
 LEAST_ROWS = 5.0
 """Weight of the rows in a bin, where there is a choice."""
 MOST_BINS_IN_ALL = 8_000
@@ -81,9 +83,23 @@ class CountTreeFamily(PooledFamily):
             change = after.log_q[y] - before.log_q[y]
             seen = self._prior.masses[y] > 0
             gain += float(self._prior.masses[y][seen] @ change[seen])
-            if forest in self._pooled:
-                gain += float(self._pooled[forest] @ (after.log_ratio[y] - before.log_ratio[y]))
+            if after.log_ratio[y].size:
+                change = after.log_ratio[y] - before.log_ratio[y]
+                gain += float(self._pooled_edges(forest) @ change)
         return gain
+
+    @cached_property
+    def _pseudo_rows(self) -> tuple[Rows, Group]:
+        """The rows of the pooled prior, with their weights."""
+        examples, strength = self.problem.pool.examples, self.problem.pool.strength
+        weights = examples.weights * (strength / examples.total)
+        return examples.rows, Group(np.arange(examples.rows.n_rows), weights)
+
+    def _pooled_edges(self, forest: CountForest) -> FloatArray:
+        """Return the pseudo-rows' mass in each cell of a forest's edges."""
+        if forest not in self._pooled:
+            self._pooled[forest] = edge_sums(forest, *self._pseudo_rows)
+        return self._pooled[forest]
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return new parameters, and now and then new trees to choose from."""
@@ -96,22 +112,18 @@ class CountTreeFamily(PooledFamily):
         self, examples: Examples, sums: CountTreeSums, model: CountTreeModel, n_jobs: int | None
     ) -> CountTreeModel:
         """Return the model with bins and trees that suit the posteriors."""
-        pool = self.problem.pool
-        share = pool.strength / pool.examples.total
-        everyone = Group(np.arange(pool.examples.rows.n_rows), pool.examples.weights * share)
 
-        def one(y: int) -> tuple[CountForest, FloatArray, FloatArray]:
+        def one(y: int) -> tuple[CountForest, FloatArray]:
             partition = self._prior.partitions[y]
-            counted = sums.blocks[y] + pool.strength * self._prior.shares[y]
-            bins = choose_bins(np.split(counted, partition.starts[1:]))
+            bins = choose_bins(
+                np.split(sums.blocks[y] + self._prior.masses[y], partition.starts[1:])
+            )
             seen = class_rows(examples, sums.posterior, y, model)
-            everything = [seen, (pool.examples.rows, everyone)]
-            forest = learn_forest(partition, bins, everything, PENALTY)
-            return forest, edge_sums(forest, *seen), edge_sums(forest, *everything[1])
+            forest = learn_forest(partition, bins, [seen, self._pseudo_rows], PENALTY)
+            self._pooled_edges(forest)
+            return forest, edge_sums(forest, *seen)
 
-        found = run(one, range(len(self._prior.partitions)), n_jobs)
-        forests, edges, pooled = zip(*found, strict=True)
-        self._pooled.update(zip(forests, pooled, strict=True))
+        forests, edges = zip(*run(one, range(len(self._prior.partitions)), n_jobs), strict=True)
         return self._fitted(forests, sums.blocks, edges)
 
     def _fitted(
@@ -124,7 +136,7 @@ class CountTreeFamily(PooledFamily):
         log_q = self._prior.log_q(blocks)
         log_ratio = []
         for forest, known, seen in zip(forests, log_q, edges, strict=True):
-            mass = seen + self._pooled[forest] if seen.size else seen
+            mass = seen + self._pooled_edges(forest) if seen.size else seen
             log_ratio.append(self._log_ratio(forest, np.exp(known), mass))
         return CountTreeModel(list(forests), log_q, log_ratio)
 

@@ -15,6 +15,7 @@ MOST_VARIABLES = 4_000
 CANNOT = {
     "partial_fit": "its edges are chosen from all rows at once; use fit",
     "warm_start": "its prior is made of the rows that are fitted; use fit without it",
+    "accept": "its blocks are not learned",
     "chunks": "its edges are chosen from all pairs of variables; load X into memory",
 }
 

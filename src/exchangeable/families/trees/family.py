@@ -30,6 +30,8 @@ PENALTY, WEIGHTED_PENALTY = 2.0, 1.0
 """What an edge must gain in log-likelihood to be there, in plain and in weighted trees."""
 LEAST = 1e-12
 """No cell of a pair is less probable than this."""
+LEAST_MEAN = 4 * LEAST
+"""No variable is on, or off, with less probability than this."""
 DAMPING = 0.5
 LARGEST_STEP = 2.0
 """Of a natural parameter of a weighted tree, before damping."""
@@ -55,14 +57,18 @@ def natural_parameters(
         Each variable's parent, n for a root.
     """
     n = means.size
+    means = np.clip(means, LEAST_MEAN, 1 - LEAST_MEAN)
     child = np.flatnonzero(parent < n)
     above = parent[child]
     slope = np.log(means) - np.log1p(-means)
     base = np.log1p(-means).sum()
     pair = np.zeros(n)
-    p, q, on = means[child], means[above], both[child]
+    p, q = means[child], means[above]
+    # Every cell has some probability, and the cells of an edge keep its margins: so the tree adds
+    # up to one whatever the probabilities are.
+    on = np.clip(both[child], np.maximum(p + q - 1, 0) + LEAST, np.minimum(p, q) - LEAST)
     cells = (on, p - on, q - on, 1 - p - q + on)
-    log_11, log_10, log_01, log_00 = (np.log(np.maximum(cell, LEAST)) for cell in cells)
+    log_11, log_10, log_01, log_00 = (np.log(cell) for cell in cells)
     alone = slope.copy()
     pair[child] = log_11 + log_00 - log_10 - log_01
     slope[child] += log_10 - log_00 - alone[child]

@@ -1,0 +1,27 @@
+"""Fits that leave everything as it was if they fail."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: Method) -> Method:
+    """Let a method that fits leave its estimator as it was if it fails.
+
+    What scikit-learn's validation sets at the beginning of a fit, such as ``n_features_in_``, would
+    otherwise stand beside the model of an earlier fit.
+    """
+
+    @functools.wraps(method)
+    def fit(self: Any, *args: Any, **options: Any) -> Any:
+        before = dict(self.__dict__)
+        try:
+            return method(self, *args, **options)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return fit  # type: ignore[return-value]

@@ -1,0 +1,67 @@
+"""The floor plan is kept: no module outside `families` names a family, and old rooms are gone."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from exchangeable.families import REGISTRY, model_kinds
+
+SOURCE = Path(__file__).parents[1] / "src" / "exchangeable"
+OUTSIDE = sorted(
+    path for path in SOURCE.rglob("*.py") if "families" not in path.relative_to(SOURCE).parts
+)
+FAMILY_TYPES = {kind.__name__ for kind in model_kinds().values()} - {"JoinedModel"} | {
+    spec.family.__name__ for spec in REGISTRY.values()
+}
+ROOMS = {spec.family.__module__.split(".")[2] for spec in REGISTRY.values()}
+
+
+def literals(path: Path) -> set[str]:
+    """Return the texts in a module that are neither docstrings nor parts of longer messages."""
+    tree = ast.parse(path.read_text())
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in docstrings
+    }
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_module_outside_families_names_a_family(path: Path) -> None:
+    text = path.read_text()
+    named = sorted(name for name in FAMILY_TYPES if re.search(rf"\b{name}\b", text))
+    assert not named, f"{path.name} names {named}; read the contract or the registry instead"
+    imported = sorted(room for room in ROOMS if f"exchangeable.families.{room}" in text)
+    assert not imported, f"{path.name} imports from {imported}"
+    families = REGISTRY.keys() - {"blocks"}  # "blocks" is also what users' parameter is called
+    spelled = sorted(literals(path) & families)
+    assert not spelled, f"{path.name} spells out {spelled}"
+
+
+def test_every_room_is_registered_and_old_rooms_are_gone() -> None:
+    folders = {path.name for path in (SOURCE / "families").iterdir() if path.is_dir()}
+    assert folders - {"common", "__pycache__"} == ROOMS
+    for old in ("engines", "models", "inference"):
+        assert not (SOURCE / old).exists()
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.name)
+def test_kernels_take_few_arguments(path: Path) -> None:
+    """Arrays that belong together travel together: no compiled function has more than ten."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+        if any("njit" in text or text in ("_compile", "_vectorise") for text in decorators):
+            assert len(node.args.args) <= 10, f"{path.name}: {node.name}"
