@@ -13,7 +13,7 @@ from exchangeable.datasets._files import replacing
 from exchangeable.experiments.classification_view import accuracy_section, properties_section
 from exchangeable.experiments.curves_view import speed_section, theorem_section
 from exchangeable.experiments.density_view import density_section
-from exchangeable.experiments.reasons import CLAIMS, explain
+from exchangeable.experiments.reasons import CLAIMS, WRITTEN, explain
 from exchangeable.experiments.scale import Scale
 from exchangeable.experiments.svg import line_chart
 from exchangeable.experiments.tasks import open_stores
@@ -81,6 +81,8 @@ def about(scale: Scale) -> list[str]:
         "is marked as such. Green cells of the HTML page agree with the paper's figure (within "
         "0.005 in accuracy, 0.01 on enron1, 1 % in log-likelihood), blue ones are better, red ones "
         "worse.",
+        "Tables, counts and charts are computed from the cells. The claims and reasons below them "
+        f"are commentary, last compared with the cells on {WRITTEN}.",
     ]
     if scale.name == "quick":
         paragraphs.append(

@@ -2,6 +2,8 @@
 
 from exchangeable.experiments.views import Difference
 
+WRITTEN = "2026-11-16"
+"""When these paragraphs were last compared with the cells; they are not computed from them."""
 CLAIMS = (
     "**MEVM against latent naive Bayes.** In the paper, MEVM is significantly better than naive "
     "Bayes in density estimation (p = 0.0124). Our figures do not confirm this: every MEVM figure "
