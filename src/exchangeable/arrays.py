@@ -45,9 +45,9 @@ def aligned_zeros(shape: tuple[int, ...]) -> FloatArray:
     0
     """
     size = math.prod(shape)
-    room = np.zeros(size + CACHE_LINE // 8)
-    first = -room.ctypes.data % CACHE_LINE // 8
-    return room[first : first + size].reshape(shape)
+    padded = np.zeros(size + CACHE_LINE // 8)
+    first = -padded.ctypes.data % CACHE_LINE // 8
+    return padded[first : first + size].reshape(shape)
 
 
 def check_count(value: Any, name: str, minimum: int = 1) -> int:
@@ -202,9 +202,9 @@ def _as_symbols(array: npt.NDArray[Any], name: str, n_symbols: int, missing: boo
     bad = ~good & ~hole if missing else ~good
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        place = f"{name}[{', '.join(map(str, where))}]"
+        entry = f"{name}[{', '.join(map(str, where))}]"
         expected = _domain(n_symbols) + (", or NaN where it is unknown" if missing else "")
-        raise ValueError(f"{place} is {array[where]!s}; expected {expected}")
+        raise ValueError(f"{entry} is {array[where]!s}; expected {expected}")
     return np.where(hole, UNASSIGNED, array).astype(np.int64)
 
 

@@ -87,6 +87,17 @@ def test_mixture_options_mean_the_same_in_chunks(rows: Any, options: dict[str, A
 
 
 @pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_a_warm_start_goes_on_in_chunks(rows: Any) -> None:
+    X, _ = rows
+    models = [ExchangeableMixture(**{**MIXTURE, "max_iter": 3}) for _ in range(2)]
+    for model, form in zip(models, (X, cut(X)), strict=True):
+        before = model.fit(form).log_likelihood_
+        model.set_params(warm_start=True, max_iter=6).fit(form)
+        assert model.log_likelihood_ > before
+    assert_same_model(*models)
+
+
+@pytest.mark.filterwarnings("ignore:EM did not converge")
 def test_a_checkpoint_of_chunks_goes_on_where_it_was(rows: Any, tmp_path: Path) -> None:
     X, _ = rows
     options = dict(MIXTURE, blocks="welch", tol=0.0, checkpoint=tmp_path / "state.npz")

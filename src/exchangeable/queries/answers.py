@@ -46,8 +46,8 @@ def marginals(mixture: Mixture, observed: Observed, n_jobs: int | None = None) -
     """Return P(x_j = 1 | e) for every row and variable."""
     posterior = class_posterior(mixture, observed, n_jobs)
 
-    def one(place: slice, part: Observed) -> FloatArray:
-        chance = _average_over_classes(mixture.model, part, posterior[place], lambda p: p)[0]
+    def one(span: slice, part: Observed) -> FloatArray:
+        chance = _average_over_classes(mixture.model, part, posterior[span], lambda p: p)[0]
         symbols = part.symbols()
         return np.where(symbols == UNASSIGNED, np.minimum(chance, 1.0), symbols)
 
@@ -64,11 +64,11 @@ def conditional(
     n_states = 1 << query.size
     states = np.indices((2,) * query.size).reshape(query.size, n_states).T
     result = np.empty((observed.n_rows, n_states))
-    for place, part in observed.chunks(n_states):
+    for span, part in observed.chunks(n_states):
         symbols = np.repeat(part.symbols(), n_states, axis=0)
         symbols[:, query] = np.tile(states, (part.n_rows, 1))
         log_evidence = mixture.log_posterior(Observed.from_symbols(symbols), n_jobs)[1]
-        result[place] = log_evidence.reshape(part.n_rows, n_states)
+        result[span] = log_evidence.reshape(part.n_rows, n_states)
     log_shares, log_evidence = normalize_log(result, np.zeros(n_states))
     check_possible(log_evidence)
     return np.exp(log_shares).reshape(-1, *(2,) * query.size)
@@ -87,12 +87,12 @@ def most_probable(
     rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
 
     def one(piece: tuple[slice, Observed]) -> None:
-        place, part = piece
+        span, part = piece
         for y in classes:
             candidates, scores = mixture.model.complete(part, int(y))
-            better = scores + mixture.log_prior[y] > best[place]
-            rows[place][better], chosen[place][better] = candidates[better], y
-            best[place][better] = scores[better] + mixture.log_prior[y]
+            better = scores + mixture.log_prior[y] > best[span]
+            rows[span][better], chosen[span][better] = candidates[better], y
+            best[span][better] = scores[better] + mixture.log_prior[y]
 
     run(one, observed.chunks(), n_jobs)
     check_possible(best)
@@ -131,10 +131,12 @@ def class_information(
     """Return how much knowing x_j would tell about the class: I(y; x_j | e) in nats."""
     posterior = class_posterior(mixture, observed, n_jobs)
 
-    def one(place: slice, part: Observed) -> FloatArray:
-        shares = posterior[place]
-        chance, left = _average_over_classes(mixture.model, part, shares, lambda p: p, _entropy)
-        return np.maximum(_entropy(np.minimum(chance, 1.0)) - left, 0.0)
+    def one(span: slice, part: Observed) -> FloatArray:
+        shares = posterior[span]
+        chance, remaining = _average_over_classes(
+            mixture.model, part, shares, lambda p: p, _entropy
+        )
+        return np.maximum(_entropy(np.minimum(chance, 1.0)) - remaining, 0.0)
 
     return _by_parts(observed, one, n_jobs)
 

@@ -150,11 +150,11 @@ class Queries:
             classes = np.flatnonzero(labels == label)
             if not classes.size:
                 raise ValueError(f"label={label!r} is unknown; expected one of {labels.tolist()}")
-        found = answers.most_probable(mixture, observed, classes, self.n_jobs)
-        named = labels[found.classes]
+        best = answers.most_probable(mixture, observed, classes, self.n_jobs)
+        named = labels[best.classes]
         if single:
-            return MostProbable(found.rows[0], named[0], float(found.log_prob[0]))
-        return MostProbable(found.rows, named, found.log_prob)
+            return MostProbable(best.rows[0], named[0], float(best.log_prob[0]))
+        return MostProbable(best.rows, named, best.log_prob)
 
     def sample(
         self, n_samples: int = 1, given: Evidence = None, random_state: RandomState = None
@@ -297,8 +297,8 @@ class Queries:
         if observed.holes is None:
             return values.copy()
         values = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
-        for place, part in observed.chunks(MEMORY_SHARE):
-            _fill_holes(values, place, self._filled(part, method, rng))
+        for span, part in observed.chunks(MEMORY_SHARE):
+            _fill_holes(values, span, self._filled(part, method, rng))
         if is_sparse(values):
             values.eliminate_zeros()
         return values
@@ -314,15 +314,15 @@ class Queries:
         return answers.most_probable(mixture, part, classes, self.n_jobs).rows
 
 
-def _fill_holes(values: Any, place: slice, filled: npt.NDArray[Any]) -> None:
-    """Write what was filled in over the NaN of some rows, in place."""
+def _fill_holes(values: Any, span: slice, filled: npt.NDArray[Any]) -> None:
+    """Write what was filled in over the NaN of some rows, in span."""
     if not is_sparse(values):
-        part = values[place]
+        part = values[span]
         gaps = np.isnan(part)
         part[gaps] = filled[gaps]
         return
-    stored = slice(values.indptr[place.start], values.indptr[place.stop])
-    lengths = np.diff(values.indptr[place.start : place.stop + 1])
+    stored = slice(values.indptr[span.start], values.indptr[span.stop])
+    lengths = np.diff(values.indptr[span.start : span.stop + 1])
     row = np.repeat(np.arange(lengths.size), lengths)
     part = values.data[stored]
     gaps = np.isnan(part)

@@ -187,8 +187,8 @@ def rake(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray
     """
     for _ in range(RAKINGS):
         table = table * (columns / table.sum(axis=0))
-        found = table.sum(axis=1)
-        table = table * (rows / found)[:, None]
-        if np.abs(found / rows - 1).max() < CLOSE:
+        totals = table.sum(axis=1)
+        table = table * (rows / totals)[:, None]
+        if np.abs(totals / rows - 1).max() < CLOSE:
             break
     return table

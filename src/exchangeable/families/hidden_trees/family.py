@@ -123,9 +123,9 @@ class HiddenFamily(PooledFamily):
             noise = np.triu(rng.normal(0.0, DISTURBANCE, gains.shape), 1)
             gains *= np.exp(noise + noise.T)
         ranked = np.argsort(-gains.sum(axis=1), kind="stable")
-        found = best_tree(np.maximum(gains, LEAST_GAIN)[np.ix_(ranked, ranked)])
-        parent = np.empty(found.size, dtype=np.int32)
-        parent[ranked] = np.append(ranked, found.size)[found]
+        above = best_tree(np.maximum(gains, LEAST_GAIN)[np.ix_(ranked, ranked)])
+        parent = np.empty(above.size, dtype=np.int32)
+        parent[ranked] = np.append(ranked, above.size)[above]
         return parent
 
 

@@ -261,24 +261,24 @@ class HiddenModel(Model):
 
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return q(l | y) for every class, block and count l."""
-        found: list[list[FloatArray]] = []
+        by_class: list[list[FloatArray]] = []
         for tree in self.trees:
             chances, starts = tree.state_probabilities(), tree.messages.partition.starts[1:]
             tables = np.split(np.exp(tree.messages.log_q), starts)
-            found += [
+            by_class += [
                 [table @ chances[b, s] for b, table in enumerate(tables)]
                 for s in range(tree.states.size)
             ]
-        return found
+        return by_class
 
     def edges(self) -> list[IntArray]:
         """Return, for each class, the (block, parent) of each edge of its tree."""
-        found = []
+        by_class = []
         for tree in self.trees:
             parent = tree.messages.parent.astype(np.int64)
             child = np.flatnonzero(parent < parent.size)
-            found += [np.stack([child, parent[child]], axis=1)] * tree.states.size
-        return found
+            by_class += [np.stack([child, parent[child]], axis=1)] * tree.states.size
+        return by_class
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""

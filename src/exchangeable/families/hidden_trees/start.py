@@ -115,10 +115,10 @@ def mixture_in_disguise(
     edges = np.full((partition.n_blocks, n_states, n_states), 1.0 / n_states)
     root = np.empty(n_states)
     for b, (begin, size) in enumerate(zip(partition.starts, partition.sizes, strict=True)):
-        place, number = slice(begin, begin + size + 1), np.arange(size + 1)
+        entries, number = slice(begin, begin + size + 1), np.arange(size + 1)
         by_count = np.eye(size + 1)[counts[:, b]].T @ mass
         seen = by_count[:, states.component] * states.fits[:, (number > cuts[b]).astype(int)].T
-        log_q[place] = np.log(_first_counts(seen, shares[place, None], states.split))
+        log_q[entries] = np.log(_first_counts(seen, shares[entries, None], states.split))
         usual = seen.sum(axis=0) + 1.0 / n_states
         usual /= usual.sum()
         if parent[b] == partition.n_blocks:

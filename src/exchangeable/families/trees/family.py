@@ -133,10 +133,10 @@ class TreeFamily(PooledFamily):
         )
         share = totals / (totals + self.problem.shrinkage)
         both = share * both + (1 - share) * means * above
-        found = [
+        parameters = [
             natural_parameters(means[:, y], both[:, y], parent[:, y]) for y in range(totals.size)
         ]
-        base, slope, pair = zip(*found, strict=True)
+        base, slope, pair = zip(*parameters, strict=True)
         return TreeModel.make(
             np.array(base), np.stack(slope, axis=1), parent, np.stack(pair, axis=1)
         )
@@ -281,15 +281,15 @@ def _scaled(
 def _move(
     ones: FloatArray,
     wanted: FloatArray,
-    found: FloatArray,
-    found_pairs: FloatArray,
+    expected_ones: FloatArray,
+    expected_both: FloatArray,
     total: float,
     parent: npt.NDArray[np.int32],
 ) -> tuple[FloatArray, FloatArray]:
     """Return how far a class's slopes and pairs go in one step."""
     target = natural_parameters(ones / total, wanted / total, parent)
     present = natural_parameters(
-        np.clip(found / total, LEAST, 1 - LEAST), found_pairs / total, parent
+        np.clip(expected_ones / total, LEAST, 1 - LEAST), expected_both / total, parent
     )
     slope, pair = (
         DAMPING * np.clip(after - before, -LARGEST_STEP, LARGEST_STEP)

@@ -140,11 +140,11 @@ class TreeModel(LogLinearModel):
         """Return, for each class, the (variable, parent) of each edge of its forest."""
         if not self.parent.size:
             return [np.empty((0, 2), dtype=np.int64)] * self.n_classes
-        found = []
+        by_class = []
         for column in self.parent.T.astype(np.int64):
             child = np.flatnonzero(column < self.n_variables)
-            found.append(np.stack([child, column[child]], axis=1))
-        return found
+            by_class.append(np.stack([child, column[child]], axis=1))
+        return by_class
 
     @classmethod
     def stack(cls, models: Sequence["TreeModel"]) -> Self:
@@ -202,14 +202,14 @@ class TreeModel(LogLinearModel):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the mass of class y by variables on, by pairs on, and by counts."""
         n = self.n_variables
-        found, sums = np.zeros((3, n + 1)), np.zeros((3, n + 1))
+        node_sums, sums = np.zeros((3, n + 1)), np.zeros((3, n + 1))
         forest = polynomials.Forest.of(self.slope, self.parent, self.pair, y)
         states = np.ascontiguousarray(observed.symbols()[:, forest.order])
         counting = bool(self.log_q.size)
-        by_node = query_kernels.RowSums(found[0, :n], found[1, :n], found[2])
+        by_node = query_kernels.RowSums(node_sums[0, :n], node_sums[1, :n], node_sums[2])
         query_kernels.sums_rows(states, forest, self._table(y), counting, mass, by_node)
-        sums[:2, forest.order] = found[:2, :n]
-        return sums[0, :n], sums[1, :n], found[2]
+        sums[:2, forest.order] = node_sums[:2, :n]
+        return sums[0, :n], sums[1, :n], node_sums[2]
 
     def _table(self, y: int) -> FloatArray:
         """Return a class's look-ups by count, or for a plain tree what the empty row scores."""
