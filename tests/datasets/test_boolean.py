@@ -142,7 +142,7 @@ def test_no_rows():
         ({"function": "threshold", "at_least": float("nan")}, "at_least must be an integer"),
         (
             {"function": "exact", "n_variables": 4, "counts": [5]},
-            r"counts must be a list .* in 0\.\.4, got \[5\]",
+            r"counts must be a list .* in \[0, 4\], got \[5\]",
         ),
         ({"function": "exact", "counts": []}, r"counts must be a list .*, got \[\]"),
         ({"function": "exact", "counts": [1.5]}, "each of counts must be an integer, got 1.5"),

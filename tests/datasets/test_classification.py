@@ -155,9 +155,9 @@ def test_folds_of_the_paper():
         ({"name": "mnist", "variant": "as_published"}, "no variant"),
         ({"name": "mnist", "fold": 0}, "official split"),
         ({"name": ["mnist"]}, "unknown data set"),
-        ({"name": "polarity2", "fold": 10}, r"0\.\.9"),
+        ({"name": "polarity2", "fold": 10}, r"\[0, 9\]"),
         ({"name": "polarity2", "fold": "1"}, "fold must be an integer, got '1'"),
-        ({"name": "mnist", "threshold": 255}, r"threshold must lie in 0\.\.254, got 255"),
+        ({"name": "mnist", "threshold": 255}, r"threshold must lie in \[0, 254\], got 255"),
         ({"name": "mnist", "threshold": "50"}, "threshold must be an integer, got '50'"),
     ],
 )

@@ -1,5 +1,7 @@
 """The experiment beyond the paper: cells that end are kept, and a run goes on where it was."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -7,9 +9,21 @@ from sklearn.utils import Bunch
 
 from exchangeable.cli import main
 from exchangeable.experiments import beyond
-from exchangeable.experiments.beyond import AVERAGE, JOINED, KEY, PAPERS, Beyond
+from exchangeable.experiments.beyond import (
+    AVERAGE,
+    FAMILIES,
+    JOINED,
+    KEY,
+    MODELS,
+    PAPERS,
+    SETS,
+    Beyond,
+    search_starts,
+)
 from exchangeable.experiments.beyond_report import published, write_report
 from exchangeable.experiments.store import Store
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -79,3 +93,18 @@ def test_the_page_says_who_is_ahead(tmp_path):
     assert any(line.startswith("Ahead: nltcs (+0.100)") for line in lines)
     assert any(line.startswith("Equal") and "msnbc" in line for line in lines)
     assert any(line.startswith("Behind: plants") for line in lines)
+
+
+def test_stored_cells_belong_to_known_models_and_the_page_is_made_of_them(tmp_path):
+    store = Store(ROOT / "results" / "beyond.csv", KEY)
+    assert {row["model"] for row in store.rows} <= set(MODELS)
+    named = {row["family"] for row in store.find(model=AVERAGE)}
+    assert named <= set(FAMILIES)
+    write_report(store, tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text() == (ROOT / "docs" / "density.md").read_text()
+
+
+def test_searches_begin_at_settings_of_known_models():
+    for (dataset, model), settings in search_starts().items():
+        assert dataset in SETS
+        assert (settings.family, settings.blocks) == FAMILIES[model]

@@ -191,6 +191,7 @@ def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
     assert page.locator("#block-rows tr").count() == len(model.partitions_[0])
     computes = model._fitted().page_tables() is not None
     assert page.locator("#panel").is_visible() == computes
+    assert page.locator("#how-to").is_visible() == computes
     assert page.locator("#no-panel").is_hidden() == computes
     if not computes:
         notice = page.locator("#no-panel").text_content()

@@ -1,7 +1,7 @@
-"""The paper's Boolean functions as labelled data, at the paper's size in seconds.
+"""Data labelled by the paper's Boolean functions, drawn in seconds even at the paper's size.
 
-Every row draws from a random stream of its own, started from the seed and the row's number, so
-the same seed gives the same rows whatever the number of threads or the size of the chunks.
+Every row has its own random stream, which depends on the seed and the row's number, so the same
+seed gives the same rows for any number of threads and any size of chunks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,19 +57,19 @@ def make_boolean(
     n_samples, n_variables : int
         Size of the table. The paper trains on 1,000,000 examples of 1,000 variables.
     random_state : int, RandomState instance or None
-        Seed of the draw.
+        Seed of the draws.
     ones : {"uniform", "fair"}, default="uniform"
-        "uniform" draws the number of ones uniformly from 0 to ``n_variables - 1`` and places them
-        at random, as behind the paper's figures; "fair" draws independent fair bits, which hardly
-        ever leave the neighbourhood of ``n_variables / 2`` ones.
+        "uniform" draws the number of ones uniformly from 0 to ``n_variables - 1`` and their
+        positions at random, which reproduces the paper's figures; "fair" draws independent fair
+        bits, so that the number of ones is nearly always close to ``n_variables / 2``.
     modulus, remainder : int, default=5 and 3
-        Of "counting".
+        For "counting".
     at_least : int, default=10
-        Of "threshold".
+        For "threshold".
     counts : sequence of int, optional
-        Of "exact"; by default the multiples of a fifth of `n_variables`, from 0 to all.
+        For "exact"; by default 0, 1/5, 2/5, … and all of `n_variables`.
     n_relevant : int, default=3
-        Of "conjunction" and "disjunction".
+        For "conjunction" and "disjunction".
 
     Returns
     -------
@@ -147,7 +147,7 @@ def iter_boolean(
 
 @dataclass(frozen=True)
 class _Rule:
-    """A Boolean function: a table by the number of ones, or all/any of the leading variables."""
+    """A Boolean function: labels by the number of ones, or all/any of the first variables."""
 
     table: Labels | None
     relevant: int
@@ -173,7 +173,10 @@ class _Rule:
             case "counting":
                 check_count(remainder, "remainder", minimum=0)
                 if remainder >= check_count(modulus, "modulus"):
-                    raise ValueError(f"remainder {remainder} must lie in 0..{modulus - 1}")
+                    raise ValueError(
+                        f"remainder must lie in [0, {modulus - 1}] for modulus={modulus}, got "
+                        f"{remainder}"
+                    )
                 chosen = number % modulus == remainder
             case "threshold":
                 chosen = number >= check_count(at_least, "at_least", minimum=0)
@@ -183,10 +186,15 @@ class _Rule:
                 chosen = np.isin(number, wanted)
             case "conjunction" | "disjunction":
                 if check_count(n_relevant, "n_relevant") > n_variables:
-                    raise ValueError(f"n_relevant must lie in 1..{n_variables}, got {n_relevant}")
+                    raise ValueError(
+                        f"n_relevant must lie in [1, {n_variables}], the number of variables, got "
+                        f"{n_relevant}"
+                    )
                 return cls(None, n_relevant, function == "conjunction")
             case _:
-                raise ValueError(f"unknown function {function!r}; choose from {FUNCTIONS}")
+                raise ValueError(
+                    f"function={function!r} is unknown; expected one of {', '.join(FUNCTIONS)}"
+                )
         return cls(chosen.astype(np.int64), 0, False)
 
     def label(self, X: Binary, n_ones: Labels) -> Labels:
@@ -198,11 +206,13 @@ class _Rule:
 
 
 def _reachable(counts: Sequence[int], most: int) -> list[int]:
-    """Return the given numbers of ones, refusing what no example can have."""
+    """Return the given numbers of ones, refusing those that no example can have."""
     many = isinstance(counts, Iterable)
     listed = [check_count(c, "each of counts", minimum=0) for c in counts] if many else []
     if not listed or max(listed) > most:
-        raise ValueError(f"counts must be a list of numbers in 0..{most}, got {counts!r}")
+        raise ValueError(
+            f"counts must be a list of one or more numbers in [0, {most}], got {counts!r}"
+        )
     return listed
 
 
@@ -220,7 +230,7 @@ def _seed(random_state: Any) -> np.uint64:
 def _rows(
     rule: _Rule, start: int, n_rows: int, n_variables: int, seed: np.uint64, uniform: bool
 ) -> tuple[Binary, Labels]:
-    """Rows ``start`` to ``start + n_rows`` of the endless table that belongs to the seed."""
+    """Return rows ``start`` to ``start + n_rows`` of the infinite table that a seed defines."""
     X = np.empty((n_rows, n_variables), dtype=np.uint8)
     n_ones = np.empty(n_rows, dtype=np.int64)
     fill = _fill_uniform if uniform else _fill_fair
@@ -263,7 +273,7 @@ def _below(state, bound):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _fill_uniform(X, n_ones, start, seed):  # type: ignore[no-untyped-def]
-    """Fill rows with a uniform number of ones, flipping the rarer value at random places."""
+    """Fill rows with a uniform number of ones, by flipping randomly drawn entries."""
     n_rows, n_variables = X.shape
     bound = np.uint64(n_variables)
     for i in range(n_rows):
@@ -276,8 +286,8 @@ def _fill_uniform(X, n_ones, start, seed):  # type: ignore[no-untyped-def]
         row[:] = common
         left = n_variables - count if common else count
         while left > 0:
-            state, place = _below(state, bound)
-            j = np.int64(place)
+            state, drawn = _below(state, bound)
+            j = np.int64(drawn)
             if row[j] == common:
                 row[j] = np.uint8(1) - common
                 left -= 1

@@ -1,4 +1,4 @@
-"""What can be fetched, how large it is and whether it is already there."""
+"""The list of data sets: size, shape, and whether they are in the data folder."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,25 +18,25 @@ class DatasetInfo:
     Attributes
     ----------
     name : str
-        What to give to `fetch_density` or `fetch_classification`.
+        Name to pass to `fetch_density` or `fetch_classification`.
     kind : {"density", "classification"}
         Which of the two loads it.
     variant : str
-        "standard", or the variant to ask `fetch_classification` for.
+        "standard", or the variant to pass to `fetch_classification`.
     n_rows : tuple of int
-        Rows for training, validation and test, or for training and test.
+        Number of rows for training, validation and test, or for training and test.
     n_variables : int
-        Binary variables of a row.
+        Number of binary variables.
     n_classes : int or None
-        Classes, where there are labels.
+        Number of classes, None without labels.
     size : int or None
-        Bytes of the files, None if they are not there and their size is not registered.
+        Bytes of the files, None if they are missing and their size is not registered.
     present : bool
         Whether all its files are in the data folder.
     paths : tuple of Path
-        Where its files are or belong.
+        Where its files are, or have to be put.
     address : str
-        Where it is fetched from.
+        Where it is downloaded from.
     """
 
     name: str
@@ -102,7 +102,7 @@ def _entries(home: Path) -> Iterator[DatasetInfo]:
 
 
 def _presence(home: Path, names: tuple[str, ...]) -> tuple[int | None, bool, tuple[Path, ...]]:
-    """Return the size of the files, whether all are there, and where they belong."""
+    """Return the size of the files, whether all exist, and their paths."""
     paths = tuple(home / name for name in names)
     if all(path.is_file() for path in paths):
         return sum(path.stat().st_size for path in paths), True, paths

@@ -45,9 +45,9 @@ def fetch_classification(
     name : {"20newsgroups", "reuters8", "webkb4", "polarity2", "enron1", "mnist"}
         The collection.
     variant : {"standard", "as_published"}, default="standard"
-        "as_published", for "reuters8" and "webkb4", gives the files the paper's figures were
-        computed on: most documents lack their first word, and the 31 empty documents of WebKB
-        hold the name of their class, which gives away the label of 13 test documents.
+        "as_published", for "reuters8" and "webkb4", gives the files that the paper used: most
+        documents lack their first word, and the 31 empty documents of WebKB contain the name of
+        their class, which reveals the label of 13 test documents.
     fold : int from 0 to 9, optional
         For "polarity2" and "enron1", which have no official split: the fold to return as
         training and test rows, with the words of its own training rows.
@@ -56,12 +56,12 @@ def fetch_classification(
         newsgroups has the words of its own training rows, a pair of the other collections those
         of the whole training set.
     threshold : int or None, default=0
-        For "mnist": a pixel is on if it is greater than this. The paper's figures belong to 0,
-        though its text says 50. None keeps the grey values, 0 to 255.
+        For "mnist": a pixel is on if its value is greater than this. The paper's figures were
+        computed with 0, although its text says 50. None keeps the grey values, 0 to 255.
     data_home : path-like, optional
         The data folder; by default as in `get_data_home`.
     download_if_missing : bool, default=True
-        If False, raise an OSError when the collection is not at hand.
+        If False, raise an OSError when the collection is not in the data folder.
     progress : callable, optional
         Makes a progress bar (an object like tqdm's) from a file name, for each download.
 
@@ -78,7 +78,7 @@ def fetch_classification(
     -----
     The folds of "polarity2" are the ten tenths of the reviews shuffled by ``RandomState(0)``.
     Those of "enron1" are ten splits, the first 4,000 and the next 1,000 e-mails shuffled by
-    ``RandomState(0)`` to ``RandomState(9)``; the seeds of the paper are not known.
+    ``RandomState(0)`` to ``RandomState(9)``; the paper does not give its seeds.
 
     "20newsgroups" and "mnist" come through scikit-learn if no prepared file is in the data
     folder, and scikit-learn keeps them (in its own folder, unless `data_home` is given).
@@ -94,7 +94,7 @@ def fetch_classification(
     if fold is not None:
         _check_fold(record, fold)
     if threshold is not None and check_count(threshold, "threshold", minimum=0) > 254:
-        raise ValueError(f"threshold must lie in 0..254, got {threshold}")
+        raise ValueError(f"threshold must lie in [0, 254], got {threshold}")
     home = get_data_home(data_home)
     options = {
         "download_if_missing": download_if_missing,
@@ -119,15 +119,16 @@ def _find(name: str, variant: str) -> Collection:
         return COLLECTIONS[name, variant]
     names = sorted({known for known, _ in COLLECTIONS})
     if name not in names:
-        raise ValueError(f"unknown data set {name!r}; choose from {', '.join(names)}")
-    raise ValueError(f"{name} has no variant {variant!r}")
+        raise ValueError(f"unknown data set {name!r}; expected one of {', '.join(names)}")
+    variants = ", ".join(known for own, known in COLLECTIONS if own == name)
+    raise ValueError(f"{name} has no variant {variant!r}; expected one of {variants}")
 
 
 def _check_fold(record: Collection, fold: int) -> None:
     if record.official_split:
-        raise ValueError(f"{record.name} has an official split and no folds")
+        raise ValueError(f"{record.name} has an official split and no folds; leave fold out")
     if check_count(fold, "fold", minimum=0) >= N_FOLDS:
-        raise ValueError(f"fold must lie in 0..{N_FOLDS - 1}, got {fold}")
+        raise ValueError(f"fold must lie in [0, {N_FOLDS - 1}], got {fold}")
 
 
 def _texts(record: Collection, home: Path, options: dict[str, Any]) -> Bunch:
@@ -157,7 +158,10 @@ def _images(
     pixels, digits = read_digits(record, home, **options)
     n_train, n_test = record.n_rows
     if pixels.shape != (n_train + n_test, record.n_variables):
-        raise ValueError(f"{record.address} gave an array of shape {pixels.shape}")
+        raise ValueError(
+            f"{record.address} returned an array of shape {pixels.shape}, expected "
+            f"{(n_train + n_test, record.n_variables)}"
+        )
     side = int(np.sqrt(record.n_variables))
     names = [f"pixel_{row}_{column}" for row in range(side) for column in range(side)]
     return Bunch(
@@ -186,14 +190,14 @@ def paper_folds(name: str, n_documents: int) -> list[tuple[Rows, Rows]]:
 
 
 def _choose(table: Bunch, classes: Sequence[str] | None) -> NDArray[np.bool_]:
-    """Say which rows belong to the chosen classes, and renumber the table's labels to match."""
+    """Return which rows belong to the chosen classes, and renumber the table's labels to match."""
     kept = np.ones(len(table.y), dtype=bool)
     if classes is None:
         return kept
     if isinstance(classes, str) or not len(classes):
         raise ValueError(f"classes must be a list of one or more names, got {classes!r}")
     if unknown := sorted(set(classes) - set(table.target_names)):
-        raise ValueError(f"unknown classes {unknown}; choose from {list(table.target_names)}")
+        raise ValueError(f"unknown classes {unknown}; expected some of {list(table.target_names)}")
     chosen = np.isin(table.target_names, list(classes))
     kept = np.asarray(chosen[table.y])
     table.target_names = table.target_names[chosen]
@@ -224,12 +228,12 @@ def _split(table: Bunch, train: Rows, test: Rows, words_from: Rows) -> Bunch:
 
 def _whole(table: Bunch, kept: NDArray[np.bool_]) -> Bunch:
     """Return all rows of a collection without an official split, with the paper's folds."""
-    place = np.cumsum(kept) - 1
+    number = np.cumsum(kept) - 1
     return Bunch(
         X=table.X[np.flatnonzero(kept)],
         y=table.y[kept],
         documents=table.documents[kept].tolist(),
-        folds=[(place[a[kept[a]]], place[b[kept[b]]]) for a, b in table.folds],
+        folds=[(number[a[kept[a]]], number[b[kept[b]]]) for a, b in table.folds],
         feature_names=table.feature_names,
         target_names=table.target_names,
         DESCR=table.DESCR,
@@ -237,7 +241,7 @@ def _whole(table: Bunch, kept: NDArray[np.bool_]) -> Bunch:
 
 
 def describe(record: Collection) -> str:
-    """Describe a collection in a few lines."""
+    """Return a description of a collection."""
     train, test = record.n_rows
     split = "official split" if record.official_split else f"{N_FOLDS} runs of the paper"
     return (

@@ -1,4 +1,4 @@
-"""The collections of the classification experiments: what each is and how its rows are read."""
+"""The collections for classification: their properties, and reading their rows."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -22,12 +22,11 @@ from exchangeable.datasets._through_sklearn import digits, newsgroups
 
 @dataclass(frozen=True)
 class Collection:
-    """One collection: its size, what it is, and how the paper splits it and counts its words.
+    """One collection: its size, its title, and how the paper splits it and counts its words.
 
-    `n_rows` holds the training and the test rows of the official split, or of one of the folds
-    where there is none; `n_variables` is then the average of the folds, as in the paper.
-    `pairs_share_words` says whether, when classes are chosen, the words remain those of the whole
-    training set.
+    `n_rows` is the number of training and test rows of the official split, or of one fold if there
+    is none; `n_variables` is then the average over the folds, as in the paper. `pairs_share_words`
+    means that a choice of classes keeps the words of the whole training set.
     """
 
     name: str
@@ -88,7 +87,7 @@ def read_documents(
     progress: Progress | None = None,
     sklearn_home: Any = None,
 ) -> list[Document]:
-    """Read a collection's documents from its prepared file, getting it first if it is missing."""
+    """Read a collection's documents from its prepared file, fetching it first if necessary."""
     path, packed = home / record.path, REGISTRY[record.path]
     mirror = mirror_address(record.path)
     if path.exists():
@@ -101,7 +100,10 @@ def read_documents(
     elif download_if_missing:
         prepare(_key(record.path), path, progress)
     else:
-        raise OSError(f"{path} is missing and download_if_missing is False")
+        raise OSError(
+            f"{path} is missing and download_if_missing is False; put the file there, or allow the "
+            "download"
+        )
     text = REGISTRY[record.path.removesuffix(".xz")]
     return from_json_lines(read_packed(path, packed.sha256, text.sha256))
 
@@ -114,7 +116,7 @@ def read_digits(
     progress: Progress | None = None,
     sklearn_home: Any = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read all digits of MNIST, 60,000 for training before 10,000 for test, and their labels."""
+    """Read all digits of MNIST and their labels: 60,000 for training, then 10,000 for test."""
     path, file = home / record.path, REGISTRY[record.path]
     mirror = mirror_address(record.path)
     if path.exists():
@@ -125,7 +127,10 @@ def read_digits(
         with explained(record.address, path):
             return digits(sklearn_home)
     else:
-        raise OSError(f"{path} is missing and download_if_missing is False")
+        raise OSError(
+            f"{path} is missing and download_if_missing is False; put the file there, or allow the "
+            "download"
+        )
     with np.load(path, allow_pickle=False) as arrays:
         pixels = np.concatenate([arrays["x_train"], arrays["x_test"]])
         labels = np.concatenate([arrays["y_train"], arrays["y_test"]])

@@ -19,7 +19,7 @@ SPLITS = {"train": "ts", "valid": "valid", "test": "test"}
 
 @dataclass(frozen=True)
 class DensitySet:
-    """One data set: its name, its size and what its rows and variables are."""
+    """One data set: its name, its size, and what its rows and variables mean."""
 
     name: str
     n_variables: int
@@ -89,8 +89,8 @@ def fetch_density(
     Returns
     -------
     data : Bunch
-        With `train`, `valid` and `test`, uint8 arrays of zeros and ones with a row for each
-        example, and `DESCR`, a description.
+        With `train`, `valid` and `test`, uint8 arrays of zeros and ones with one row per example,
+        and `DESCR`, a description.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def fetch_density(
     ((16181, 16), (2157, 16), (3236, 16))
     """
     if name not in list(DENSITY_SETS):
-        raise ValueError(f"unknown data set {name!r}; choose from {', '.join(DENSITY_SETS)}")
+        raise ValueError(f"unknown data set {name!r}; expected one of {', '.join(DENSITY_SETS)}")
     record = DENSITY_SETS[name]
     home = get_data_home(data_home)
     files = [REGISTRY[path] for path in record.paths]
@@ -130,18 +130,21 @@ def fetch_density(
 
 
 def parse_rows(path: Path, n_rows: int, n_variables: int) -> Binary:
-    """Read rows of "0,1,...": every value and every separator is one byte."""
+    """Read rows of the form "0,1,...", in which every value and separator is one byte."""
     text = np.frombuffer(gzip.decompress(path.read_bytes()), dtype=np.uint8)
     if text.size != n_rows * n_variables * 2:
-        raise ValueError(f"{path} does not hold {n_rows} rows of {n_variables} binary values")
+        raise ValueError(
+            f"{path} must hold {n_rows} rows of {n_variables} binary values, "
+            f"{n_rows * n_variables * 2:,} bytes, found {text.size:,}; delete it to fetch it again"
+        )
     values: Binary = text.reshape(n_rows, 2 * n_variables)[:, ::2] - np.uint8(ord("0"))
     if values.max(initial=0) > 1:
-        raise ValueError(f"{path} holds values other than 0 and 1")
+        raise ValueError(f"{path} holds values other than 0 and 1; delete it to fetch it again")
     return values
 
 
 def describe(record: DensitySet) -> str:
-    """Describe a data set in a few lines."""
+    """Return a description of a data set."""
     train, valid, test = record.n_rows
     return (
         f"{record.name}: {record.title}.\n\n"

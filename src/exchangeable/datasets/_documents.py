@@ -1,4 +1,4 @@
-"""Labelled documents, one JSON object per line, and what is cut off postings before counting words.
+"""Labelled documents as JSON lines, and removing headers, footers and quotations of postings.
 
 A collection is a file ``NAME.jsonl.xz``; a line holds "split" ("train", "test" or null), "label",
 "id" and "text".
@@ -15,7 +15,7 @@ from exchangeable.datasets._files import AlteredFileError
 
 
 class Document(NamedTuple):
-    """A text with its label, its name and the split it belongs to, if there is one."""
+    """A text with its label, its identifier and its split, if it has one."""
 
     split: str | None
     label: str
@@ -34,10 +34,10 @@ def to_json_lines(documents: Iterable[Document]) -> bytes:
 
 
 def read_packed(path: Path, packed_sha256: str, content_sha256: str) -> bytes:
-    """Unpack a collection, refusing one that is neither the registered file nor the same text.
+    """Unpack a collection, refusing a file that does not contain the registered text.
 
-    The same text packed by another version of the compressor may be another file, so the text
-    counts.
+    The packed file may differ, since other versions of the compressor may pack the same text
+    differently.
     """
     packed = path.read_bytes()
     actual = sha256(packed).hexdigest()

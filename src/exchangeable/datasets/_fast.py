@@ -1,8 +1,8 @@
-"""The fast form: arrays made once from a checked source and kept beside it or in the cache.
+"""A cache of arrays parsed from source files, in the data folder or in the user's cache.
 
-A fast form's name carries a key made from the hash of its source, so one made from another source
-is never found; the archive's own checksums catch one that was damaged. Both cases, and a folder
-that cannot be written, only cost the time to make the arrays again.
+The name of a cached file contains a key derived from the hashes of its sources, so a file made from
+other sources is never used; damaged files are recognised by the archive's checksums. In both cases,
+and if no folder can be written, the arrays are simply parsed again.
 """
 
 import zipfile
@@ -24,7 +24,7 @@ Arrays = dict[str, NDArray[Any]]
 def fast_form(
     name: str, sources: tuple[str, ...], data_home: Path, make: Callable[[], Mapping[str, Any]]
 ) -> Arrays:
-    """Read the arrays made from the sources (given by their hashes), or make and keep them."""
+    """Read the cached arrays of some sources (given by their hashes), or make and cache them."""
     key = sha256("\n".join(sources).encode()).hexdigest()[:16]
     folders = (data_home / "fast", Path(pooch.os_cache("exchangeable")) / "fast")
     for folder in folders:

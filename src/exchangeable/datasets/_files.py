@@ -1,9 +1,9 @@
-"""The data folder: where files live, how they arrive whole or not at all, how they are checked.
+"""The data folder: its location, complete downloads, and checks of files.
 
-A file is downloaded under a temporary name beside its final place, checked, and only then
-renamed, which the operating system does in one step. So an interrupted download never looks
-complete, and two processes that fetch the same file at once each put the same whole file there.
-A process that is killed leaves at most a hidden file whose name ends in ``.part``.
+A file is downloaded under a temporary name in the target folder, checked, and only then renamed,
+which is atomic. So an interrupted download never looks complete, and two processes that fetch the
+same file at the same time both end with the same complete file. A process that is killed leaves at
+most a hidden file whose name ends in ``.part``.
 """
 
 import os
@@ -18,11 +18,11 @@ import pooch
 from exchangeable.datasets._registry import RegisteredFile
 
 Progress = Callable[[str], Any]
-"""Given a file's name, makes a progress bar with tqdm's `total`, `update`, `reset`, `close`."""
+"""Makes a progress bar with tqdm's `total`, `update`, `reset` and `close` from a file's name."""
 
 
 class AlteredFileError(OSError):
-    """A file's hash is not the registered one: the file is truncated or altered."""
+    """A file is truncated or altered: its hash is not the registered one."""
 
 
 class DownloadError(OSError):
@@ -54,7 +54,7 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
 
 
 def check_hash(path: Path, expected: str, origin: str | None = None) -> None:
-    """Refuse a file that does not hash to what is expected of it."""
+    """Refuse a file whose hash is not the expected one."""
     actual = pooch.file_hash(str(path))
     if actual != expected:
         raise AlteredFileError(
@@ -65,7 +65,7 @@ def check_hash(path: Path, expected: str, origin: str | None = None) -> None:
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Offer a temporary path that becomes `target` in one step if the block succeeds."""
+    """Provide a temporary path that is renamed to `target` if the block succeeds."""
     _refuse_read_only(target.parent)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
@@ -81,17 +81,17 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def _refuse_read_only(folder: Path) -> None:
-    """Leave a folder alone that is marked read-only, also where the user is allowed to override."""
+    """Refuse to write to a folder marked read-only, even if the user could (as root can)."""
     while not folder.exists():
         folder = folder.parent
     if not folder.stat().st_mode & 0o222:
         raise PermissionError(
-            f"the folder {folder} is read-only; name another with EXCHANGEABLE_DATA"
+            f"the folder {folder} is read-only; set EXCHANGEABLE_DATA to another folder"
         )
 
 
 def _umask() -> int:
-    """Return the permissions the user takes away from new files (temporary ones are private)."""
+    """Return the process's umask, since temporary files are created without it."""
     current = os.umask(0o022)
     os.umask(current)
     return current
@@ -100,11 +100,11 @@ def _umask() -> int:
 def download(
     url: str, target: Path, sha256: str | None = None, progress: Progress | None = None
 ) -> None:
-    """Download a file, check its hash where one is known, and put it in place in one step."""
+    """Download a file, check its hash if one is known, and rename it to `target`."""
     fetch = pooch.HTTPDownloader(
         progressbar=progress(target.name) if progress else False,
         chunk_size=1 << 16,
-        headers={"Accept-Encoding": "identity"},  # the very bytes, and a size that is the file's
+        headers={"Accept-Encoding": "identity"},  # exact bytes, and the true size of the file
     )
     with replacing(target) as partial:
         fetch(url, str(partial), None)
@@ -120,13 +120,16 @@ def obtain(
     download_if_missing: bool = True,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the path of a registered file, checked, downloading it if it is not there."""
+    """Return the path of a registered file after checking it, downloading it if necessary."""
     path = data_home / file.path
     if path.exists():
         check_hash(path, file.sha256)
         return path
     if not download_if_missing:
-        raise OSError(f"{path} is missing and download_if_missing is False")
+        raise OSError(
+            f"{path} is missing and download_if_missing is False; put the file there, or allow the "
+            "download"
+        )
     with explained(url, path, f"It must have the sha256 {file.sha256}."):
         download(url, path, file.sha256, progress)
     return path
@@ -134,7 +137,7 @@ def obtain(
 
 @contextmanager
 def explained(address: str, path: Path, note: str = "") -> Iterator[None]:
-    """Say of any failure in the block which address was tried and where the file belongs."""
+    """Add to any failure in the block the address that was tried and where to put the file."""
     try:
         yield
     except AlteredFileError:
@@ -142,5 +145,5 @@ def explained(address: str, path: Path, note: str = "") -> Iterator[None]:
     except OSError as error:
         raise DownloadError(
             f"could not download {address} ({error}). "
-            f"Get the file another way and put it at {path}. {note}".rstrip()
+            f"Get the file in another way and save it as {path}. {note}".rstrip()
         ) from error

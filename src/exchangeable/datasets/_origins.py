@@ -1,8 +1,8 @@
-"""Where the text collections come from, and how they are prepared from what is published there.
+"""Where the text collections come from, and how they are prepared from published archives.
 
-The archives are downloaded, their documents put in order and written as JSON lines, and the
-result must hash to the registered text before it is kept. The hash of the archive itself is known
-only for the movie reviews; for the others the check of the prepared text is the one that counts.
+Archives are downloaded, their documents sorted and written as JSON lines, and the result is kept
+only if its hash is the registered one. The hash of the archive itself is registered only for the
+movie reviews; for the others, only the prepared text is checked.
 """
 
 import lzma
@@ -34,10 +34,10 @@ from exchangeable.datasets._registry import (
 
 @dataclass(frozen=True)
 class Origin:
-    """A published archive and which of its members hold documents.
+    """A published archive, and a pattern for those of its members that hold documents.
 
-    A pattern with a group "stem" names members with a document on every line, led by its label;
-    one with a group "label" names members that are a document each.
+    A pattern with a group "stem" matches members with one document per line, preceded by its label;
+    a pattern with a group "label" matches members that are one document each.
     """
 
     address: str
@@ -72,7 +72,7 @@ def documents_in(archive: Path, members: str) -> list[Document]:
         with tarfile.open(archive) as tar:
             documents = list(_read_members(tar, re.compile(members)))
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise OSError("what came is not a readable archive") from error
+        raise OSError("the downloaded file is not a readable archive") from error
     if "(?P<stem>" in members:
         return sorted(documents, key=lambda d: d.split == "test")
     return sorted(documents, key=lambda d: (d.split == "test", d.label, d.id))
@@ -113,6 +113,6 @@ def prepare(collection: str, path: Path, progress: Progress | None = None) -> No
             raise AlteredFileError(
                 f"{origin.address} does not hold the registered documents of {collection} and is "
                 f"not used: the sha256 of their text should be {expected} but is {actual}. "
-                f"Put the prepared file at {path}."
+                f"Save the prepared file as {path}."
             )
         partial.write_bytes(lzma.compress(content, preset=9))

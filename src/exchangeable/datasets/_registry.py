@@ -1,4 +1,4 @@
-"""What the package knows of its files: their hashes and the public addresses they come from."""
+"""The registry of data files: their hashes, and the addresses they are downloaded from."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -26,7 +26,7 @@ MNIST_ADDRESS = 'https://www.openml.org/d/554 through sklearn.datasets.fetch_ope
 
 @dataclass(frozen=True)
 class RegisteredFile:
-    """A file of the data folder: its path there, its hash and (where known) its size in bytes."""
+    """A file of the data folder: its path there, its hash and, if known, its size in bytes."""
 
     path: str
     sha256: str

@@ -1,6 +1,6 @@
-"""The two collections scikit-learn can fetch, turned into what a prepared file would hold.
+"""The two collections that scikit-learn can fetch, in the form of our prepared files.
 
-scikit-learn checks what it downloads and keeps it in a folder of its own.
+scikit-learn checks its downloads and keeps them in its own folder.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From documents to the binary table of their words, counted once and kept."""
+"""The binary table of the words of documents, counted once and cached."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -20,7 +20,7 @@ def count_words(
 ) -> tuple[csr_array, list[str]]:
     """Return which words occur in which documents, a column for every word of the collection.
 
-    The vocabulary of any part of the documents is then the columns that are not empty there.
+    The vocabulary of a part of the documents is then given by the columns that are not empty there.
     """
     content = sha256(to_json_lines(documents)).hexdigest()
 

@@ -105,7 +105,7 @@ function overview(model, data) {
   overview(model, data);
   if (model.computes) window.panel = new Panel(model, data);
   else {
-    document.getElementById("panel").hidden = true;
+    for (const id of ["panel", "how-to"]) document.getElementById(id).hidden = true;
     const notice = document.getElementById("no-panel");
     notice.hidden = false;
     notice.textContent = notePanel(data);
