@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+from exchangeable.families.common.expectation import expect
+from exchangeable.fitting.density_fit import given_sums
 from scipy.special import logsumexp
 
 from enumeration import agreeing, all_states
@@ -11,7 +13,6 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
 from exchangeable.families.blocks.model import BlockModel
-from exchangeable.families.common.expectation import expect
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.count_trees.family import CountTreeFamily, choose_bins, rake
@@ -19,7 +20,6 @@ from exchangeable.families.count_trees.forest import CountForest, cut_counts
 from exchangeable.families.count_trees.model import CountTreeModel
 from exchangeable.families.trees.family import TreeFamily
 from exchangeable.families.urns.family import UrnFamily
-from exchangeable.fitting.density_fit import given_sums
 from exchangeable.partitions import Partition
 
 N = 6

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from exchangeable.fitting.density_em import StopRule
+from exchangeable.fitting.density_fit import DensityOptions, DensityRuns
 
 from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
-from exchangeable.fitting.density_em import StopRule
-from exchangeable.fitting.density_fit import DensityOptions, DensityRuns
 from exchangeable.fitting.search import SINGLE
 from exchangeable.persistence import load, save
 from exchangeable.report import report_html
