@@ -91,6 +91,9 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
             continue
         if not FITTED.fullmatch(name):
             raise TypeError(f"the attribute {name} of {kind.__name__} has no place in a file")
+        left_out = getattr(kind, "_measured", {}).get(name, ())
+        if left_out:
+            value = [{k: v for k, v in row.items() if k not in left_out} for row in value]
         attributes[name] = writer.encode(value, f"{prefix}{name}")
     encoded: dict[str, Any] = {
         "class": kind.__name__,
