@@ -1,7 +1,6 @@
 """Files that lie: each is refused by a clear error, and none is ever executed."""
 
 import io
-import json
 import pickle
 import random
 import struct
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import exchangeable
+from damaged_files import npy, pack, unpack, with_header
 from exchangeable import ModelFileError
 from saved_models import MODELS, answers
 
@@ -39,25 +39,6 @@ def intact(tmp_path_factory):
     return contents
 
 
-def unpack(data):
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def pack(members, compression=zipfile.ZIP_STORED):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", compression) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return stream.getvalue()
-
-
-def npy(array, **options):
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, np.asarray(array, order="C"), **options)
-    return stream.getvalue()
-
-
 def load(data, folder):
     path = folder / "hostile"
     path.write_bytes(data)
@@ -71,13 +52,6 @@ def refused(data, folder, match):
 
 def changed(data, member, content):
     return pack({**unpack(data), member: content})
-
-
-def with_header(data, change):
-    members = unpack(data)
-    header = json.loads(members["header.json"])
-    change(header)
-    return pack({**members, "header.json": json.dumps(header)})
 
 
 class Bomb:

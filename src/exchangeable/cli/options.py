@@ -83,9 +83,9 @@ def open_model(path: str) -> tuple[SavedModel, AnyCoding]:
         columns = [{"name": str(name), "kind": "binary"} for name in names]
         coding = coding_from_json({"kind": "columns", "columns": columns})
         assert coding is not None
-    if len(coding.variables) != saved.model.n_features_in_:
+    if coding.n_variables != saved.model.n_features_in_:
         raise ValueError(
-            f"{path}: the file names {len(coding.variables)} variables, but its model has "
+            f"{path}: the file names {coding.n_variables:,} variables, but its model has "
             f"{saved.model.n_features_in_}; the file is damaged, fit the model again"
         )
     return saved, coding

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -74,7 +74,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     weights_ : ndarray of shape (n_components,)
         Probability of each component, of all fits together.
     table_ : list of dict
-        What was tried, in order: settings, held-out and training log-likelihood, and seconds.
+        What was tried, in order: settings, held-out and training log-likelihood, and
+        seconds, which a model file does not keep.
     best_params_ : dict
         The settings that were best, as parameters of `ExchangeableMixture`.
     members_ : list of dict
@@ -102,6 +103,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     >>> density.marginals({0: 1})[1] > density.marginals({0: 0})[1]
     np.True_
     """
+
+    _measured: ClassVar[dict[str, tuple[str, ...]]] = {"table_": ("seconds",)}
+    """What is measured, not computed, is left out of model files: equal fits make equal files."""
 
     def __init__(
         self,

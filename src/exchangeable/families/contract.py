@@ -20,6 +20,8 @@ from exchangeable.data.observed import Observed
 from exchangeable.families.sums import EMData, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
+from exchangeable.storage.checks import check_totals
+from exchangeable.storage.limits import Budget
 
 if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture
@@ -105,6 +107,32 @@ class Model(ABC):
     @abstractmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """Return the model of arrays that were read, refusing what the kernels cannot trust."""
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget | None = None) -> Self:
+        """Return the model of arrays that were read, if it is small enough and adds up to one.
+
+        Parameters
+        ----------
+        arrays : mapping from name to array
+            What `encode` has returned.
+        budget : Budget, optional
+            The steps that are left to what is read from the same file.
+        """
+        model = cls.decode(arrays)
+        (budget or Budget()).spend(model.n_steps, f"a model of {cls.kind}")
+        check_totals(model.log_totals(), cls.kind)
+        return model
+
+    @property
+    def n_steps(self) -> float:
+        """About how many nanoseconds the first score takes, which a file must not let grow."""
+        return 100.0 * self.n_classes * self.n_variables
+
+    def log_totals(self) -> FloatArray:
+        """Return log Σ_x P(x | y) of each class: 0 if its parameters make a distribution."""
+        nothing = np.full((1, self.n_variables), UNASSIGNED, dtype=np.int8)
+        return np.asarray(self.score(Observed.from_symbols(nothing))[0])
 
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return P(l ones | y) for every class, block and count l; the default is for single ones.

@@ -47,6 +47,11 @@ class JoinedModel(Model):
         return sum(part.n_parameters for part in self.parts)
 
     @property
+    def n_steps(self) -> float:
+        """About how many nanoseconds the first score takes beyond those of the parts: none."""
+        return 0.0
+
+    @property
     def partitions(self) -> list[Partition]:
         """The blocks of each class."""
         return self._listed(lambda part: part.partitions)

@@ -15,7 +15,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.em import EMState
 from exchangeable.storage import archive
 from exchangeable.storage.archive import ModelFileError
-from exchangeable.storage.checks import numbers
+from exchangeable.storage.checks import CLOSE, numbers, probabilities
 
 FORMAT = "exchangeable checkpoint"
 VERSION = 2
@@ -45,10 +45,11 @@ def load_states(path: Path, n_runs: int, purpose: dict[str, Any]) -> list[EMStat
         if differing:
             was = ", ".join(f"{key} was {kept.get(key)}, is {purpose[key]}" for key in differing)
             raise ValueError(f"the checkpoint {path} belongs to another fit: {was}; remove it")
-        return [
-            None if run is None else _decode(run, f"{number}.", arrays)
-            for number, run in enumerate(runs)
-        ]
+        with archive.refusing(path):
+            return [
+                None if run is None else _decode(run, f"{number}.", arrays)
+                for number, run in enumerate(runs)
+            ]
     except (ModelFileError, OSError) as error:
         raise ValueError(f"{path} is not a checkpoint of this library: {error}") from error
 
@@ -116,11 +117,16 @@ def _decode_mixture(value: Any, prefix: str, arrays: Any) -> Mixture:
     kind = model_kinds().get(str(value.get("kind"))) if isinstance(value, dict) else None
     if kind is None or not isinstance(names, list):
         raise ModelFileError("holds a model that is not known here")
-    model = kind.decode({str(name): _array(arrays, f"{prefix}{name}") for name in names})
-    log_prior = _array(arrays, f"{prefix}log_prior")
-    return Mixture(
-        model, numbers(log_prior, "log_prior", (model.n_classes,), low=-np.inf, high=1e-6)
+    model = kind.read({str(name): _array(arrays, f"{prefix}{name}") for name in names})
+    log_prior = numbers(
+        _array(arrays, f"{prefix}log_prior"),
+        "log_prior",
+        (model.n_classes,),
+        low=-np.inf,
+        high=CLOSE,
     )
+    probabilities(log_prior, "log_prior")
+    return Mixture(model, log_prior)
 
 
 def _line(arrays: Any, name: str, size: int | None) -> npt.NDArray[Any]:

@@ -4,7 +4,6 @@ import os
 import platform
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -114,14 +113,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 def read_model(path: str | os.PathLike[str]) -> SavedModel:
     """Read a model with everything that was recorded beside it; see `load`."""
     header, arrays = archive.read(path)
-    try:
+    with archive.refusing(path):
         _check_version(header)
         preprocessing = header.get("preprocessing")
         if not (preprocessing is None or isinstance(preprocessing, dict)):
             raise ModelFileError("has preprocessing that is not an object")
         model = decode_estimator(header.get("estimator"), arrays)
-    except (ModelFileError, RecursionError) as error:
-        raise ModelFileError(f"{Path(path)}: {error}") from None
     libraries = header.get("libraries")
     known = libraries if isinstance(libraries, dict) else {}
     return SavedModel(model, preprocessing, {str(k): str(v) for k, v in known.items()})

@@ -15,10 +15,15 @@ from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
 from exchangeable.families.contract import Model
 from exchangeable.persistence.parameters import decode_model, encode_model
-from exchangeable.persistence.statistics import decode_statistic, encode_statistic
+from exchangeable.persistence.statistics import (
+    decode_statistic,
+    encode_statistic,
+    plan_statistic,
+)
 from exchangeable.statistics import Statistic
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import numbers, probabilities
+from exchangeable.storage.limits import Budget
 from exchangeable.storage.values import Reader, Writer, short
 from exchangeable.structure.blocks import Blocks
 
@@ -46,7 +51,14 @@ NEEDED = {
 def make_writer() -> Writer:
     """Return a writer that knows statistics and estimators."""
     writer = Writer()
-    writer.special["statistic"] = encode_statistic
+
+    def statistic(value: Any, name: str) -> Any | None:
+        encoded = encode_statistic(value, name)
+        if encoded is not None:
+            plan_statistic(encoded, value.n_values, writer.budget)
+        return encoded
+
+    writer.special["statistic"] = statistic
 
     def nested(value: Any, name: str) -> Any | None:
         known = type(value).__name__ in CLASSES
@@ -79,6 +91,9 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
             continue
         if not FITTED.fullmatch(name):
             raise TypeError(f"the attribute {name} of {kind.__name__} has no place in a file")
+        left_out = getattr(kind, "_measured", {}).get(name, ())
+        if left_out:
+            value = [{k: v for k, v in row.items() if k not in left_out} for row in value]
         attributes[name] = writer.encode(value, f"{prefix}{name}")
     encoded: dict[str, Any] = {
         "class": kind.__name__,
@@ -92,16 +107,18 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
     return encoded
 
 
-def decode_estimator(value: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+def decode_estimator(
+    value: Any, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget | None = None
+) -> Any:
     """Return the estimator that JSON and arrays stand for, everything checked."""
     named = value.get("class") if isinstance(value, dict) else None
     if not isinstance(named, str) or named not in CLASSES:
         raise ModelFileError(f"holds {short(named)}, which is not an estimator of this library")
     kind = CLASSES[named]
-    reader = Reader(arrays)
-    reader.special["estimator"] = lambda inner: decode_estimator(inner, arrays)
+    reader = Reader(arrays, budget or Budget())
+    reader.special["estimator"] = lambda inner: decode_estimator(inner, arrays, reader.budget)
     weights = _n_weights(value, reader)
-    reader.special["statistic"] = lambda inner: decode_statistic(inner, weights)
+    reader.special["statistic"] = lambda inner: decode_statistic(inner, weights, reader.budget)
     parameters = _entries(value, "parameters", reader)
     unknown = sorted(set(parameters) - set(kind._get_param_names()))
     if unknown:

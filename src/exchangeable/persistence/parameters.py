@@ -13,6 +13,7 @@ def encode_model(model: Any, writer: Writer, name: str) -> dict[str, Any]:
     """Return the parameters of a model as JSON with references to arrays."""
     if not isinstance(model, Model):
         raise TypeError(f"a model of type {type(model).__name__} cannot be saved")
+    writer.budget.spend(model.n_steps, f"reading this model of {model.kind}")
     if isinstance(model, JoinedModel):
         parts = [
             encode_model(part, writer, f"{name}.{number}")
@@ -31,7 +32,8 @@ def decode_model(value: Any, reader: Reader, name: str) -> Model:
     known, arrays = model_kinds(), value.get("arrays") if isinstance(value, dict) else None
     if not isinstance(kind, str) or kind not in known or not isinstance(arrays, dict):
         raise ModelFileError(f"{name} is not a model that is known here")
-    return known[kind].decode({key: reader.array(entry, key) for key, entry in arrays.items()})
+    read = {key: reader.array(entry, key) for key, entry in arrays.items()}
+    return known[kind].read(read, reader.budget)
 
 
 def _kind(value: Any) -> Any:

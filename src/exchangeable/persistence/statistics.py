@@ -1,6 +1,7 @@
 """Statistics in files: those of the library, by their arguments."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from exchangeable.statistics import (
@@ -13,8 +14,17 @@ from exchangeable.statistics import (
     Transitions,
 )
 from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.limits import Budget
+from exchangeable.storage.values import short
 
-MOST_WORK = 10**8
+STEPS_PER_VARIABLE = 40_000
+"""What an automaton takes for one variable, however few cells its tables have."""
+STEPS_PER_CELL = 40
+"""What it takes for one cell of its tables, and other statistics for one entry of theirs."""
+N_PASSES = 4
+"""Passes until the first answer: to make the statistic, its set sizes, and the masses, two ways."""
+SYMBOLS_OF_TRANSITIONS = 2
+"""Values that an inner statistic has where the outer one is `Transitions`."""
 
 
 def encode_statistic(statistic: Any, name: str) -> dict[str, Any] | None:
@@ -45,63 +55,114 @@ def encode_statistic(statistic: Any, name: str) -> dict[str, Any] | None:
     return {"class": kind.__name__, **arguments}
 
 
-def decode_statistic(value: Any, n_values: int) -> Statistic:
-    """Return the statistic with given arguments, of which `n_values` weights are in the file."""
+def decode_statistic(value: Any, n_values: int, budget: Budget | None = None) -> Statistic:
+    """Return the statistic with given arguments, of which `n_values` weights are in the file.
+
+    Parameters
+    ----------
+    value : dict
+        What `encode_statistic` has returned.
+    n_values : int
+        Number of weights.
+    budget : Budget, optional
+        The steps that are left to what is read from the same file.
+    """
+    return plan_statistic(value, n_values, budget or Budget())()
+
+
+def plan_statistic(value: Any, n_values: int, budget: Budget) -> Callable[[], Statistic]:
+    """Return what makes the statistic, having checked that making and asking it is bearable."""
     if not isinstance(value, dict):
         raise ModelFileError("statistic is not an object")
     kind = value.get("class")
     arguments = {key: entry for key, entry in value.items() if key != "class"}
+    if not isinstance(kind, str) or kind not in PLANS:
+        raise ModelFileError(f"statistic {short(kind)} is unknown here")
+    whole = kind not in ("Nested", "BlockCounts")
     try:
-        if kind == "Nested":
-            return _nested(n_values, **arguments)
-        if kind == "BlockCounts":
-            return _block_counts(n_values, **arguments)
-        if not all(type(entry) is int for entry in arguments.values()):
+        if whole and not all(type(entry) is int for entry in arguments.values()):
             raise ValueError("arguments must be whole numbers")
-        if kind in ("Count", "Transitions"):
-            return _by_length(Count if kind == "Count" else Transitions, n_values, **arguments)
-        if kind == "CategoricalCounts":
-            return _categorical(n_values, **arguments)
-        if kind == "Pooled":
-            return _pooled(n_values, **arguments)
+        return PLANS[kind](n_values, budget, **arguments)
+    except ModelFileError:
+        raise
     except (TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"statistic {kind!r} does not make sense: {error}") from None
-    raise ModelFileError(f"statistic {kind!r} is unknown here")
 
 
-def _by_length(kind: type[Count] | type[Transitions], n_values: int, n_variables: int) -> Statistic:
-    # Both have at least n/2 + 1 values, so that the weights in the file bound the work.
-    if not 0 < n_variables <= 2 * n_values:
+def _spend_automaton(budget: Budget, n_variables: int, n_cells: int) -> None:
+    """Take away the steps of an automaton's passes; `n_cells` are its states by its totals."""
+    steps = n_variables * (STEPS_PER_VARIABLE + STEPS_PER_CELL * n_cells)
+    budget.spend(N_PASSES * steps, f"a statistic that reads {n_variables:,} variables")
+
+
+def _spend_values(budget: Budget, n_values: int, width: int) -> None:
+    """Take away the steps of tables over all values, which are vectors."""
+    steps = STEPS_PER_CELL * n_values * width
+    budget.spend(N_PASSES * steps, f"a statistic with {n_values:,} values of {width:,} numbers")
+
+
+def _count(n_values: int, budget: Budget, n_variables: int) -> Callable[[], Statistic]:
+    if not 0 < n_variables == n_values - 1:
         raise ValueError(f"{n_variables} variables do not go with {n_values} weights")
-    return kind(n_variables)
+    return lambda: Count(n_variables)
 
 
-def _categorical(n_values: int, n_variables: int, n_symbols: int) -> CategoricalCounts:
+def _transitions(n_values: int, budget: Budget, n_variables: int) -> Callable[[], Statistic]:
+    if not n_variables > 0 or n_variables // 2 + 1 != n_values:
+        raise ValueError(f"{n_variables} variables do not go with {n_values} weights")
+    _spend_automaton(budget, n_variables, 2 * n_values)
+    return lambda: Transitions(n_variables)
+
+
+def _categorical(
+    n_values: int, budget: Budget, n_variables: int, n_symbols: int
+) -> Callable[[], Statistic]:
     if not (0 < n_variables < n_values and 1 < n_symbols <= n_values):
         raise ValueError(f"{n_variables} variables do not go with {n_values} weights")
-    if math.comb(n_variables + n_symbols - 1, n_symbols - 1) != n_values:
-        raise ValueError(f"{n_values} weights are not one a value")
-    return CategoricalCounts(n_variables, n_symbols)
+    _spend_values(budget, n_values, n_symbols)
+    rest = min(n_variables, n_symbols - 1)  # C(a + b, b) ≥ 2^min(a, b)
+    if rest >= n_values.bit_length() or math.comb(n_variables + n_symbols - 1, rest) != n_values:
+        raise ValueError(f"{n_values} weights are not one per value")
+    return lambda: CategoricalCounts(n_variables, n_symbols)
 
 
-def _pooled(n_values: int, n: int, k: int, tau: int) -> Pooled:
-    if not (0 < k <= n and n * n * (abs(tau) + 2) <= MOST_WORK and (n // k) ** 2 < n_values):
+def _pooled(n_values: int, budget: Budget, n: int, k: int, tau: int) -> Callable[[], Statistic]:
+    if not (0 < k <= n and 0 <= tau < k * k and (n // k) ** 2 + 1 == n_values):
         raise ValueError(f"n={n}, k={k}, tau={tau} do not go with {n_values} weights")
-    return Pooled(n, k, tau)
+    _spend_automaton(budget, n_values - 1, n_values)
+    _spend_automaton(budget, n * n, 2 * (tau + 2))  # every square is asked by itself
+    return lambda: Pooled(n, k, tau)
 
 
-def _block_counts(n_values: int, blocks: list[list[int]]) -> BlockCounts:
-    if math.prod(len(block) + 1 for block in blocks) != n_values:
-        raise ValueError(f"{n_values} weights are not one a value")
-    return BlockCounts(blocks)
+def _block_counts(
+    n_values: int, budget: Budget, blocks: list[list[int]]
+) -> Callable[[], Statistic]:
+    product = 1
+    for block in blocks:
+        product *= len(block) + 1
+        if product > n_values:
+            break
+    if product != n_values:
+        raise ValueError(f"{n_values} weights are not one per value")
+    _spend_values(budget, n_values, len(blocks))
+    return lambda: BlockCounts(blocks)
 
 
 def _nested(
-    n_values: int, outer: dict[str, Any], inner: list[Any], groups: list[list[int]]
-) -> Nested:
-    reading = decode_statistic(outer, n_values)
-    return Nested(
-        reading,  # type: ignore[arg-type]  # Nested itself refuses what is not a FiniteState
-        [decode_statistic(entry, reading.n_symbols) for entry in inner],
-        groups,
-    )
+    n_values: int, budget: Budget, outer: dict[str, Any], inner: list[Any], groups: list[list[int]]
+) -> Callable[[], Statistic]:
+    if not isinstance(outer, dict) or outer.get("class") != "Transitions":
+        raise ValueError("the outer statistic is not one that can be saved")
+    reads = plan_statistic(outer, n_values, budget)
+    parts = [plan_statistic(entry, SYMBOLS_OF_TRANSITIONS, budget) for entry in inner]
+    return lambda: Nested(reads(), [make() for make in parts], groups)  # type: ignore[arg-type]
+
+
+PLANS: dict[str, Callable[..., Callable[[], Statistic]]] = {
+    "BlockCounts": _block_counts,
+    "CategoricalCounts": _categorical,
+    "Count": _count,
+    "Nested": _nested,
+    "Pooled": _pooled,
+    "Transitions": _transitions,
+}

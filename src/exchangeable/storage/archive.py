@@ -7,10 +7,14 @@ against that size, and every array against its own length, before memory is take
 import json
 import os
 import re
+import warnings
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -28,8 +32,41 @@ LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The date of every member, so that equal models make equal files."""
 
 
+DAMAGE = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    RecursionError,
+    SyntaxError,
+    TokenError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What a damaged file may raise while it is decoded, beside what the checks raise."""
+
+
 class ModelFileError(ValueError):
     """A file that is not a model of this library, or not an intact one."""
+
+
+@contextmanager
+def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn whatever a damaged file raises while it is decoded into a `ModelFileError`.
+
+    What the checks did not foresee is kept as the cause. Interrupts and mistakes in the code, such
+    as an unknown name or attribute, pass through.
+    """
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{Path(path)}: {str(error)[:LONGEST_REASON]}") from None
+    except DAMAGE as error:
+        problem = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+        raise ModelFileError(f"{Path(path)} is not a model file: {problem}") from error
 
 
 def write(
@@ -47,8 +84,7 @@ def write(
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return header and arrays of a file, or say what is wrong with it."""
-    place = Path(path)
-    with place.open("rb") as file:
+    with Path(path).open("rb") as file, refusing(path):
         try:
             with zipfile.ZipFile(file) as archive:
                 members = _members(archive, os.fstat(file.fileno()).st_size)
@@ -56,18 +92,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.ND
                 arrays = {
                     name: _array(archive.read(member), name) for name, member in members.items()
                 }
-        except ModelFileError as error:
-            raise ModelFileError(f"{place}: {str(error)[:LONGEST_REASON]}") from None
-        except (
-            zipfile.BadZipFile,
-            NotImplementedError,
-            OSError,
-            EOFError,
-            RuntimeError,
-            ValueError,
-        ) as error:
-            problem = str(error)[:LONGEST_REASON]
-            raise ModelFileError(f"{place} is not a model file: {problem}") from None
+        except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as error:
+            raise ModelFileError(f"is not a model file: {error}") from None
     return header, arrays
 
 
@@ -112,8 +138,10 @@ def _array(data: bytes, name: str) -> npt.NDArray[Any]:
     try:
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError("unknown version of the array format")
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    except (ValueError, SyntaxError, TypeError, RecursionError, OverflowError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # headers of Python 2, which never wrote a model
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    except (*DAMAGE, UserWarning) as error:
         raise ModelFileError(f"array {name!r} cannot be read: {error}") from None
     if dtype.kind not in KINDS or dtype.hasobject or dtype.byteorder == ">":
         raise ModelFileError(

@@ -72,6 +72,16 @@ def check_counts(log_q: FloatArray, partitions: Sequence[Partition], name: str) 
         begin += partition.table_size
 
 
+def check_totals(log_totals: FloatArray, name: str) -> None:
+    """Check that the probabilities of all rows add up to one in every class."""
+    wrong = np.flatnonzero(~(np.abs(log_totals) < CLOSE))  # true for NaN too
+    if wrong.size:
+        raise ModelFileError(
+            f"{name} hold probabilities that do not add up to one: those of class {wrong[0]} add "
+            f"up to exp({log_totals[wrong[0]]:.6g})"
+        )
+
+
 def check_forest(parent: npt.NDArray[Any], n: int) -> None:
     """Check that following parents ends at a root from everywhere, by doubling the steps."""
     if not parent.size:

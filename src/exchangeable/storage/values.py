@@ -14,15 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.storage.archive import KINDS, ModelFileError
+from exchangeable.storage.limits import STEPS_PER_ENTRY, Budget
 
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 MOST_DIMENSIONS = 8
 
 
 class Writer:
-    """Encodes values, collecting arrays on the way."""
+    """Encodes values, collecting arrays on the way; what could not be read again is refused."""
 
     def __init__(self) -> None:
+        self.budget = Budget()
         self.arrays: dict[str, npt.NDArray[Any]] = {}
         self.special: dict[str, Callable[[Any, str], Any | None]] = {}
 
@@ -83,10 +85,19 @@ class Writer:
 
 
 class Reader:
-    """Decodes values, looking up arrays by name."""
+    """Decodes values, looking up arrays by name.
 
-    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    Parameters
+    ----------
+    arrays : mapping from name to array
+        The arrays of the file.
+    budget : Budget
+        The steps that are left to the file: it may refer to the same array many times.
+    """
+
+    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> None:
         self._arrays = arrays
+        self.budget = budget
         self.special: dict[str, Callable[[Any], Any]] = {}
 
     def array(self, reference: Any, name: str) -> npt.NDArray[Any]:
@@ -96,6 +107,7 @@ class Reader:
         key = reference["array"]
         if key not in self._arrays:
             raise ModelFileError(f"{name} refers to the array {key!r}, which the file lacks")
+        self.budget.spend(STEPS_PER_ENTRY * self._arrays[key].size, name)
         return self._arrays[key]
 
     def decode(self, value: Any, name: str) -> Any:

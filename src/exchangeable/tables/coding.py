@@ -15,6 +15,7 @@ from exchangeable.arrays import FloatArray
 from exchangeable.tables.reading import TableData, import_pandas, listed
 
 MOST_LEVELS = 100
+"""Categories of a column that can be coded; each repeats the name of the column."""
 KINDS = ("binary", "number", "category")
 
 
@@ -38,6 +39,11 @@ class Column:
     kind: str
     threshold: float = 0.0
     levels: tuple[str, ...] = ()
+
+    @property
+    def n_variables(self) -> int:
+        """Number of its variables."""
+        return len(self._own) if self.kind == "category" else 1
 
     @property
     def variables(self) -> list[str]:
@@ -81,6 +87,11 @@ class Coding:
 
     columns: tuple[Column, ...]
     target: str | None = None
+
+    @property
+    def n_variables(self) -> int:
+        """Number of the model's variables; names are made of it only if it is right."""
+        return sum(column.n_variables for column in self.columns)
 
     @property
     def variables(self) -> list[str]:
@@ -157,6 +168,8 @@ class Coding:
                 raise ValueError(f"column {entry!r} is not coded as one of {', '.join(KINDS)}")
             if not all(isinstance(level, str) for level in levels):
                 raise ValueError(f"column {entry['name']!r} has a category that is not text")
+            if len(levels) > MOST_LEVELS:
+                raise ValueError(f"a column has {len(levels):,} levels, more than {MOST_LEVELS}")
             threshold = float(entry.get("threshold", 0.0))
             columns.append(Column(entry["name"], entry["kind"], threshold, levels))
         return cls(tuple(columns), value.get("target"))

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer
 
+from exchangeable.arrays import check_count
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.reading import TableData
 
@@ -27,6 +28,11 @@ class WordCoding:
     column: str
     variables: list[str]
     target: str | None = None
+
+    @property
+    def n_variables(self) -> int:
+        """Number of words."""
+        return len(self.variables)
 
     def rows(self, table: TableData) -> Any:
         """Return the documents' words as a sparse matrix."""
@@ -56,6 +62,11 @@ class SparseCoding:
 
     n_columns: int
     target: str | None = None
+
+    @property
+    def n_variables(self) -> int:
+        """Number of columns."""
+        return self.n_columns
 
     @property
     def variables(self) -> list[str]:
@@ -135,12 +146,12 @@ def coding_from_json(value: Mapping[str, Any] | None) -> AnyCoding | None:
                 raise ValueError("the vocabulary has repeated words, or words that are not text")
             return WordCoding(str(value["column"]), list(words), value.get("target"))
         if value["kind"] == "sparse":
-            return SparseCoding(int(value["n_columns"]), value.get("target"))
-    except (KeyError, TypeError, ValueError) as error:
+            return SparseCoding(check_count(value["n_columns"], "n_columns"), value.get("target"))
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ValueError(
             f"the model's preprocessing cannot be read: {error}; the file is damaged"
         ) from None
     raise ValueError(
-        f"the model's preprocessing is of unknown kind {value['kind']!r}; it may have been written "
-        "by a newer version of exchangeable"
+        f"the model's preprocessing is of unknown kind {str(value['kind'])[:80]!r}; it may have "
+        "been written by a newer version of exchangeable"
     )

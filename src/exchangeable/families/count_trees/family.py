@@ -14,6 +14,8 @@ from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.pooled import ACTIVE, PooledFamily
 from exchangeable.families.contract import Model
 from exchangeable.families.count_trees.forest import (
+    MOST_BINS,
+    MOST_BINS_IN_ALL,
     CountForest,
     cut_counts,
     edge_sums,
@@ -28,14 +30,10 @@ from exchangeable.structure.proposals import Proposal
 
 PENALTY = 1.0
 """What an edge must gain in log-likelihood, for each of its parameters, to be there."""
-MOST_BINS = 8
-"""The counts of a block fall into at most this many bins."""
 ROWS_A_CELL = 20.0
 """A pair of bins has this many rows on average, or the bins are fewer."""
 LEAST_ROWS = 5.0
 """Weight of the rows in a bin, where there is a choice."""
-MOST_BINS_IN_ALL = 8_000
-"""A tree looks at all pairs of bins of a class, whose number must stay bearable."""
 LEARNING_STEPS = (2, 8)
 """Steps of EM at which bins and trees are chosen anew, and kept if they are better."""
 RAKINGS = 200

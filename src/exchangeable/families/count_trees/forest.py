@@ -24,6 +24,10 @@ from exchangeable.families.count_trees.kernels import BinTree, CountParameters
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges
 
+MOST_BINS = 8
+"""The counts of a block fall into at most so many bins."""
+MOST_BINS_IN_ALL = 8_000
+"""A tree looks at all pairs of bins of a class, whose number must stay bearable."""
 CHUNK = 1 << 14
 """Number of rows that are handled together."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
-from exchangeable.families.count_trees.forest import CountForest
+from exchangeable.families.count_trees.forest import MOST_BINS, MOST_BINS_IN_ALL, CountForest
 from exchangeable.partitions import Partition
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import (
@@ -79,3 +79,9 @@ def _check_bins(bins: npt.NDArray[Any], partition: Partition) -> None:
     steps[partition.starts[1:] - 1] = 0
     if (bins[partition.starts] != 0).any() or ((steps != 0) & (steps != 1)).any():
         raise ModelFileError("bins are not stretches of counts numbered from 0")
+    n_bins = np.maximum.reduceat(bins, partition.starts) + 1
+    if n_bins.max() > MOST_BINS or n_bins.sum() > MOST_BINS_IN_ALL:
+        raise ModelFileError(
+            f"a block has at most {MOST_BINS} bins and a class {MOST_BINS_IN_ALL:,}, this has "
+            f"{n_bins.max():,} and {n_bins.sum():,}"
+        )

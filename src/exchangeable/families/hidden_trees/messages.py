@@ -18,6 +18,8 @@ from exchangeable.runtime.threads import row_ranges, run
 
 TILE_BYTES = 1 << 25
 """Messages of a tile of rows take about this much memory."""
+MOST_SLOTS = 1 << 20
+"""Up to this many symbols of a block have a slot each; beyond, those that are there are sorted."""
 LARGEST_TILE, SMALLEST_TILE = 256, 16
 SCORE_CHUNK = 1 << 11
 
@@ -58,10 +60,14 @@ class Symbols:
         for b, members in enumerate(partition.blocks):
             width, shown = members.size + 1, states[:, members]
             key = (shown == 1).sum(axis=1) * width + (shown < 0).sum(axis=1)
-            present = np.flatnonzero(np.bincount(key, minlength=width * width))
-            code = np.empty(width * width, dtype=np.int32)
-            code[present] = np.arange(begin, begin + present.size)
-            codes[:, b] = code[key]
+            if width * width <= max(MOST_SLOTS, key.size):
+                present = np.flatnonzero(np.bincount(key, minlength=width * width))
+                code = np.empty(width * width, dtype=np.int32)
+                code[present] = np.arange(begin, begin + present.size)
+                codes[:, b] = code[key]
+            else:
+                present, position = np.unique(key, return_inverse=True)
+                codes[:, b] = begin + position.ravel()
             begin += present.size
             symbols.append(np.stack([np.full(present.size, b), present // width, present % width]))
         block, ones, holes = np.concatenate(symbols, axis=1)

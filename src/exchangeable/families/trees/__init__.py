@@ -9,9 +9,8 @@ from typing import Any
 from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.trees.family import TreeFamily, WeightedTreeFamily
 from exchangeable.families.trees.model import TreeModel
+from exchangeable.families.trees.polynomials import MOST_VARIABLES
 
-MOST_VARIABLES = 4_000
-"""A tree compares all pairs of variables, whose number must stay bearable."""
 CANNOT = {
     "partial_fit": "its edges are chosen from all rows at once; use fit",
     "warm_start": "its prior is made of the rows that are fitted; use fit without it",

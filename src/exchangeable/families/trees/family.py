@@ -19,7 +19,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.families.trees import gain_kernels
 from exchangeable.families.trees.model import ParentArray, TreeModel
-from exchangeable.families.trees.polynomials import expected_pairs
+from exchangeable.families.trees.polynomials import LARGEST_PAIR, LARGEST_SLOPE, expected_pairs
 from exchangeable.families.urns.family import UrnFamily, centred
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.families.urns.polynomials import expected_ones
@@ -35,9 +35,6 @@ LEAST_MEAN = 4 * LEAST
 DAMPING = 0.5
 LARGEST_STEP = 2.0
 """Of a natural parameter of a weighted tree, before damping."""
-LARGEST_SLOPE, LARGEST_PAIR = 60.0, 15.0
-"""Natural parameters of weighted trees stay within these bounds: a pair that always goes together
-would otherwise grow without end."""
 LEARNING_STEPS = (1, 2, 4, 8, 16, 32, 64)
 """Steps of EM at which plain trees are chosen anew."""
 
@@ -175,7 +172,7 @@ class WeightedTreeFamily(PooledFamily):
         """Return the urns with trees whose edges do nothing yet."""
         urns: Any = before.model if before is not None else None
         parent = self._learn(data.examples, sums, urns, data.n_jobs)
-        slope = urns.log_weights
+        slope = np.clip(urns.log_weights, -LARGEST_SLOPE, LARGEST_SLOPE)
         self._prior = self.urns.count_prior(urns.partitions)
         model = TreeModel.make(
             np.zeros(slope.shape[1]),

@@ -7,6 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
+from exchangeable.families.trees.polynomials import (
+    LARGEST_PAIR,
+    LARGEST_SLOPE,
+    MOST_VARIABLES,
+)
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, check_forest, needed, numbers, probabilities
 
@@ -22,6 +27,15 @@ def decode(
         raise ModelFileError(f"slope has shape {slope.shape}")
     n, k = slope.shape
     bounded: dict[str, Any] = {"low": -1e300, "high": 1e300}
+    by_slope, by_pair = bounded, bounded
+    if log_q.size:
+        if n > MOST_VARIABLES:
+            raise ModelFileError(
+                f"weighted trees have at most {MOST_VARIABLES:,} variables, this has {n:,}"
+            )
+        by_slope = {"low": -LARGEST_SLOPE, "high": LARGEST_SLOPE}
+        by_pair = {"low": -LARGEST_PAIR, "high": LARGEST_PAIR}
+        bounded = {"low": 0.0, "high": 0.0}
     edges = (n, k) if parent.size else (0, 0)
     if parent.dtype != np.int32 or parent.shape != edges:
         raise ModelFileError(f"parent is {parent.dtype} of shape {parent.shape}")
@@ -31,8 +45,8 @@ def decode(
         probabilities(column, "log_q")
     return (
         numbers(base, "base", (k,), **bounded),
-        numbers(slope, "slope", (n, k), **bounded),
+        numbers(slope, "slope", (n, k), **by_slope),
         parent,
-        numbers(pair, "pair", edges, **bounded),
+        numbers(pair, "pair", edges, **by_pair),
         log_q,
     )

@@ -103,6 +103,24 @@ class UrnModel(LogLinearModel):
         tables.values[:] = np.concatenate(made)
         return LogLinear(base, self.log_weights, tables=tables)
 
+    @property
+    def n_steps(self) -> float:
+        """About how many nanoseconds the polynomials take, the square of the sizes of the urns."""
+        sizes = [partition.sizes.astype(np.float64) for partition in self.partitions]
+        return 2.0 * sum(float((each * each).sum()) for each in sizes) + super().n_steps
+
+    def log_totals(self) -> FloatArray:
+        """Return log Σ_x P(x | y): NaN where a polynomial that is needed is not a number."""
+        totals = []
+        for partition, log_q, known in zip(
+            self.partitions, self.log_q, self.polynomials, strict=True
+        ):
+            possible = log_q > -np.inf
+            shares = np.where(possible, np.exp(log_q), 0.0)
+            shares[possible & ~np.isfinite(known.log_e)] = np.nan
+            totals.append(np.log(np.add.reduceat(shares, partition.starts)).sum())
+        return np.array(totals)
+
     def log_urn_weights(self) -> FloatArray:
         """Return log θ of each variable in each class."""
         return self.log_weights

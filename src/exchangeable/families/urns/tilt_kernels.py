@@ -72,7 +72,7 @@ def _binomial(n, on, off, smallest, out):  # type: ignore[no-untyped-def]
 
     It is followed from its mode to either side, as far as it is not below the smallest.
     """
-    mode = min(int((n + 1) * on), n)
+    mode = max(min(int((n + 1) * on), n), 0)  # a NaN is no count
     odds = on / off
     first, value = mode, 1.0
     while first > 0 and value >= smallest:
@@ -232,9 +232,9 @@ def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore
     line, low, high = _forward(on, off, times, last, SMALLEST * trusted, lines[0], lines[1])
     coefficients = line[PAD:]
     trusted *= coefficients[low : high + 1].max()
-    while coefficients[low] < trusted:
+    while low < high and coefficients[low] < trusted:
         low += 1
-    while coefficients[high] < trusted:
+    while low < high and coefficients[high] < trusted:
         high -= 1
     log_scale = -_log_product(off, times)
     for count in range(max(low, first), high + 1):
@@ -247,6 +247,8 @@ def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore
 @_compile
 def cover(weights, out):  # type: ignore[no-untyped-def]
     """Write log e_l for l = 0..out.size − 1; say whether tilts have covered all of them.
+
+    Weights near the largest numbers overflow when they are tilted: then they have not.
 
     The first tilt has its mean in the middle, or a bit below, since distributions have the shorter
     tail there; others follow where those before could not be trusted any more.
@@ -269,4 +271,4 @@ def cover(weights, out):  # type: ignore[no-untyped-def]
         low = _cover_around(distinct, times, tilt, zero, edge, best, out)[0]
         if low >= edge:
             return False
-    return bool((best > 0.0).all())
+    return bool((best > 0.0).all() and np.isfinite(out).all())
