@@ -1,10 +1,13 @@
-"""`ExchangeableClassifier` against `BernoulliNB`, and against memory bandwidth.
+"""`ExchangeableClassifier` compared with `BernoulliNB` and with memory bandwidth.
 
-1. fit and predict_log_proba on 20 Newsgroups (20 classes) and MNIST, the peer in the same run;
-   both must reach their known accuracy first.
-2. The paper's 10^6 x 1,000 Boolean functions: accuracy, peak memory, share of memory bandwidth.
-3. Compile time: the first fit of a fresh process, with the cache of compiled kernels cold and warm.
-4. What `partial_fit` costs in accuracy against `fit`.
+1. ``fit`` and ``predict_log_proba`` on 20 Newsgroups (20 classes) and MNIST, with the peer measured
+   in the same run; both must reach their known accuracy first.
+2. Compile time: the first fit of a fresh process, with the cache of compiled kernels cold and warm.
+3. How much accuracy `partial_fit` loses compared with `fit`.
+4. The paper's 10^6 x 1,000 Boolean functions: accuracy, peak memory, share of memory bandwidth.
+
+``python benchmarks/bench_classifier.py [PART ...]`` runs some parts: peers, compile, partial_fit,
+boolean, or the name of one Boolean function.
 """
 
 import os
@@ -25,7 +28,7 @@ KNOWN = {"20newsgroups": (0.645, 0.537), "mnist": (0.8615, 0.8415)}
 
 
 def against_bernoulli_nb(name: str, dtype: type | None = None) -> None:
-    """Print the ratio of our seconds to the peer's, once both are seen to be right."""
+    """Print the ratio of our seconds to the peer's, after checking both accuracies."""
     data = fetch_classification(name)
     X, X_test = data.X_train, data.X_test
     if dtype is not None:
@@ -47,7 +50,7 @@ def against_bernoulli_nb(name: str, dtype: type | None = None) -> None:
 
 
 def bandwidth(X: np.ndarray) -> float:
-    """Return the bytes a second that one pass over the matrix by NumPy reads."""
+    """Return the bytes per second that NumPy reads in one pass over the matrix."""
     words = X.reshape(-1).view(np.uint64)
     return X.nbytes / best_of(lambda: words.max(), 3)
 
@@ -56,13 +59,13 @@ FUNCTIONS = ("parity", "counting", "threshold", "exact", "conjunction", "disjunc
 
 
 def memory(field: str) -> int:
-    """Return the bytes of resident memory, now (VmRSS) or at its peak (VmHWM)."""
+    """Return the bytes of resident memory: the current value (VmRSS) or the peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith(field)).split()[1])
 
 
 def boolean_function(function: str) -> None:
-    """Fit the paper's size; memory is the peak while fitting beyond what was held before."""
+    """Fit rows of the paper's size; memory is the peak during the fit minus that before it."""
     X, y = make_boolean(function, 1_000_000, 1_000, random_state=0)
     X_test, y_test = make_boolean(function, 10_000, 1_000, random_state=1)
     ExchangeableClassifier().fit(X_test, y_test)
@@ -82,7 +85,7 @@ def boolean_function(function: str) -> None:
 
 
 def boolean_functions() -> None:
-    """Run each function in a process of its own, so that peaks of memory are its own."""
+    """Run each function in its own process, so that its peak memory is not that of another."""
     for function in FUNCTIONS:
         subprocess.run([sys.executable, __file__, function], check=True)
 
@@ -101,7 +104,7 @@ print(f"import {imported - start:.2f} s, first fit and predict {fitted - importe
 
 
 def compile_time() -> None:
-    """Time a fresh process, first with an empty cache of compiled kernels, then with a full one."""
+    """Time fresh processes, first with an empty cache of compiled kernels, then with a full one."""
     with tempfile.TemporaryDirectory() as cache:
         for state in ("cold", "warm"):
             done = subprocess.run(
@@ -115,29 +118,40 @@ def compile_time() -> None:
 
 
 def partial_fit() -> None:
-    """Compare batches with one fit, on test rows (nothing is chosen by them)."""
+    """Compare batches with a single fit on the test rows; no setting is tuned on them."""
     for name in ("20newsgroups", "reuters8", "webkb4", "mnist"):
         data = fetch_classification(name)
         order = np.random.default_rng(0).permutation(len(data.y_train))
         X, y = data.X_train[order], data.y_train[order]
         whole = ExchangeableClassifier().fit(X, y).score(data.X_test, data.y_test)
-        found = []
+        scores = []
         for share in (0.05, 0.1, 0.25, 0.5):
             model, classes = ExchangeableClassifier(), np.unique(y)
             size = int(share * len(y))
             for start in range(0, len(y), size):
                 part = slice(start, start + size)
                 model.partial_fit(X[part], y[part], classes=classes)
-            found.append(f"{share:.0%}: {model.score(data.X_test, data.y_test):.4f}")
-        print(f"{name:13} fit {whole:.4f}   partial_fit, blocks from the first {', '.join(found)}")
+            scores.append(f"{share:.0%}: {model.score(data.X_test, data.y_test):.4f}")
+        print(f"{name:13} fit {whole:.4f}   partial_fit, blocks from the first {', '.join(scores)}")
+
+
+def peers() -> None:
+    """Compare with `BernoulliNB` on text and on images of two types."""
+    against_bernoulli_nb("20newsgroups")
+    against_bernoulli_nb("mnist")
+    against_bernoulli_nb("mnist", float)
+
+
+PARTS = {
+    "peers": peers,
+    "compile": compile_time,
+    "partial_fit": partial_fit,
+    "boolean": boolean_functions,
+}
 
 
 if __name__ == "__main__" and sys.argv[-1] in FUNCTIONS:
     boolean_function(sys.argv[-1])
 elif __name__ == "__main__":
-    against_bernoulli_nb("20newsgroups")
-    against_bernoulli_nb("mnist")
-    against_bernoulli_nb("mnist", float)
-    compile_time()
-    partial_fit()
-    boolean_functions()
+    for part in [p for p in sys.argv[1:] if p in PARTS] or PARTS:
+        PARTS[part]()

@@ -1,12 +1,13 @@
-"""`ExchangeableMixture` against StepMix, against latent naive Bayes, and against linear growth.
+"""`ExchangeableMixture` compared with StepMix, with latent naive Bayes, and with linear growth.
 
-1. Seconds per EM iteration, 20 components, the peer StepMix (``measurement="binary"``) in the same
-   run, from one start, and of ten starts side by side, as the paper's experiments have them; both
-   must reach the same likelihood of the same model first.
+1. Seconds per EM iteration with 20 components, from one start and from ten starts in parallel, as
+   in the paper's experiments. The peer, StepMix (``measurement="binary"``), is measured in the same
+   run; both must first reach the same likelihood of the same model.
 2. Seconds to convergence of blocks and of our own latent naive Bayes.
-3. Growth with rows, ones and components: four sizes each, and a plot of them.
+3. Growth with rows, ones and components: four sizes of each, and a plot.
 
-Needs StepMix and matplotlib, the package's `bench` extra.
+``python benchmarks/bench_mixture.py [same] [stepmix] [end] [growth]`` runs some of these parts. It
+needs StepMix and matplotlib, the package's `bench` extra.
 """
 
 import sys
@@ -30,7 +31,7 @@ WIDE = ("baudio", "jester", "bnetflix", "msweb", "book", "cwebkb", "cr52", "c20n
 
 
 def timed(model, X):
-    """Return seconds a fit took."""
+    """Return the seconds of one fit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         start = time.perf_counter()
@@ -38,11 +39,11 @@ def timed(model, X):
         return time.perf_counter() - start
 
 
-def ours(structure, n_iterations, **options):
-    """Return a mixture that runs exactly so many iterations."""
+def ours(blocks, n_iterations, **options):
+    """Return a mixture that runs exactly this many iterations."""
     return ExchangeableMixture(
         20,
-        structure=structure,
+        blocks=blocks,
         init="random",
         tol=0.0,
         max_iter=n_iterations,
@@ -66,7 +67,7 @@ def stepmix(n_iterations, n_components=20):
 
 
 def per_iteration(make, X, few=2, many=14, starts=1):
-    """Return the seconds of one iteration: what some more take, divided by their number."""
+    """Return the seconds per iteration: the extra time of many iterations over few."""
     timed(make(few), X)
     seconds = [(timed(make(few), X), timed(make(many), X)) for _ in range(REPEATS)]
     short, long = np.min(seconds, axis=0)
@@ -74,16 +75,16 @@ def per_iteration(make, X, few=2, many=14, starts=1):
 
 
 def check_same_model() -> None:
-    """Both must find the two clusters, and give the same likelihood for one component."""
+    """Check that both give the same likelihood for one component."""
     X = fetch_density("nltcs").train
-    one = ExchangeableMixture(1, structure="independent", alpha=0.0, random_state=0).fit(X)
+    one = ExchangeableMixture(1, blocks="independent", alpha=0.0, random_state=0).fit(X)
     peer = stepmix(5, 1).fit(X)
     assert abs(one.score(X) - peer.score(X)) < 1e-3, (one.score(X), peer.score(X))
     print(f"one component on nltcs: ours {one.score(X):.5f}, StepMix {peer.score(X):.5f}")
 
 
 def against_stepmix() -> None:
-    """Print seconds per iteration and how many times less they are than the peer's."""
+    """Print seconds per iteration, and how many times faster that is than the peer."""
     columns = {
         "sweep": ("welch", 1),
         "sweep, ten starts": ("welch", 10),
@@ -95,9 +96,9 @@ def against_stepmix() -> None:
         X = fetch_density(name).train
         peer = per_iteration(stepmix, X, 1, 5)
         cells = []
-        for structure, starts in columns.values():
+        for blocks, starts in columns.values():
             seconds = per_iteration(
-                lambda n, s=structure, i=starts: ours(s, n, n_init=i), X, starts=starts
+                lambda n, b=blocks, i=starts: ours(b, n, n_init=i), X, starts=starts
             )
             cells.append(f"{seconds * 1e3:6.1f} ms ({peer / seconds:5.1f} x)")
         print(
@@ -107,17 +108,15 @@ def against_stepmix() -> None:
 
 
 def to_convergence() -> None:
-    """Print seconds and iterations to convergence of one start, averaged over five."""
+    """Print seconds and iterations to convergence from one start, averaged over five."""
     print("set        sweep                evidence             naive Bayes          NB / sweep")
     for name in WIDE:
         X = fetch_density(name).train
         cells, seconds = [], []
-        for structure in ("welch", "evidence", "independent"):
+        for blocks in ("welch", "evidence", "independent"):
             spent, steps = [], []
             for seed in range(5):
-                model = ExchangeableMixture(
-                    20, structure=structure, init="random", random_state=seed
-                )
+                model = ExchangeableMixture(20, blocks=blocks, init="random", random_state=seed)
                 spent.append(timed(model, X))
                 steps.append(model.n_iter_)
             seconds.append(np.mean(spent))
@@ -126,7 +125,7 @@ def to_convergence() -> None:
 
 
 def growth() -> None:
-    """Time one iteration for four sizes of each of rows, ones and components, and plot it."""
+    """Time one iteration for four numbers each of rows, ones and components, and plot them."""
     import matplotlib.pyplot as plt
 
     rng = np.random.default_rng(0)
@@ -142,14 +141,14 @@ def growth() -> None:
     def one_iteration(X, components):
         def make(n):
             return ExchangeableMixture(
-                components, structure="welch", tol=0.0, max_iter=n, init="random", random_state=0
+                components, blocks="welch", tol=0.0, max_iter=n, init="random", random_state=0
             )
 
         return per_iteration(make, X)
 
     cases = {
         "rows": [(n, n_ones, k) for n in (4_000, 8_000, 16_000, 32_000)],
-        "ones a row": [(n_rows, ones, k) for ones in (20, 40, 80, 160)],
+        "ones per row": [(n_rows, ones, k) for ones in (20, 40, 80, 160)],
         "components": [(n_rows, n_ones, c) for c in (10, 20, 40, 80)],
     }
     figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained", sharey=True)
@@ -157,10 +156,10 @@ def growth() -> None:
         sizes = [shape[list(cases).index(what)] for shape in shapes]
         seconds = [one_iteration(rows_of(n, ones), c) for n, ones, c in shapes]
         slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-        told = ", ".join(
+        figures = ", ".join(
             f"{size:,}: {s * 1e3:.1f} ms" for size, s in zip(sizes, seconds, strict=True)
         )
-        print(f"{what:11} {told}   exponent {slope:.2f}", flush=True)
+        print(f"{what:12} {figures}   exponent {slope:.2f}", flush=True)
         axis.loglog(sizes, [s * 1e3 for s in seconds], "o-", base=2)
         axis.loglog(sizes, np.array(sizes) * seconds[0] * 1e3 / sizes[0], ":", color="grey")
         axis.set_xticks(sizes, [f"{size:,}" for size in sizes])

@@ -1,7 +1,7 @@
-"""Questions about rows with holes, against scoring complete rows.
+"""The time of questions about rows with holes, compared with scoring complete rows.
 
-10,000 rows of 1,000 variables of which half are not known; the unit is `predict_log_proba` of the
-same rows complete. Answers of a few rows are first checked against the sum over completions.
+10,000 rows of 1,000 variables, half of the entries unknown; the unit is `predict_log_proba` of the
+same rows without holes. One answer is first checked against the sum over all completions.
 """
 
 import itertools
@@ -15,7 +15,7 @@ N_ROWS, N_VARIABLES = 10_000, 1_000
 
 
 def rows():
-    """Return rows of correlated variables of different frequency, and their classes."""
+    """Return rows of correlated variables with different frequencies, and their classes."""
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 2, N_ROWS)
     strength = rng.beta(2, 4, (N_ROWS, 1)) * np.where(kind[:, None] == 0, 1.0, 0.6)
@@ -23,7 +23,7 @@ def rows():
 
 
 def check(model, row, n_holes=8):
-    """Compare the probability of a row with a few holes with the sum over its completions."""
+    """Check that the probability of a row with a few holes is the sum over its completions."""
     holed = row.copy()
     holed[:n_holes] = np.nan
     states = np.repeat(row[None], 2**n_holes, axis=0)
@@ -38,14 +38,16 @@ def main() -> None:
     X = X.astype(np.float64)
     holed = np.where(np.random.default_rng(1).random(X.shape) < 0.5, np.nan, X)
     models = {
-        "classifier, one block": ExchangeableClassifier("full").fit(X, kind),
+        "classifier, one block": ExchangeableClassifier(blocks="full").fit(X, kind),
         "classifier, default": ExchangeableClassifier().fit(X, kind),
-        "classifier, naive Bayes": ExchangeableClassifier("independent").fit(X, kind),
+        "classifier, naive Bayes": ExchangeableClassifier(blocks="independent").fit(X, kind),
         "mixture of 20, sweep": ExchangeableMixture(
-            20, structure="welch", random_state=0, tol=0.5
+            20, blocks="welch", random_state=0, tol=0.5
         ).fit(X),
     }
-    print(f"{N_ROWS} rows of {N_VARIABLES} variables, half of them not known; complete rows = 1")
+    print(
+        f"{N_ROWS} rows of {N_VARIABLES} variables, half of the entries unknown; complete rows = 1"
+    )
     for name, model in models.items():
         check(model, X[0])
         unit = best_of(lambda model=model: model.predict_log_proba(X))

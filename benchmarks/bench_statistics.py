@@ -1,7 +1,7 @@
-"""Set sizes against the arithmetic they cannot do without.
+"""The time to compute set sizes, compared with the arithmetic that is necessary for them.
 
-`Count` needs three log-gammas a value; `Transitions` one log-add-exp a variable, value, state and
-symbol. The ratio is how much longer the library takes than that arithmetic alone in NumPy.
+`Count` needs three log-gammas per value, `Transitions` one log-add-exp per variable, value, state
+and symbol. The ratio is how much longer the library takes than that arithmetic alone in NumPy.
 """
 
 import math
@@ -14,7 +14,7 @@ from exchangeable import Count, Transitions
 
 
 def count(n: int) -> None:
-    """Print the time of `Count(n).log_sizes` beside three log-gammas."""
+    """Print the time of `Count(n).log_sizes` and its ratio to three log-gammas."""
     statistic = Count(n)
     total = np.logaddexp.reduce(statistic.log_sizes({0: 1}))
     assert math.isclose(total, (n - 1) * math.log(2), rel_tol=1e-9)
@@ -25,7 +25,7 @@ def count(n: int) -> None:
 
 
 def transitions(n: int) -> None:
-    """Print the times of counting and sampling for `Transitions(n)` beside as many logaddexp."""
+    """Print the times of `Transitions(n)` and their ratios to the necessary log-add-exps."""
     statistic = Transitions(n)
     assert math.isclose(statistic.log_sizes()[1], math.log(math.comb(n + 1, 3)), rel_tol=1e-9)
     row, other = np.random.default_rng(0).normal(size=(2, 2, statistic.n_values))

@@ -1,12 +1,12 @@
-"""Trees over the blocks' counts beside independent blocks, as mixtures and as classifiers.
+"""Trees over the counts of blocks compared with independent blocks, in mixtures and classifiers.
 
-``python benchmarks/count_trees.py`` fits mixtures of 20 components to sets of the density benchmark
-(four starts, the best kept; trees stop by the validation rows) and writes the average
-log-likelihoods of validation and test rows; then classifiers, whose accuracy is that of five-fold
-cross-validation on the training rows, and of the test rows. "without edges" is the same fit with
-edges shrunk to nothing: what is left is the pooled prior and the stopping. Lines are appended to
-``results/count_trees.csv`` as they end; lines that are there are not computed again. Names of sets
-may follow, to run only these.
+``python benchmarks/count_trees.py [SET ...]`` fits mixtures of 20 components to sets of the density
+benchmark (four starts, the best is kept; validation rows decide when trees stop) and writes the
+average log-likelihood of validation and test rows. For classifiers it writes the accuracy of
+five-fold cross-validation on the training rows, and the accuracy on the test rows. "without edges"
+is the same fit with edges shrunk to nothing, which leaves only the effects of the pooled prior and
+of early stopping. Each line is appended to ``results/count_trees.csv`` as soon as it is finished;
+lines already in the file are not computed again.
 """
 
 import csv
@@ -27,15 +27,15 @@ DENSITY = ("nltcs", "plants", "jester", "baudio")
 TEXT = ("reuters8", "webkb4", "polarity2")
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
 MODELS = {
-    f"{structure}, {label}": {"structure": structure, **options}
-    for structure in ("welch", "evidence")
+    f"{blocks}, {label}": {"blocks": blocks, **options}
+    for blocks in ("welch", "evidence")
     for label, options in {
         "independent": {},
-        "without edges": {"dependence": "tree", "shrinkage": 1e9},
-        "tree": {"dependence": "tree"},
+        "without edges": {"family": "count tree", "shrinkage": 1e9},
+        "tree": {"family": "count tree"},
     }.items()
 }
-OF_VARIABLES = {"tree over variables": {"dependence": "tree", "structure": "independent"}}
+OF_VARIABLES = {"tree over variables": {"family": "tree"}}
 
 
 def mixture(name: str, options) -> list[str]:
@@ -43,7 +43,7 @@ def mixture(name: str, options) -> list[str]:
     data = fetch_density(name)
     model = ExchangeableMixture(20, n_init=4, random_state=0, **options)
     began = time.process_time()
-    model.fit(data.train, X_valid=data.valid if options.get("dependence") else None)
+    model.fit(data.train, X_valid=data.valid if "family" in options else None)
     seconds = time.process_time() - began
     return [
         f"{model.score(data.valid):.4f}",
@@ -53,7 +53,7 @@ def mixture(name: str, options) -> list[str]:
 
 
 def classifier(name: str, options) -> list[str]:
-    """Return accuracy by cross-validation and of test rows, blocks, edges, processor seconds."""
+    """Return accuracy by cross-validation and on test rows, blocks, edges, processor seconds."""
     X, y, X_test, y_test = load(name)
     model = ExchangeableClassifier(**options)
     chosen = np.mean(cross_val_score(model, X > 0, y, cv=FOLDS))
@@ -64,13 +64,13 @@ def classifier(name: str, options) -> list[str]:
 
 
 def shape(model, seconds: float) -> list[str]:
-    """Return average blocks and edges, and the processor seconds of the fit."""
+    """Return the average numbers of blocks and edges, and the processor seconds of the fit."""
     edges = np.mean([len(edges) for edges in model.edges_])
     return [f"{model.n_blocks_.mean():.1f}", f"{edges:.1f}", f"{seconds:.2f}"]
 
 
 def main() -> None:
-    """Compute what is not in the file yet, line by line."""
+    """Compute the lines that are not in the file yet."""
     warnings.simplefilter("ignore")
     done = set()
     if RESULTS.exists():

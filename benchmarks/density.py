@@ -1,15 +1,15 @@
-"""The paper's density experiment: Tables 4 and 5, ours beside the published figures.
+"""The paper's density experiment (Tables 4 and 5), compared with the published figures.
 
 ``python benchmarks/density.py [SET ...]`` fits mixtures of 20 components with the paper's settings
-(alpha = 0.1, ten random starts, the best by training log-likelihood kept) and each structure, five
-times from other seeds, prints the average log-likelihoods of validation and test rows, means over
-the seeds, beside the paper's test figures, and writes ``results/density.csv``. Validation and test
-rows are only looked at in the end. The paper's EM stops at an average gain of 1e-3, the package's
-default is 1e-4: the sweep is run with both.
+(alpha = 0.1, ten random starts, the one with the highest training log-likelihood is kept) and
+several kinds of blocks, from five seeds each. It prints the average log-likelihood of validation
+and test rows, averaged over the seeds, next to the paper's test figure, and writes
+``results/density.csv``. These fits do not use the validation and test rows. The paper's EM stops at
+an average gain of 1e-3, the package's default is 1e-4: the sweep is run with both.
 
-Two more lines a set are the default structure and naive Bayes with more starts, the start and the
-smoothing (`ALPHAS`) chosen on the validation rows; the test rows are scored for what was chosen.
-``--only MODEL ...`` runs some of the lines; what the file has of others stays.
+Two more lines per set are the default blocks and naive Bayes with more starts, where the start and
+the smoothing (`ALPHAS`) are chosen on the validation rows; test rows are scored once, for the
+choice. ``--only MODEL ...`` runs some of the lines and leaves the others in the file as they are.
 """
 
 import argparse
@@ -40,16 +40,16 @@ PAPER = {
     "c20ng": (-152.69, -152.78, 17.9),
 }
 MODELS = {
-    "sweep, tol 1e-3": {"structure": "welch", "tol": 1e-3},
-    "sweep": {"structure": "welch"},
+    "sweep, tol 1e-3": {"blocks": "welch", "tol": 1e-3},
+    "sweep": {"blocks": "welch"},
     "evidence": {},
     "evidence, rows": {"init": "rows"},
-    "naive Bayes": {"structure": "independent"},
-    "naive Bayes, rows": {"structure": "independent", "init": "rows"},
+    "naive Bayes": {"blocks": "independent"},
+    "naive Bayes, rows": {"blocks": "independent", "init": "rows"},
 }
 CHOSEN = {
     "evidence, chosen": {},
-    "naive Bayes, chosen": {"structure": "independent"},
+    "naive Bayes, chosen": {"blocks": "independent"},
 }
 ALPHAS, STARTS, SEEDS = (0.01, 0.03, 0.1, 0.3), 30, 5
 COLUMNS = (
@@ -69,13 +69,13 @@ def fitted(data, X_valid=None, **settings):
 
 
 def repeated(data, **settings):
-    """Return the mixtures of several seeds, the seconds of one, and nothing chosen."""
+    """Return the mixtures of several seeds, the average seconds per fit, and no choice."""
     fits = [fitted(data, n_init=10, random_state=seed, **settings) for seed in range(SEEDS)]
     return [mixture for mixture, _ in fits], np.mean([seconds for _, seconds in fits]), ""
 
 
 def chosen(data, **settings):
-    """Return the mixture that validation rows like best, seconds of all fits, and its alpha."""
+    """Return the mixture with the best validation score, seconds of all fits, and its alpha."""
     settings |= {"n_init": STARTS, "random_state": 0}
     fits = [(*fitted(data, data.valid, alpha=alpha, **settings), alpha) for alpha in ALPHAS]
     mixture, _, alpha = max(fits, key=lambda fit: fit[0].score(data.valid))
@@ -83,7 +83,7 @@ def chosen(data, **settings):
 
 
 def line_of(name, model, data, mixtures, seconds, settings):
-    """Return what the table says of the fits of one model."""
+    """Return the table's line about the fits of one model."""
     paper = PAPER[name][1 if model.startswith("naive") else 0]
     tests = [mixture.score(data.test) for mixture in mixtures]
     ends = [[history[-1] for history in mixture.history_] for mixture in mixtures]
@@ -104,7 +104,7 @@ def line_of(name, model, data, mixtures, seconds, settings):
 
 
 def known_lines():
-    """Return the lines that the file has, by set and model."""
+    """Return the lines of the existing file, by set and model."""
     if not RESULTS.exists():
         return {}
     with RESULTS.open(newline="") as file:
@@ -112,7 +112,7 @@ def known_lines():
 
 
 def main() -> None:
-    """Fit every model to every set that is wanted."""
+    """Fit the chosen models to the chosen sets."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sets", nargs="*", default=list(PAPER), metavar="SET")
     parser.add_argument("--only", nargs="+", choices=[*MODELS, *CHOSEN])

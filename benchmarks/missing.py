@@ -1,24 +1,25 @@
-"""Half of the entries deleted: fits on what is left, and how well deleted entries are filled in.
+"""Half of the entries deleted: fits to the remaining entries, and accuracy of imputation.
 
-``python benchmarks/missing.py [density|imputation]`` deletes each training entry with probability
-one half and fits mixtures of 20 components, three starts each, the best by training log-likelihood
-kept:
+``python benchmarks/missing.py [density|imputation] [SET ...]`` deletes each training entry with
+probability one half and fits mixtures of 20 components, three starts each, of which the one with
+the highest training log-likelihood is kept:
 
-* ours on the rows with holes, with the default structure and as latent naive Bayes;
-* ours as latent naive Bayes, the number of components chosen by the likelihood
-  of validation rows of which half the entries are deleted as well;
-* the same two after dropping the rows that have a hole, and after filling holes with the column's
+* ours on the rows with holes, with the default blocks and as latent naive Bayes;
+* ours as latent naive Bayes, with the number of components chosen by the likelihood of validation
+  rows, half of whose entries are deleted as well;
+* the first two after dropping the rows that have a hole, and after filling holes with the column's
   mean (rounded, since the model is for 0 and 1);
 * StepMix's Bernoulli mixture for missing data (``measurement="binary_nan"``), the same model as our
   latent naive Bayes;
-* ours on all entries, to see what was lost.
+* ours on all entries, to see how much was lost.
 
-Test rows are complete and looked at in the end. Then every imputer, fitted to the training rows
-with holes (ours from one start), fills in test rows of which half the entries are deleted. Results
-go to ``results/missing.csv`` and ``results/imputation.csv``.
+Test rows are complete and scored once. For imputation, every imputer is fitted to the training rows
+with holes (ours from one start) and fills in test rows with half of their entries deleted. Results
+go to ``results/missing.csv`` and ``results/imputation.csv``, unless sets are named.
 """
 
 import csv
+import os
 import sys
 import time
 import warnings
@@ -48,9 +49,9 @@ def punched(X, seed):
     return np.where(np.random.default_rng(seed).random(X.shape) < 0.5, np.nan, X)
 
 
-def mixture(structure, n_init=3):
+def mixture(blocks, n_init=3):
     """Return ours, with the settings of this comparison."""
-    return ExchangeableMixture(20, structure=structure, n_init=n_init, random_state=0, binarize=0.5)
+    return ExchangeableMixture(20, blocks=blocks, n_init=n_init, random_state=0, binarize=0.5)
 
 
 class Chosen:
@@ -61,7 +62,7 @@ class Chosen:
 
     def fit(self, X):
         """Try several numbers and keep the best."""
-        options = {"structure": "independent", "random_state": 0, "binarize": 0.5}
+        options = {"blocks": "independent", "random_state": 0, "binarize": 0.5}
         numbers = (20, 50, 100, 200)
         self.best = ExchangeableMixture.select(X, self.valid, numbers, **options).best
         return self
@@ -71,8 +72,8 @@ class Chosen:
 
 
 def timed_fit(model, X):
-    """Return seconds a fit took."""
-    # Small matrix products of several threads wait for each other more than they work.
+    """Return the seconds of one fit."""
+    # With small matrix products the threads of BLAS spend more time waiting than working.
     with warnings.catch_warnings(), threadpool_limits(1, "blas"):
         warnings.simplefilter("ignore")
         start = time.perf_counter()
@@ -134,17 +135,17 @@ def imputation(name, data):
         if id(model) not in fitted:
             fitted[id(model)] = timed_fit(model, holed)
         start = time.perf_counter()
-        found = fill(model)[gaps]
+        filled = fill(model)[gaps]
         seconds = time.perf_counter() - start
-        wrong = np.mean((found > 0.5) != truth[gaps])
-        square = np.mean((found - truth[gaps]) ** 2)
+        wrong = np.mean((filled > 0.5) != truth[gaps])
+        square = np.mean((filled - truth[gaps]) ** 2)
         line = (name, way, f"{wrong:.4f}", f"{square:.4f}")
         yield *line, f"{fitted[id(model)]:.1f}", f"{seconds:.2f}"
 
 
 def write(path, columns, lines):
-    """Print lines as they come and write them to a file."""
-    with path.open("w", newline="") as file:
+    """Print lines as they are finished, and write them to a file unless `path` is None."""
+    with open(os.devnull if path is None else path, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         for line in lines:
@@ -155,14 +156,18 @@ def write(path, columns, lines):
 
 def main() -> None:
     """Fit and impute on every set."""
-    wanted = sys.argv[1:] or ("density", "imputation")
-    sets = [(name, fetch_density(name)) for name in SETS]
-    if "density" in wanted:
+    parts = [part for part in sys.argv[1:] if part in ("density", "imputation")]
+    names = [name for name in sys.argv[1:] if name not in parts]
+    sets = [(name, fetch_density(name)) for name in names or SETS]
+    folder = None if names else RESULTS
+    if "density" in parts or not parts:
         columns = ("set", "way", "rows", "test", "seconds")
-        write(RESULTS / "missing.csv", columns, (line for s in sets for line in density(*s)))
-    if "imputation" in wanted:
+        path = folder and folder / "missing.csv"
+        write(path, columns, (line for s in sets for line in density(*s)))
+    if "imputation" in parts or not parts:
         columns = ("set", "imputer", "wrong", "squared_error", "fit_seconds", "fill_seconds")
-        write(RESULTS / "imputation.csv", columns, (line for s in sets for line in imputation(*s)))
+        path = folder and folder / "imputation.csv"
+        write(path, columns, (line for s in sets for line in imputation(*s)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run every benchmark of this folder, or those named: ``python benchmarks/run.py statistics``."""
+"""Run all ``bench_*.py`` of this folder, or some: ``python benchmarks/run.py statistics``."""
 
 import runpy
 import sys
@@ -8,7 +8,7 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Run ``bench_NAME.py`` for each NAME given, all of them by default."""
+    """Run ``bench_NAME.py`` for each NAME given, by default all of them."""
     wanted = sys.argv[1:] or sorted(p.stem.removeprefix("bench_") for p in HERE.glob("bench_*.py"))
     for name in wanted:
         print(f"\n=== {name} " + "=" * (70 - len(name)), flush=True)

@@ -1,8 +1,9 @@
-"""Rows beyond memory: seconds, passes and peak memory by number of rows, local and through Dask.
+"""Rows that do not fit in memory: seconds, passes and peak memory, locally and with Dask.
 
-``python benchmarks/scaling.py --folder FOLDER`` makes a bit-packed file of the largest size in
-FOLDER, fits classifier and mixture to its first rows at several sizes, each in a process of its own
-(so that its peak memory is its own), and writes ``results/scaling.csv`` and ``scaling.png``.
+``python benchmarks/scaling.py --folder FOLDER`` writes a bit-packed file of the largest size to
+FOLDER, fits classifiers and mixtures to its first rows in several sizes, each in its own process
+(so that peak memory is measured separately), and writes ``results/scaling.csv`` and
+``results/scaling.png``.
 """
 
 import argparse
@@ -92,7 +93,7 @@ def memory() -> float:
 
 
 def cpu_seconds() -> float:
-    """Return the processor time this process has had."""
+    """Return the processor time that this process has used."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
@@ -100,7 +101,7 @@ def cpu_seconds() -> float:
 def measure(
     engine: str, workers: int, model: str, n_rows: int, n_variables: int, folder: Path
 ) -> dict[str, Any]:
-    """Fit once, and predict with a classifier; return one line of the table."""
+    """Fit once, and score the result; return one line of the table."""
     from exchangeable import ExchangeableClassifier, ExchangeableMixture, PackedBits
     from exchangeable.data.stream.cluster import ClusterRows
     from exchangeable.data.stream.passes import ChunkedRows
@@ -116,7 +117,7 @@ def measure(
         if model.startswith("mixture"):
             mixture = ExchangeableMixture(
                 N_CLASSES if model == "mixture" else N_TOPICS,
-                structure="welch",
+                blocks="welch",
                 init="rows",
                 max_iter=ITERATIONS,
                 tol=0.0,
@@ -124,8 +125,8 @@ def measure(
                 n_jobs=threads,
             )
             return mixture.fit(X)
-        structure = model.removeprefix("classifier ")
-        return ExchangeableClassifier(structure, n_jobs=threads).fit(X, labels)
+        blocks = model.removeprefix("classifier ")
+        return ExchangeableClassifier(blocks=blocks, n_jobs=threads).fit(X, labels)
 
     client = None
     if engine == "dask":
@@ -183,7 +184,7 @@ def _counted(total: Any, passes: list[int]) -> Any:
 
 
 def plot(lines: list[dict[str, Any]], path: Path) -> None:
-    """Draw processor seconds a pass by rows, beside lines through the first points."""
+    """Draw processor seconds per pass by rows, with linear growth as dotted lines."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -204,7 +205,7 @@ def plot(lines: list[dict[str, Any]], path: Path) -> None:
         xscale="log",
         yscale="log",
         xlabel="rows of 1,000 variables",
-        ylabel="processor seconds a pass (dotted: linear)",
+        ylabel="processor seconds per pass (dotted: linear)",
     )
     axes.legend()
     figure.tight_layout()
@@ -213,9 +214,9 @@ def plot(lines: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure every case in a process of its own."""
+    """Measure every case in its own process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, required=True, help="where the file is made")
+    parser.add_argument("--folder", type=Path, required=True, help="folder for the file of rows")
     parser.add_argument(
         "--rows", type=int, nargs="+", default=[1_250_000, 2_500_000, 5_000_000, 10_000_000]
     )
@@ -232,7 +233,7 @@ def main() -> None:
         print(json.dumps(line))
         return
     args.folder.mkdir(parents=True, exist_ok=True)
-    # In a process of its own: the peak memory of a parent is counted as its children's.
+    # In its own process, because children inherit the peak memory of their parent.
     maker = multiprocessing.get_context("spawn").Process(
         target=make, args=(args.folder, max(args.rows), args.variables)
     )

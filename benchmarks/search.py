@@ -1,7 +1,8 @@
-"""How long a whole search takes: `ExchangeableDensity` on plants and baudio, with a time budget.
+"""How long a search takes: `ExchangeableDensity` on plants and baudio, with a time budget.
 
 ``python benchmarks/search.py [SECONDS [SET ...]]`` searches all families on the validation rows,
-joins what is best, and then, once, scores the test rows. Written to ``results/search.csv``.
+joins the best of each, and scores the test rows once. Results go to ``results/search.csv``, unless
+sets are named.
 """
 
 import csv
@@ -17,7 +18,7 @@ COLUMNS = ("set", "budget", "seconds", "trials", "fits", "valid", "test", "membe
 
 
 def main() -> None:
-    """Search, print and write a line a set."""
+    """Search, and print one line per set."""
     budget = float(sys.argv[1]) if len(sys.argv) > 1 else 300.0
     lines = []
     for name in sys.argv[2:] or ("plants", "baudio"):
@@ -27,8 +28,8 @@ def main() -> None:
         model.fit(data.train, X_valid=data.valid)
         seconds = time.perf_counter() - began
         members = ", ".join(
-            f"{member['n_fits']} of urn {member['urn']}, dependence {member['dependence']}, "
-            f"{member['n_components']} components ({member['share']:.2f})"
+            f"{member['n_fits']} of {member['family']}, {member['n_components']} components "
+            f"({member['share']:.2f})"
             for member in model.members_
         )
         lines.append(
@@ -44,8 +45,9 @@ def main() -> None:
             )
         )
         print("  ".join(str(cell) for cell in lines[-1]), flush=True)
-    with RESULTS.open("w", newline="") as file:
-        csv.writer(file).writerows([COLUMNS, *lines])
+    if not sys.argv[2:]:
+        with RESULTS.open("w", newline="") as file:
+            csv.writer(file).writerows([COLUMNS, *lines])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Timing shared by the benchmarks: the best of several runs, since the machine is noisy."""
+"""Timing for the benchmarks: the best of several calls, because single ones are noisy."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def best_of(function: Callable[[], Any], repeats: int = 5) -> float:
-    """Return the least seconds one call took."""
+    """Return the seconds of the fastest call."""
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()

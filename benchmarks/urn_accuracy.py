@@ -1,9 +1,10 @@
-"""Weighted urns and trees as classifiers, beside the paper's blocks and the usual ones.
+"""Weighted urns and trees as classifiers, compared with the paper's blocks and with others.
 
-``python benchmarks/urn_accuracy.py choose`` cross-validates the pooled prior's strength on training
-rows alone, ``python benchmarks/urn_accuracy.py`` scores every model on the test rows. Each line is
-appended to ``results/urn_accuracy_choose.csv`` or ``results/urn_accuracy.csv`` as it ends; lines
-that are there are not computed again. Names of collections may follow, to run only these.
+``python benchmarks/urn_accuracy.py choose [SET ...]`` cross-validates the strength of the pooled
+prior on training rows only, ``python benchmarks/urn_accuracy.py [SET ...]`` scores every model on
+the test rows. Each line is appended to ``results/urn_accuracy_choose.csv`` or
+``results/urn_accuracy.csv`` as soon as it is finished; lines already in the file are not computed
+again.
 """
 
 import csv
@@ -26,27 +27,24 @@ MOST_TREE_VARIABLES = 1_000
 
 
 def load(name: str):
-    """Return training and test rows, words or pixels on or off."""
+    """Return training and test rows; a variable is a word or a pixel, on or off."""
     data = fetch_classification(name, fold=0 if name in ("polarity2", "enron1") else None)
     return data.X_train, data.y_train, data.X_test, data.y_test
 
 
 def candidates(n_variables: int) -> dict[str, ExchangeableClassifier]:
-    """Return what cross-validation chooses from."""
+    """Return the models that cross-validation compares."""
     models = {
         "evidence": ExchangeableClassifier(),
-        "tree over counts": ExchangeableClassifier(structure="evidence", dependence="tree"),
+        "count tree": ExchangeableClassifier("count tree"),
     }
     for pooling in (1.0, 8.0, 64.0):
-        models[f"weighted, pooling {pooling:g}"] = ExchangeableClassifier(
-            urn="weighted", pooling=pooling
-        )
+        families = ["urns"]
         if n_variables <= MOST_TREE_VARIABLES:
-            models[f"tree, pooling {pooling:g}"] = ExchangeableClassifier(
-                dependence="tree", pooling=pooling
-            )
-            models[f"weighted tree, pooling {pooling:g}"] = ExchangeableClassifier(
-                urn="weighted", dependence="tree", pooling=pooling
+            families += ["tree", "weighted tree"]
+        for family in families:
+            models[f"{family}, pooling {pooling:g}"] = ExchangeableClassifier(
+                family, pooling=pooling
             )
     return models
 
@@ -55,21 +53,21 @@ def peers(n_variables: int):
     """Return the models of the table."""
     models = {
         "evidence": ExchangeableClassifier(),
-        "weighted": ExchangeableClassifier(urn="weighted"),
-        "tree over counts": ExchangeableClassifier(structure="evidence", dependence="tree"),
+        "urns": ExchangeableClassifier("urns"),
+        "count tree": ExchangeableClassifier("count tree"),
         "BernoulliNB": BernoulliNB(alpha=0.1),
         "MultinomialNB": MultinomialNB(alpha=0.1),
         "ComplementNB": ComplementNB(alpha=0.1),
         "LogisticRegression": LogisticRegression(max_iter=200),
     }
     if n_variables <= MOST_TREE_VARIABLES:
-        models["tree"] = ExchangeableClassifier(dependence="tree")
-        models["weighted tree"] = ExchangeableClassifier(urn="weighted", dependence="tree")
+        models["tree"] = ExchangeableClassifier("tree")
+        models["weighted tree"] = ExchangeableClassifier("weighted tree")
     return models
 
 
 def run(path: Path, sets, make, score) -> None:
-    """Compute what is not in the file yet, line by line."""
+    """Compute the lines that are not in the file yet."""
     done = set()
     if path.exists():
         with path.open(newline="") as file:
@@ -91,7 +89,7 @@ def run(path: Path, sets, make, score) -> None:
 
 
 def main() -> None:
-    """Choose, or test."""
+    """Cross-validate, or score test rows."""
     arguments = sys.argv[1:]
     choosing = arguments[:1] == ["choose"]
     sets = arguments[choosing:] or SETS

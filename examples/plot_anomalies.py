@@ -2,8 +2,8 @@
 Scoring anomalies
 =================
 
-A density says how unusual a row is. Here threes and eights are what is usual, and some sevens and
-ones have got among them; rows may have holes.
+A density model says how unusual a row is. Here threes and eights are usual, and some sevens and
+ones are mixed in; rows may have missing values.
 """
 
 import matplotlib.pyplot as plt

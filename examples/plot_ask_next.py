@@ -2,8 +2,8 @@
 What to ask next
 ================
 
-A model with exact queries knows which answer would tell most. Asking for ten pixels of a digit, the
-most telling one each time, beats asking for ten at random.
+A model with exact queries knows which answer would be most informative. Asking for ten pixels of a
+digit, the most informative one each time, beats asking for ten at random.
 """
 
 import matplotlib.pyplot as plt

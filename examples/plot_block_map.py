@@ -2,8 +2,8 @@
 Which pixels go together
 ========================
 
-Each class of handwritten digits has blocks of its own: pixels that are on equally often, and among
-which only the number of those that are on matters.
+Each class of handwritten digits has its own blocks: pixels that are on equally often, and of which
+only the number that are on matters.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ BlockMapDisplay.from_estimator(model, targets=[0, 1, 3, 8])
 plt.show()
 
 # %%
-# The same blocks where the pixels are:
+# The same blocks at the positions of the pixels:
 
 figure, axes = plt.subplots(1, 4, figsize=(7.2, 2.2), layout="constrained")
 for ax, digit in zip(axes, (0, 1, 3, 8), strict=True):

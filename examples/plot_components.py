@@ -2,8 +2,8 @@
 How many groups?
 ================
 
-Four kinds of people answer twelve questions. The likelihood of people who were not asked before
-says how many kinds there are.
+Four kinds of people answer twelve questions. The likelihood of held-out people says how
+many kinds there are.
 """
 
 import matplotlib.pyplot as plt

@@ -21,7 +21,7 @@ display = ContributionsDisplay.from_estimator(model, row, target=3, against=8, n
 plt.show()
 
 # %%
-# The same on the image: blue speaks for a three, red for an eight.
+# The same on the image: blue is evidence for a three, red for an eight.
 
 shares = np.zeros(64)
 shares[display.variables] = display.shares

@@ -1,8 +1,9 @@
 """
-Restarts of structural EM
-=========================
+Several starts of structural EM
+===============================
 
-EM finds a local optimum; several starts find several. The likelihood never falls within a run.
+EM finds a local optimum; several starts find several. Within a run the penalised likelihood never
+falls.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,7 @@ Are these variables exchangeable?
 =================================
 
 Exchangeable variables have equal means, equal variances and equal covariances. The report tests all
-three, block by block, and says which one fails.
+three in each block and says which one fails.
 """
 
 import matplotlib.pyplot as plt

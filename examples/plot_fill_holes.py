@@ -1,9 +1,9 @@
 """
-Filling holes
-=============
+Filling in missing values
+=========================
 
-Half of the pixels are hidden. What is known says which component is likely, and the component says
-what is hidden: exactly, by summing over everything that could be there.
+Half of the pixels are hidden. The known ones say which component is likely, and the component says
+what is hidden: exactly, by summing over all possibilities.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ for ax, name in zip(axes[:, 0], ("truth", "seen", "most\nprobable", "chance"), s
 plt.show()
 
 # %%
-# Beside filling with each pixel's most frequent value:
+# Compared with each pixel's most frequent value:
 
 usual = np.where(holes, train.mean(axis=0) > 0.5, test)
 for name, filled in (("most frequent value", usual), ("mixture", completed)):

@@ -1,9 +1,9 @@
 """
-Counting what naive Bayes cannot see
-====================================
+Counting, which naive Bayes cannot do
+=====================================
 
 Is the number of ones odd? No single variable says anything about it, so naive Bayes guesses. A
-block of exchangeable variables knows how many are on, and that is all there is to know.
+block of exchangeable variables models how many are on, which is all that matters.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 A statistic of your own
 =======================
 
-Weather comes in spells. What matters is not how many days were wet but how often it changed: the
-number of runs. Two lines make it a statistic with every exact query.
+Weather comes in spells. What matters is not how many days were wet but how often the weather
+changed: the number of runs. Two lines make it a statistic with every exact query.
 """
 
 import matplotlib.pyplot as plt
@@ -23,12 +23,12 @@ print(f"by runs:   {spells.score_samples(wet[600:]).mean():.2f} nats a fortnight
 print(f"by counts: {counted.score_samples(wet[600:]).mean():.2f}")
 
 # %%
-# What the two say about the days between, when the third was wet and the tenth dry:
+# What the two models say about the other days, if the third was wet and the tenth dry:
 
 evidence = {2: 1, 9: 0}
 figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-ax.plot(range(1, n + 1), spells.conditional(evidence), "o-", label="by runs")
-ax.plot(range(1, n + 1), counted.conditional(evidence), "s--", label="by counts")
+ax.plot(range(1, n + 1), spells.marginals(evidence), "o-", label="by runs")
+ax.plot(range(1, n + 1), counted.marginals(evidence), "s--", label="by counts")
 ax.set(xlabel="day", ylabel="probability of rain", ylim=(-0.05, 1.05))
 ax.legend(frameon=False)
 plt.show()

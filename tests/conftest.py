@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,12 +13,15 @@ import pytest
 
 @dataclass
 class Loopback:
-    """Files served by path on 127.0.0.1; a path may be cut off half-way or sent slowly."""
+    """Files served by path on 127.0.0.1.
+
+    A path in `cut` ends half-way; a function in `halfway` is called there, and may wait.
+    """
 
     address: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     cut: set[str] = field(default_factory=set)
-    slow: dict[str, float] = field(default_factory=dict)
+    halfway: dict[str, Callable[[], object]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     started: threading.Event = field(default_factory=threading.Event)
 
@@ -45,7 +47,8 @@ def loopback() -> Iterator[Loopback]:
             if self.path in site.cut:
                 self.close_connection = True
                 return
-            time.sleep(site.slow.get(self.path, 0.0))
+            if self.path in site.halfway:
+                site.halfway[self.path]()
             try:
                 self.wfile.write(body[half:])
             except OSError:

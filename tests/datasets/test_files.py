@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from hashlib import sha256
 from pathlib import Path
 
@@ -104,20 +105,22 @@ def test_download_if_missing_false_asks_nobody(loopback, tmp_path):
 
 def test_killed_download_leaves_nothing_that_looks_complete(loopback, tmp_path):
     loopback.files["/file.bin"] = BODY
-    loopback.slow["/file.bin"] = 2.0
+    killed = threading.Event()
+    loopback.halfway["/file.bin"] = lambda: killed.wait(60)
     url, target = f"{loopback.address}/file.bin", tmp_path / FILE.path
     process = start_download(url, target)
     assert loopback.started.wait(30)
     process.send_signal(signal.SIGKILL)
     assert process.wait(30) != 0
     assert not target.exists()
-    loopback.slow.clear()
+    killed.set()
     assert obtain(FILE, url, tmp_path).read_bytes() == BODY
 
 
 def test_two_processes_at_once(loopback, tmp_path):
     loopback.files["/file.bin"] = BODY
-    loopback.slow["/file.bin"] = 1.0
+    both = threading.Barrier(2)
+    loopback.halfway["/file.bin"] = lambda: both.wait(60)
     target = tmp_path / "file.bin"
     processes = [start_download(f"{loopback.address}/file.bin", target) for _ in range(2)]
     assert [process.wait(60) for process in processes] == [0, 0]

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, for every public estimator and every structure."""
+"""scikit-learn's own checks, for every public estimator, every family and every kind of blocks."""
 
 import inspect
 
@@ -6,15 +6,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import exchangeable
+from exchangeable import Blocks
+from exchangeable.families import REGISTRY
 
-STRUCTURES = ("evidence", "welch", "independent", "full")
+BLOCKS = ("evidence", "welch", "independent", "full", Blocks("evidence", conditions=(1, 2)))
+NO_FIT = ("Blocks",)
+"""Estimators in name only: they hold parameters, so that these can be searched."""
 
 
 def every_estimator():
-    """Find the public estimators that need no arguments, in every structure they offer."""
+    """Find the public estimators that need no arguments, of every family and kind of blocks."""
     for name in exchangeable.__all__:
         thing = getattr(exchangeable, name)
-        if not (inspect.isclass(thing) and issubclass(thing, BaseEstimator)):
+        if not (inspect.isclass(thing) and issubclass(thing, BaseEstimator)) or name in NO_FIT:
             continue
         parameters = inspect.signature(thing).parameters.values()
         if any(parameter.default is parameter.empty for parameter in parameters):
@@ -28,13 +32,12 @@ def every_estimator():
             yield thing(n_init=1, max_components=3)
             continue
         few = {"n_components": 2} if hasattr(thing(), "n_components") else {}
-        for structure in STRUCTURES:
-            yield thing(structure=structure, **few)
-        yield thing(urn="weighted", **few)
-        yield thing(urn="weighted", dependence="tree", **few)
-        yield thing(structure="welch", dependence="tree", **few)
-        if few:
-            yield thing(dependence="hidden", **few)
+        for blocks in BLOCKS:
+            yield thing(blocks=blocks, **few)
+        yield thing(pooling=2.0, **few)
+        for spec in REGISTRY.values():
+            if few or "classes" not in spec.cannot:
+                yield thing(family=spec.name, **few)
 
 
 @parametrize_with_checks(list(every_estimator()))

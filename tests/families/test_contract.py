@@ -23,9 +23,10 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.families import REGISTRY, model_kinds, register
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.contract import FamilySpec, Sums
+from exchangeable.families.contract import FamilySpec
 from exchangeable.families.joined import JoinedModel
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.sums import Sums
 from exchangeable.fitting.checkpoint import save_states
 from exchangeable.fitting.em import ROUNDING, EMState
 from exchangeable.fitting.runs import Runs, begin, families_of

@@ -1,4 +1,4 @@
-"""Urns, trees over variables and over counts against enumeration: the contract of the queries."""
+"""Models with random parameters against enumeration of all states, for every pattern of holes."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from enumeration import agreeing, all_states
 from exchangeable.arrays import UNASSIGNED
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
+from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.count_trees.family import rake
 from exchangeable.families.count_trees.forest import CountForest
 from exchangeable.families.count_trees.model import CountTreeModel
@@ -33,6 +34,19 @@ def random_parents(rng, n):
         if rng.random() < 0.85:
             parent[name[place]] = name[rng.integers(place)]
     return parent
+
+
+def blocks(seed, labels, alpha):
+    """Blocks with random histograms; without smoothing some counts are impossible."""
+    rng = np.random.default_rng(seed)
+    partitions = [Partition.from_labels(list(entry)) for entry in labels]
+    histograms = []
+    for partition in partitions:
+        parts = [rng.multinomial(40, rng.dirichlet(np.ones(m + 1))) for m in partition.sizes]
+        histograms.append(np.concatenate(parts).astype(float))
+    model = BlockModel(partitions, histograms, np.full(len(partitions), 40.0))
+    model.set_tables(alpha)
+    return model
 
 
 def urns(seed, labels=((0,) * N, (0,) * N)):
@@ -97,6 +111,8 @@ CHAIN = (
 )
 
 MODELS = {
+    "blocks": lambda: blocks(11, ((0, 1, 0, 2, 1, 0, 3), (1, 1, 0, 0, 0, 1, 0)), 0.1),
+    "one block, and single variables": lambda: blocks(12, ((0,) * N, range(N)), 0.3),
     "tree over counts": lambda: count_trees(6, *CHAIN),
     "two blocks' counts, and one block": lambda: count_trees(
         7,
@@ -109,8 +125,13 @@ MODELS = {
     "naive Bayes": lambda: trees(2, counting=False, edges=False),
     "tree": lambda: trees(3, counting=False),
     "weighted tree": lambda: trees(4, counting=True),
-    "joined urns, trees and weighted trees": lambda: JoinedModel(
-        [urns(8), trees(9, counting=False), trees(10, counting=True)]
+    "joined urns, trees, weighted trees and blocks": lambda: JoinedModel(
+        [
+            urns(8),
+            trees(9, counting=False),
+            trees(10, counting=True),
+            blocks(13, ((0, 1, 0, 2, 1, 0, 3), (0,) * N), 0.1),
+        ]
     ),
     "weighted tree without edges": lambda: trees(5, counting=True, edges=False),
 }
@@ -127,6 +148,8 @@ def plain_log_prob(model, y):
         return plain_log_prob(model.parts[y // 2], y % 2)
     if isinstance(model, CountTreeModel):
         return plain_count_tree(model, y)
+    if isinstance(model, BlockModel):
+        return plain_blocks(model, y)
     if isinstance(model, UrnModel):
         total = np.zeros(len(STATES))
         partition = model.partitions[y]
@@ -138,6 +161,14 @@ def plain_log_prob(model, y):
     if not model.log_q.size:
         return weight - logsumexp(weight)
     return tilted(weight, model.log_q[:, y], np.arange(N))
+
+
+def plain_blocks(model, y):
+    """The share of rows with each count of a block, over the number of ways."""
+    total, partition = np.zeros(len(STATES)), model.partitions[y]
+    for block, q in zip(partition.blocks, model.count_probabilities()[y], strict=True):
+        total += tilted(np.zeros(len(STATES)), np.log(q), block)
+    return total
 
 
 def plain_count_tree(model, y):
@@ -245,13 +276,32 @@ def test_draws_have_the_conditional_distribution(model, known):
 
 def test_stacked_and_chosen_classes_keep_their_scores(model):
     rows = Observed(as_rows(STATES, None))
-    if isinstance(model, JoinedModel):
-        twice = JoinedModel(model.parts * 2)
-    else:
-        twice = type(model).stack([model, model])
+    twice = type(model).stack([model, model])
     np.testing.assert_allclose(twice.score(rows), np.tile(model.score(rows), 2), atol=1e-12)
     last = model.only(np.array([1]))
     np.testing.assert_allclose(last.score(rows)[:, 0], model.score(rows)[:, 1], atol=1e-12)
+
+
+def test_rows_that_a_class_excludes():
+    """Counts never seen, without smoothing: −inf, and sums over what is left."""
+    model = blocks(14, ((0, 0, 0, 1, 1, 2, 2), (0,) * N), 0.0)
+    impossible = 0
+    for y in range(model.n_classes):
+        with np.errstate(divide="ignore"):
+            log_p = plain_log_prob(model, y)
+        impossible += np.isneginf(log_p).sum()
+        np.testing.assert_allclose(model.score(Observed(as_rows(STATES, None)))[:, y], log_p)
+        observed = rows_with_holes(4)
+        scores, marginals = model.score(observed)[:, y], model.marginals(observed, y)
+        for row, evidence in enumerate(as_evidence(observed)):
+            able = agreeing(STATES, evidence)
+            total = logsumexp(log_p[able])
+            np.testing.assert_allclose(scores[row], total, atol=1e-11)
+            assert np.isfinite(marginals[row]).all()
+            if total > -np.inf:
+                expected = np.exp(log_p[able] - total) @ STATES[able]
+                np.testing.assert_allclose(marginals[row], expected, atol=1e-11)
+    assert impossible > 0
 
 
 def test_equal_weights_are_the_papers_block():

@@ -84,7 +84,7 @@ X = (np.random.default_rng(0).random((2000, 60)) < 0.3).astype(np.uint8)
 update = restarts.FitProgress.update
 def telling(self, run, state):
     update(self, run, state)
-    if state.n_iter == 3:
+    if run == 0 and state.n_iter == 3:
         print("iterated", flush=True)
 restarts.FitProgress.update = telling
 model = ExchangeableMixture(30, tol=0.0, max_iter=10**6, n_init=2, random_state=0)

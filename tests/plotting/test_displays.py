@@ -56,9 +56,9 @@ def test_block_map(classifier):
             assert len(set(labels[block])) == 1
     axes = plt.subplots(1)[1]
     assert BlockMapDisplay.from_estimator(classifier, targets=[2], ax=axes).ax_[0] is axes
-    with pytest.raises(ValueError, match="target=9 is not one of"):
+    with pytest.raises(ValueError, match="target=9 is unknown"):
         BlockMapDisplay.from_estimator(classifier, targets=[9])
-    with pytest.raises(ValueError, match="1 axes for 3 classes"):
+    with pytest.raises(ValueError, match="ax has 1 axes for 3 classes"):
         display.plot(axes)
 
 

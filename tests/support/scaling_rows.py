@@ -24,3 +24,20 @@ def assert_same_model(one: Any, other: Any) -> None:
         one._model.made_tables.values, other._model.made_tables.values, rtol=1e-9, atol=1e-9
     )
     np.testing.assert_allclose(one._log_prior, other._log_prior, rtol=1e-12)
+
+
+def cut(X: Any, sizes: tuple[int, ...] = (300, 1, 499, 400)) -> list[Any]:
+    """Return rows in parts."""
+    ends = np.cumsum(sizes)
+    return [X[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+
+class Chunks:
+    """An object with chunks(), as a user writes it; `passes` yields the parts of each pass."""
+
+    def __init__(self, *passes: list[Any]) -> None:
+        self.passes, self.number = passes, -1
+
+    def chunks(self) -> Any:
+        self.number += 1
+        return iter(self.passes[min(self.number, len(self.passes) - 1)])

@@ -14,16 +14,9 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.common.log_linear_model import posteriors_with_holes
-from exchangeable.families.contract import (
-    Family,
-    FamilySpec,
-    Model,
-    RowsInMemory,
-    SearchSpace,
-    Sums,
-    single_variables,
-)
+from exchangeable.families.contract import Family, FamilySpec, Model, SearchSpace, single_variables
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.storage.checks import needed, numbers
 

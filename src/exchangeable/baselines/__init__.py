@@ -1,4 +1,4 @@
-"""Models the paper compares with that no library gives: Chow-Liu trees and latent tree models."""
+"""Models that the paper compares with: Chow-Liu trees and latent tree models."""
 
 from exchangeable.baselines.chow_liu import ChowLiuTree
 from exchangeable.baselines.latent_tree import LatentTree

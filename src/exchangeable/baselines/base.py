@@ -1,4 +1,4 @@
-"""What the tree models share: checked rows, scores and draws."""
+"""What the tree models share: input checks, scores and sampling."""
 
 from typing import Any
 
@@ -39,8 +39,8 @@ class TreeEstimator(DensityMixin, BaseEstimator):
 
     def bic(self, X: Any) -> float:
         """Return the Bayesian information criterion on X; the lower the better."""
-        found = self.score_samples(X)
-        return float(-2 * found.sum() + self.n_parameters_ * np.log(found.size))
+        scores = self.score_samples(X)
+        return float(-2 * scores.sum() + self.n_parameters_ * np.log(scores.size))
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Binary:
         """Draw rows.
@@ -50,7 +50,7 @@ class TreeEstimator(DensityMixin, BaseEstimator):
         n_samples : int, default=1
             Number of rows.
         random_state : int, RandomState, Generator or None
-            Seed of the draw.
+            Seed of the draws.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class TreeEstimator(DensityMixin, BaseEstimator):
 
     @property
     def edges_(self) -> IntArray:
-        """One row (node, parent) an edge; hidden nodes are numbered after the variables."""
+        """One row (node, parent) per edge; hidden nodes are numbered after the variables."""
         check_is_fitted(self, "_tree")
         return self._tree.edges
 
@@ -77,8 +77,8 @@ class TreeEstimator(DensityMixin, BaseEstimator):
         alpha = check_alpha(self.alpha)
         if alpha <= 0:
             raise ValueError(
-                f"alpha must be positive, got {alpha}: without it a row that has not been seen may "
-                "be impossible; give a small number such as 0.01"
+                f"alpha must be positive, got {alpha}: without smoothing, values never seen in "
+                "training would get probability 0; give a small number such as 0.01"
             )
         return alpha
 

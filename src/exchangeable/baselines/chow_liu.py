@@ -21,7 +21,7 @@ class ChowLiuTree(TreeEstimator):
     ----------
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each value of a variable, given each
-        value of its parent, and to the four cells of a pair whose information is measured.
+        value of its parent, and to the four cells of a pair when mutual information is computed.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
     n_jobs : int, optional
@@ -30,7 +30,7 @@ class ChowLiuTree(TreeEstimator):
     Attributes
     ----------
     edges_ : ndarray of shape (n_edges, 2)
-        One row (variable, parent) an edge.
+        One row (variable, parent) per edge.
     n_parameters_ : int
         Number of free parameters.
     log_likelihood_ : float
@@ -74,8 +74,8 @@ class ChowLiuTree(TreeEstimator):
         table = Table.of(rows, check_sample_weight(sample_weight, len(rows)))
         parent = chow_liu_parents(table, alpha)
         self._tree = fit_seen(BinaryTree.of_parents(parent, rows.shape[1]), table, alpha)
-        found = self._tree.log_probabilities(table.columns, self.n_jobs)
-        self.log_likelihood_ = float(found @ table.weight / table.total)
+        scores = self._tree.log_probabilities(table.columns, self.n_jobs)
+        self.log_likelihood_ = float(scores @ table.weight / table.total)
         return self
 
 

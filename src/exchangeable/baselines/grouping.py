@@ -2,8 +2,8 @@
 
 For binary variables the information distance −log |correlation| adds up along the paths of a tree.
 Chow-Liu grouping starts from the minimum spanning tree of the distances between the variables and
-puts a latent tree in the place of each inner node and its neighbours, found either by neighbour
-joining or by recursive grouping.
+replaces each inner node and its neighbours by a latent tree, learned either by neighbour joining or
+by recursive grouping.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from exchangeable.arrays import FloatArray
 from exchangeable.families.common import forests
 
 WEAKEST = 1e-4
-"""Correlations are taken to be at least this: nothing is infinitely far from anything."""
+"""Smaller correlations are replaced by this, so that no distance is infinite."""
 SHORT = 0.05
-"""A hidden node closer than this to another node is that node."""
+"""A hidden node closer than this to another node is merged into it."""
 SLACK = 0.2
-"""Differences of distances that differ by less are taken to be equal by recursive grouping."""
+"""Recursive grouping treats differences of distances as equal if they vary by less than this."""
 Neighbours = dict[int, set[int]]
 
 
@@ -37,9 +37,9 @@ def distances(weight: float, ones: FloatArray, both: FloatArray) -> FloatArray:
     deviation = np.sqrt(mean * (1 - mean))
     covariance = both / weight - np.outer(mean, mean)
     correlation = np.abs(covariance) / np.maximum(np.outer(deviation, deviation), 1e-300)
-    found: FloatArray = -np.log(np.clip(correlation, WEAKEST, 1.0))
-    np.fill_diagonal(found, 0.0)
-    return found
+    distance: FloatArray = -np.log(np.clip(correlation, WEAKEST, 1.0))
+    np.fill_diagonal(distance, 0.0)
+    return distance
 
 
 @dataclass
@@ -49,11 +49,13 @@ class LatentForest:
     Attributes
     ----------
     distance : array of shape (capacity, capacity)
-        Distances; those of nodes that do not exist yet are zero.
+        Distances; zero for nodes that do not exist yet.
     neighbours : dict
-        For each node those it is joined to.
+        The neighbours of each node.
     n_variables : int
         Number of nodes that are not hidden.
+    owned : dict
+        For each node that is being joined, the nodes on its side of the tree.
     """
 
     distance: FloatArray
@@ -81,7 +83,7 @@ class LatentForest:
         return len(self.neighbours)
 
     def remember(self) -> "LatentForest":
-        """Return the forest as it is now; distances are shared, as growing only adds to them."""
+        """Return a copy of the forest; distances are shared, since later steps only add to them."""
         kept = {v: set(others) for v, others in self.neighbours.items()}
         return LatentForest(self.distance, kept, self.n_variables)
 
@@ -91,32 +93,32 @@ class LatentForest:
         self.neighbours[b].add(a)
 
     def cut(self, a: int, b: int) -> None:
-        """Take an edge away."""
+        """Remove an edge."""
         self.neighbours[a].discard(b)
         self.neighbours[b].discard(a)
 
     def branch(self, start: int, without: int) -> list[int]:
         """Return the nodes on the side of `start` of its edge to `without`."""
-        found, seen = [start], {start, without}
-        for v in found:
-            found += [w for w in self.neighbours[v] if w not in seen]
+        nodes, seen = [start], {start, without}
+        for v in nodes:
+            nodes += [w for w in self.neighbours[v] if w not in seen]
             seen |= self.neighbours[v]
-        return found
+        return nodes
 
     def hide(self, members: list[int], lengths: FloatArray) -> int:
-        """Add a hidden parent of some nodes, at the given distances, and return it.
+        """Add a hidden parent of some nodes, with the given distances to them, and return it.
 
-        Its distance from a node behind one member is measured by the other members, from the rest
-        by all.
+        Its distance to a node behind one member is estimated from the other members, and its
+        distance to all other nodes from all members.
         """
         h = self.n_nodes
         if h >= len(self.distance):
             self.distance = np.pad(self.distance, (0, len(self.distance)))
         through = self.distance[members, :h] - lengths[:, None]
         row = through.mean(axis=0)
-        for at, member in enumerate(members):
+        for i, member in enumerate(members):
             behind = self.owned[member]
-            row[behind] = np.delete(through, at, axis=0)[:, behind].mean(axis=0)
+            row[behind] = np.delete(through, i, axis=0)[:, behind].mean(axis=0)
         row = np.maximum(row, 0.0)
         row[members] = lengths
         self.distance[h, :h] = self.distance[:h, h] = row
@@ -127,7 +129,7 @@ class LatentForest:
         return h
 
     def contract(self, first: int) -> None:
-        """Merge hidden nodes numbered from `first` into a neighbour that is very close to them."""
+        """Merge hidden nodes numbered from `first` on into neighbours very close to them."""
         for h in range(first, self.n_nodes):
             near = sorted(self.neighbours[h])
             if not near:
@@ -137,16 +139,16 @@ class LatentForest:
                 self.absorb(h, other)
 
     def absorb(self, h: int, other: int) -> None:
-        """Give a hidden node's neighbours to one of them."""
+        """Remove a hidden node and join its neighbours to one of them."""
         for v in sorted(self.neighbours[h]):
             self.cut(h, v)
             if v != other:
                 self.join(v, other)
 
     def compact(self) -> "LatentForest":
-        """Return the forest without hidden nodes that are joined to nothing."""
+        """Return the forest without isolated hidden nodes."""
         kept = [v for v in self.neighbours if v < self.n_variables or self.neighbours[v]]
-        number = {v: at for at, v in enumerate(kept)}
+        number = {v: i for i, v in enumerate(kept)}
         neighbours = {number[v]: {number[w] for w in self.neighbours[v]} for v in kept}
         return LatentForest(self.distance[np.ix_(kept, kept)], neighbours, self.n_variables)
 
@@ -155,9 +157,10 @@ Joiner = Callable[[LatentForest, list[int]], None]
 
 
 def neighbour_joining(forest: LatentForest, active: list[int]) -> None:
-    """Join nodes by a binary tree: always the pair that is closest for how far it is from others.
+    """Join nodes by a binary tree, pair by pair, by the rule of Saitou and Nei.
 
-    Saitou and Nei's rule finds the tree if distances add up along its paths.
+    It joins the pair that is closest relative to its distance from all others, and recovers the
+    tree if distances add up along its paths.
     """
     active = list(active)
     while len(active) > 3:
@@ -165,7 +168,7 @@ def neighbour_joining(forest: LatentForest, active: list[int]) -> None:
         total, m = d.sum(axis=1), len(active)
         criterion = (m - 2) * d - total[:, None] - total[None, :]
         np.fill_diagonal(criterion, np.inf)
-        i, j = sorted(int(at) for at in divmod(int(criterion.argmin()), m))
+        i, j = sorted(divmod(int(criterion.argmin()), m))
         lean = (total[i] - total[j]) / (2 * (m - 2))
         first = min(max(d[i, j] / 2 + lean, 0.0), d[i, j])
         members = [active[i], active[j]]
@@ -178,36 +181,36 @@ def neighbour_joining(forest: LatentForest, active: list[int]) -> None:
 
 
 def _star_lengths(d: FloatArray) -> FloatArray:
-    """Return how far three nodes are from the hidden one between them."""
+    """Return the distances of three nodes from the hidden node between them."""
     total = d.sum(axis=1)
     lengths: FloatArray = np.maximum(total - total.sum() / 4, 0.0)
     return lengths
 
 
 def recursive_grouping(forest: LatentForest, active: list[int]) -> None:
-    """Join nodes by families, from the leaves up.
+    """Join groups of siblings (families in the cited paper), from the leaves up.
 
-    Two nodes are of one family if the difference of their distances to a third hardly depends on
-    the third. A family has one of its own as parent if the others' distances go through it, else
-    a hidden one.
+    Two nodes are siblings if the difference of their distances to a third node hardly depends on
+    that node. The parent of a group is one of its members if the others' distances pass through
+    it, else a new hidden node.
     """
     active = list(active)
     while len(active) > 2:
         d = forest.distance[np.ix_(active, active)]
         spread, detour = _differences(d)
         remain: list[int] = []
-        for family in _families(spread):
-            if len(family) == 1:
-                remain.append(active[family[0]])
+        for siblings in _sibling_groups(spread):
+            if len(siblings) == 1:
+                remain.append(active[siblings[0]])
             else:
-                remain.append(_parent(forest, active, family, d, detour))
+                remain.append(_parent(forest, active, siblings, d, detour))
         active = remain
     if len(active) == 2:
         forest.join(*active)
 
 
 def _differences(d: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return how much d_ik − d_jk varies over k, and by how much it misses d_ij at most."""
+    """Return the range of d_ik − d_jk over k, and its largest deviation from d_ij."""
     m = len(d)
     spread, detour = np.zeros((m, m)), np.zeros((m, m))
     for i in range(m):
@@ -220,8 +223,8 @@ def _differences(d: FloatArray) -> tuple[FloatArray, FloatArray]:
     return spread, detour
 
 
-def _families(spread: FloatArray) -> list[list[int]]:
-    """Return groups of nodes, any two of which pass for one family; at least one has two nodes."""
+def _sibling_groups(spread: FloatArray) -> list[list[int]]:
+    """Return groups of nodes that may be siblings; at least one group has two nodes."""
     condensed = squareform(np.maximum(spread, spread.T), checks=False)
     steps = linkage(condensed, method="complete")
     labels = fcluster(steps, max(SLACK, steps[0, 2]), criterion="distance")
@@ -229,32 +232,32 @@ def _families(spread: FloatArray) -> list[list[int]]:
 
 
 def _parent(
-    forest: LatentForest, active: list[int], family: list[int], d: FloatArray, detour: FloatArray
+    forest: LatentForest, active: list[int], siblings: list[int], d: FloatArray, detour: FloatArray
 ) -> int:
-    """Join a family to its parent, which is one of them or hidden, and return it."""
-    misses = [max(detour[i, j] for i in family if i != j) for j in family]
+    """Join siblings to their parent, which is one of them or a new hidden node, and return it."""
+    misses = [max(detour[i, j] for i in siblings if i != j) for j in siblings]
     best = int(np.argmin(misses))
-    if misses[best] < SLACK or (len(family) == 2 and len(active) == 2):
-        parent, children = family[best], [i for i in family if i != family[best]]
+    if misses[best] < SLACK or (len(siblings) == 2 and len(active) == 2):
+        parent, children = siblings[best], [i for i in siblings if i != siblings[best]]
         for child in children:
             forest.join(active[child], active[parent])
-        everyone = [forest.owned[active[i]] for i in family]
+        everyone = [forest.owned[active[i]] for i in siblings]
         forest.owned[active[parent]] = np.concatenate(everyone)
         return active[parent]
-    return forest.hide([active[i] for i in family], _family_lengths(family, d))
+    return forest.hide([active[i] for i in siblings], _sibling_lengths(siblings, d))
 
 
-def _family_lengths(family: list[int], d: FloatArray) -> FloatArray:
-    """Return how far each of a family is from its hidden parent, averaged over the others."""
-    outside = [k for k in range(len(d)) if k not in set(family)]
+def _sibling_lengths(siblings: list[int], d: FloatArray) -> FloatArray:
+    """Return the distance of each sibling from the hidden parent, averaged over the others."""
+    outside = [k for k in range(len(d)) if k not in set(siblings)]
     lengths = []
-    for i in family:
-        others = [j for j in family if j != i]
-        found = [
+    for i in siblings:
+        others = [j for j in siblings if j != i]
+        estimates = [
             np.mean([(d[i, j] + d[i, k] - d[j, k]) / 2 for k in (outside or others) if k != j])
             for j in others
         ]
-        lengths.append(max(float(np.mean(found)), 0.0))
+        lengths.append(max(float(np.mean(estimates)), 0.0))
     return np.array(lengths)
 
 
@@ -266,7 +269,7 @@ def chow_liu_grouping(
     join: Joiner,
     accept: Callable[[LatentForest, LatentForest, list[int]], bool] | None = None,
 ) -> LatentForest:
-    """Return the latent tree that Chow-Liu grouping makes of distances between variables.
+    """Return the latent tree that Chow-Liu grouping learns from distances between variables.
 
     Parameters
     ----------
@@ -275,8 +278,8 @@ def chow_liu_grouping(
     join : callable
         Joins some nodes of a forest by a latent tree.
     accept : callable, optional
-        Given the forest before and after a step and the nodes concerned, says whether to keep the
-        step; all are kept by default.
+        Given the forest before and after a step and the nodes concerned, returns whether to keep
+        the step; by default all steps are kept.
     """
     forest = LatentForest.spanning(distance)
     inner = [v for v in range(forest.n_variables) if len(forest.neighbours[v]) > 1]

@@ -1,7 +1,7 @@
-"""Inner loops of trees over binary variables, some of them hidden.
+"""Inner loops of trees over binary variables, some of which may be hidden.
 
-Nodes come in an order in which parents precede their children, so one walk backwards sends all
-messages up and one walk forwards gives all posteriors. Rows are taken in tiles, so that every
+Parents precede their children in the order of the nodes, so one backward pass sends all messages
+upwards and one forward pass computes all posteriors. Rows are processed in tiles, so that every
 step is a loop over rows.
 """
 
@@ -14,7 +14,7 @@ from exchangeable.arrays import FloatArray, IntArray
 
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 TILE = 64
-FLUSH = 8  # nodes between two looks at the scale: one factor is hardly ever less than 1e-12
+FLUSH = 8  # nodes between two checks of the scale; a single factor is rarely below 1e-12
 SMALL = 1e-100
 
 
@@ -37,14 +37,14 @@ class TreeArrays(NamedTuple):
 
 
 class _Messages(NamedTuple):
-    """What is known of a tile of rows.
+    """Messages about a tile of rows.
 
     Attributes
     ----------
     up, message : arrays of shape (n_nodes, 2, TILE)
-        Weight of each node's states given all below it, and what each node says to its parent.
+        Weight of each node's states given all nodes below it, and its message to its parent.
     scale : array of shape (TILE,)
-        Product of the factors by which messages were divided.
+        Product of the factors by which messages have been divided.
     """
 
     up: FloatArray
@@ -60,7 +60,7 @@ def _new_messages(tree):  # type: ignore[no-untyped-def]
 
 @_compile
 def _open_tile(variable, columns, first, width, up):  # type: ignore[no-untyped-def]
-    """Write which states of every node the rows allow."""
+    """Write which states of each node agree with the rows."""
     for v in range(variable.size):
         c = variable[v]
         if c < 0:
@@ -76,7 +76,7 @@ def _open_tile(variable, columns, first, width, up):  # type: ignore[no-untyped-
 
 @_compile
 def _upward(tree, width, messages, logs):  # type: ignore[no-untyped-def]
-    """Send messages from children to parents, and gather the rows' log-probabilities."""
+    """Send messages from children to parents, and compute the rows' log-probabilities."""
     parent, _, p_on = tree
     up, message, scale = messages
     for r in range(width):
@@ -109,7 +109,7 @@ def _upward(tree, width, messages, logs):  # type: ignore[no-untyped-def]
 
 @_compile
 def _downward(tree, weight, width, messages, joint):  # type: ignore[no-untyped-def]
-    """Turn messages from below into posteriors; add up those of each node and its parent."""
+    """Turn upward messages into posteriors, and sum those of each node and its parent."""
     parent, _, p_on = tree
     up, message, _ = messages
     for v in range(parent.size):

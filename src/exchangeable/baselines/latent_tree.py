@@ -22,7 +22,7 @@ FAR_FROM_CERTAIN = 0.01
 
 
 class LatentTree(TreeEstimator):
-    """Density estimator: a tree over the variables and hidden binary nodes it has added.
+    """Density estimator: a tree over the variables and additional hidden binary nodes.
 
     The structure is found from information distances by Chow-Liu grouping (Choi, Tan, Anandkumar
     and Willsky 2011), the parameters by EM.
@@ -30,11 +30,11 @@ class LatentTree(TreeEstimator):
     Parameters
     ----------
     method : {"best", "clrg", "clnj", "regclrg", "regclnj"}, default="best"
-        What is put in the place of an inner node of the Chow-Liu tree and its neighbours: the
-        latent tree found by recursive grouping ("clrg") or by neighbour joining ("clnj"), and with
-        "reg" only if that raises the Bayesian information criterion of those variables.
-        ``"best"`` fits all four and keeps the one under which ``X_valid`` is most likely, or, if
-        there are no such rows, the one with the best criterion on the training rows.
+        What replaces an inner node of the Chow-Liu tree and its neighbours: a latent tree learned
+        by recursive grouping ("clrg") or by neighbour joining ("clnj"), and with "reg" only if that
+        improves the Bayesian information criterion of those variables. ``"best"`` fits all four and
+        keeps the one under which ``X_valid`` is most probable or, without such rows, the one with
+        the best criterion on the training rows.
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each state of a node, given each state
         of its parent.
@@ -50,18 +50,18 @@ class LatentTree(TreeEstimator):
     Attributes
     ----------
     edges_ : ndarray of shape (n_edges, 2)
-        One row (node, parent) an edge; hidden nodes are numbered after the variables.
+        One row (node, parent) per edge; hidden nodes are numbered after the variables.
     n_hidden_ : int
         Number of hidden nodes.
     method_ : str
         The method that was kept.
     scores_ : dict
-        What each method was chosen by: average log-likelihood of the validation rows, or minus
-        half the criterion, an average row.
+        The score by which methods are compared: average log-likelihood of the validation rows, or
+        −1/2 times the criterion per training row.
     history_ : list of float
         Average log-likelihood of the training rows before every step of EM.
     log_likelihood_ : float
-        The last of them.
+        The last value of `history_`.
     n_parameters_ : int
         Number of free parameters.
 
@@ -116,7 +116,10 @@ class LatentTree(TreeEstimator):
                 f"method must be 'best' or one of {', '.join(ALL_METHODS)}, got {self.method!r}"
             )
         if X_valid is not None and self.method != "best":
-            raise ValueError(f"X_valid is for method='best', not for {self.method!r}")
+            raise ValueError(
+                f"X_valid is used to choose a method, but method={self.method!r} is already "
+                "chosen; leave X_valid out or set method='best'"
+            )
         rows = self._binary(X, reset=True)
         table = Table.of(rows, check_sample_weight(sample_weight, len(rows)))
         valid = None if X_valid is None else Table.of(self._binary(X_valid))
@@ -134,12 +137,12 @@ class LatentTree(TreeEstimator):
     def _worth(self, tree: BinaryTree, table: Table, valid: Table | None, average: float) -> float:
         if valid is None:
             return average - tree.n_parameters * float(np.log(table.total)) / (2 * table.total)
-        found = tree.log_probabilities(valid.columns, self.n_jobs)
-        return float(found @ valid.weight / valid.total)
+        scores = tree.log_probabilities(valid.columns, self.n_jobs)
+        return float(scores @ valid.weight / valid.total)
 
 
 def first_tree(table: Table, method: str, alpha: float, n_jobs: int | None = None) -> BinaryTree:
-    """Return a method's tree, with the parameters that the distances speak for."""
+    """Return a method's tree, with parameters derived from the distances."""
     weight, ones, both = table.pair_counts(alpha)
     distance = distances(weight, ones, both)
 
@@ -161,9 +164,9 @@ def with_distances(
 ) -> BinaryTree:
     """Return the tree of a forest, with parameters to start EM from.
 
-    A hidden node begins as a noisy copy of the variable closest to it: it has that variable's
-    frequency, and its correlations are those of that variable in sign and as strong as the
-    distances say.
+    A hidden node begins as a noisy copy of the variable closest to it: it has the frequency of that
+    variable, and its correlations have the signs of that variable's and the strength that follows
+    from the distances.
     """
     n = forest.n_variables
     twin = np.arange(forest.n_nodes)
@@ -197,9 +200,9 @@ def _raises_criterion(
     alpha: float,
     n_jobs: int | None,
 ) -> bool:
-    """Whether hidden nodes raise the information criterion of the nodes they were added for.
+    """Return whether hidden nodes improve the criterion of the nodes they were added for.
 
-    The closest variable stands for a hidden node of an earlier step.
+    Hidden nodes of earlier steps are represented by the variables closest to them.
     """
     variables: list[int] = []
     for node in nodes:
@@ -228,7 +231,7 @@ def _local_tree(
     """Return the part of a forest that joins some nodes and the hidden ones from `first` on."""
     new = [h for h in range(first, forest.n_nodes) if forest.neighbours[h]]
     kept = [*nodes, *new]
-    number = {v: at for at, v in enumerate(kept)}
+    number = {v: i for i, v in enumerate(kept)}
     neighbours = {number[v]: {number[w] for w in forest.neighbours[v] if w in number} for v in kept}
     part = LatentForest(forest.distance[np.ix_(kept, kept)], neighbours, len(nodes))
     if not new:

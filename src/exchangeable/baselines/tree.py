@@ -1,4 +1,4 @@
-"""A forest over binary variables, some of which may be hidden: parameters, EM and draws."""
+"""A forest over binary variables, some of which may be hidden: parameters, EM and sampling."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,14 +17,14 @@ ROWS_PER_TASK = 2048
 
 @dataclass(frozen=True)
 class Table:
-    """Distinct rows with the weight of each, columns first.
+    """Distinct rows and their weights, stored by column.
 
     Attributes
     ----------
     columns : array of shape (n_variables, n_rows)
         Zeros and ones.
     weight : array of shape (n_rows,)
-        How many rows of the data each stands for.
+        Number (or total weight) of the data rows equal to each.
     """
 
     columns: Binary
@@ -62,7 +62,7 @@ class Table:
 
 @dataclass(frozen=True)
 class BinaryTree:
-    """A forest whose nodes come in an order in which parents precede their children.
+    """A forest whose nodes are ordered so that parents precede their children.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class BinaryTree:
 
     @classmethod
     def of_parents(cls, parent: IntArray, n_variables: int) -> Self:
-        """Return a tree from each node's parent (the number of nodes for a root), all at 1/2."""
+        """Return a tree from each node's parent (n_nodes for a root), all probabilities 1/2."""
         n = parent.size
         order, position = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
         forest_kernels.order_nodes(parent.astype(np.int64), order, position)
@@ -123,7 +123,7 @@ class BinaryTree:
         return out
 
     def expected_counts(self, table: Table, n_jobs: int | None = None) -> tuple[FloatArray, float]:
-        """Return how often each node and its parent have which states, and the log-likelihood."""
+        """Return expected counts of the states of each node and its parent, and log-likelihood."""
         out = np.empty(table.weight.size)
         arrays = self._arrays
 
@@ -136,7 +136,7 @@ class BinaryTree:
         return np.sum(parts, axis=0), float(out @ table.weight)
 
     def step(self, joint: FloatArray, alpha: float) -> "BinaryTree":
-        """Return the tree with the parameters that expected counts ask for."""
+        """Return the tree with the parameters that maximise the expected log-likelihood."""
         root = self.parent < 0
         p_on = (joint[:, 1] + alpha) / (joint.sum(axis=1) + 2 * alpha)
         p_on[root, 1] = p_on[root, 0]
@@ -161,9 +161,9 @@ class BinaryTree:
     def sample(self, n_samples: int, rng: np.random.Generator) -> Binary:
         """Draw rows."""
         states = np.empty((n_samples, self.parent.size), dtype=np.uint8)
-        for v, (p, chance) in enumerate(zip(self.parent, self.p_on, strict=True)):
-            p_on = chance[0] if p < 0 else chance[states[:, p]]
-            states[:, v] = rng.random(n_samples) < p_on
+        for v, (p, p_on) in enumerate(zip(self.parent, self.p_on, strict=True)):
+            probability = p_on[0] if p < 0 else p_on[states[:, p]]
+            states[:, v] = rng.random(n_samples) < probability
         rows = np.empty((n_samples, self.n_variables), dtype=np.uint8)
         seen = self.node < self.n_variables
         rows[:, self.node[seen]] = states[:, seen]
@@ -171,7 +171,7 @@ class BinaryTree:
 
 
 def parents_of(neighbours: dict[int, set[int]], root: int | None = None) -> IntArray:
-    """Return each node's parent when every tree of a forest hangs from one of its nodes.
+    """Return each node's parent after choosing a root in every tree of a forest.
 
     >>> parents_of({0: {2}, 1: {2}, 2: {0, 1}}).tolist()
     [3, 2, 0]

@@ -49,12 +49,10 @@ def examples(*lines: str) -> str:
 
 
 def definitions(title: str, entries: Mapping[str, str]) -> str:
-    r"""Return a part of a help text: names and what they mean, one under the other.
+    """Return a part of a help text: names and what they mean, one under the other.
 
-    >>> print(definitions("Drinks:", {"tea": "leaves, steeped in hot water"}))
-    \b
-    Drinks:
-      tea  leaves, steeped in hot water
+    >>> definitions("Drinks:", {"tea": "leaves, steeped in hot water"}).splitlines()[1:]
+    ['Drinks:', '  tea  leaves, steeped in hot water']
     """
     width = max(map(len, entries)) + 2
     lines = [

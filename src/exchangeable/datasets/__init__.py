@@ -1,6 +1,6 @@
 """Data sets by name: the density benchmark, the paper's collections and its Boolean functions.
 
-In scikit-learn's manner: `fetch_density` and `fetch_classification` download what is missing,
+As in scikit-learn, `fetch_density` and `fetch_classification` download what is missing,
 check it and return a `Bunch`; `make_boolean` draws labelled examples.
 """
 

@@ -285,7 +285,7 @@ def _fill_uniform(X, n_ones, start, seed):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _fill_fair(X, n_ones, start, seed):  # type: ignore[no-untyped-def]
-    """Fill rows with independent fair bits, 64 of them to a draw."""
+    """Fill rows with independent fair bits, 64 per draw."""
     n_rows, n_variables = X.shape
     for i in range(n_rows):
         state = _mix(seed + _mix((start + np.uint64(i) + _ONE) * _STEP))

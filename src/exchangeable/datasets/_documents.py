@@ -1,4 +1,4 @@
-"""Labelled documents, one JSON object a line, and what is cut off postings before counting words.
+"""Labelled documents, one JSON object per line, and what is cut off postings before counting words.
 
 A collection is a file ``NAME.jsonl.xz``; a line holds "split" ("train", "test" or null), "label",
 "id" and "text".

@@ -20,8 +20,7 @@ from exchangeable.arrays import (
     check_flag,
     check_sample_weight,
 )
-from exchangeable.data.examples import Examples, merge_equal_rows
-from exchangeable.data.observed import Observed
+from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.stream.passes import Passes
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names
@@ -36,13 +35,13 @@ from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
     check_choice,
-    held_out,
+    hold_out,
     problem_of,
+    purpose_of,
     rule_of,
     spec_of,
 )
 from exchangeable.runtime.attempts import all_or_nothing
-from exchangeable.structure.blocks import as_blocks
 from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.rounds import check_learner
 
@@ -245,7 +244,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         valid = None if X_valid is None else self._observed(X_valid)
         rng = as_generator(self.random_state)
         generators = rng.spawn(self._n_runs())
-        rows, weight, held = self._hold_out(observed.take(counting), weight[counting], valid, rng)
+        counted = observed.take(counting), weight[counting]
+        rows, weight, held = hold_out(self, *counted, valid, rng)
         examples, member = merge_equal_rows(rows, weight)
         problem = replace(problem, examples=examples, valid=held)
         data = InMemory(examples, member, weight, self.n_jobs)
@@ -273,7 +273,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         warm = self._warm(spec, data.n_variables)
         runs = Runs(spec, problem, data, rule_of(self), self.init, generators, warm)
         path = None if self.checkpoint is None else Path(self.checkpoint)
-        purpose = {} if path is None else self._purpose(problem, data, len(generators))
+        purpose = {} if path is None else purpose_of(self, problem, data, len(generators))
         fitted = fit_mixture(runs, self.combine, self.n_jobs, path, purpose)
         self._keep(fitted, data.total)
         return self
@@ -392,51 +392,6 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
                 f"has {n_variables}; set warm_start=False"
             )
         return self._mixture()
-
-    def _hold_out(
-        self,
-        observed: Observed,
-        weight: FloatArray,
-        valid: Observed | None,
-        rng: np.random.Generator,
-    ) -> tuple[Observed, FloatArray, Examples | None]:
-        """Return the rows to fit with their weights, and those held out, if any."""
-        if valid is not None:
-            if self.validation_fraction is not None:
-                raise ValueError(
-                    f"validation_fraction={self.validation_fraction} and X_valid exclude each "
-                    "other; give one of them"
-                )
-            return observed, weight, merge_equal_rows(valid, np.ones(valid.n_rows))[0]
-        if self.validation_fraction is None:
-            return observed, weight, None
-        kept, out = held_out(self.validation_fraction, observed.n_rows, rng)
-        if self.n_components > kept.size:
-            raise ValueError(
-                f"n_components={self.n_components} is more than the {kept.size} rows left to fit"
-            )
-        held = merge_equal_rows(observed.take(out), weight[out])[0]
-        return observed.take(kept), weight[kept], held
-
-    def _purpose(self, problem: Problem, data: InMemory | Streamed, n_init: int) -> dict[str, Any]:
-        """Return what a checkpoint must have been made for, so that going on makes sense."""
-        if not isinstance(self.random_state, int | np.integer):
-            raise ValueError(
-                f"checkpoint needs a whole number as random_state, got {self.random_state!r}: "
-                "without one the same starts cannot be had again"
-            )
-        settings, method = as_blocks(self.blocks)
-        details = {key: value for key, value in settings.get_params().items() if key != "method"}
-        names = ("n_components", "family", "pooling", "shrinkage", "alpha", "init", "tol")
-        return {
-            "data": data.fingerprint,
-            "held-out rows": None if problem.valid is None else problem.valid.fingerprint,
-            "n_init": n_init,
-            "blocks": str(method),
-            "block settings": str(sorted(details.items())),
-            "random_state": int(self.random_state),
-            **{name: getattr(self, name) for name in names},
-        }
 
     def _keep(self, fitted: FittedMixture, total: float) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""

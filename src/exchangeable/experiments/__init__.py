@@ -1,1 +1,1 @@
-"""Experiments that a command runs: what was measured, stored as it ends, and told in a page."""
+"""The experiments of ``exchangeable reproduce``: cells to run, their storage, and the pages."""

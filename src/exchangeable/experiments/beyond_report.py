@@ -99,10 +99,10 @@ def _verdict(store: Store, sets: list[str]) -> str:
     equal: list[str] = []
     behind: list[str] = []
     for name in sets:
-        found = [row for model in SEVERAL for row in store.find(dataset=name, model=model)]
-        if not found or name not in known:
+        cells = [row for model in SEVERAL for row in store.find(dataset=name, model=model)]
+        if not cells or name not in known:
             continue
-        chosen = max(found, key=lambda row: float(row["valid"]))
+        chosen = max(cells, key=lambda row: float(row["valid"]))
         gap = float(chosen["test"]) - float(known[name]["best"])
         text = f"{name} ({gap:+.3f})".replace("-", MINUS)
         # Published figures have two decimals: a gap below half of the last one is no difference.
@@ -121,8 +121,8 @@ def _settings(store: Store, sets: list[str]) -> str:
     for name in sets:
         line = [name]
         for model in CHOSEN:
-            found = store.find(dataset=name, model=model)
-            line.append(_describe(found[0]) if found else "")
+            cells = store.find(dataset=name, model=model)
+            line.append(_describe(cells[0]) if cells else "")
         rows.append(line)
     text = (
         "## Settings chosen on the validation rows\n\nNumber of components (or of hidden states), "
@@ -149,8 +149,8 @@ def _costs(store: Store, sets: list[str]) -> str:
     for name in sets:
         line = [name]
         for model in COLUMNS:
-            found = store.find(dataset=name, model=model)
-            line.append(_cost(found) if found else "")
+            cells = store.find(dataset=name, model=model)
+            line.append(_cost(cells) if cells else "")
         rows.append(line)
     text = (
         "## Seconds and size\n\nSeconds for one fit (for averages and joined families: all fits), "
@@ -159,13 +159,13 @@ def _costs(store: Store, sets: list[str]) -> str:
     return text + _table(["data", *COLUMNS], rows)
 
 
-def _cost(found: list[Row]) -> str:
-    seconds = np.mean([float(row["seconds"]) for row in found])
-    searched = [float(row["search_seconds"]) for row in found if row.get("search_seconds")]
+def _cost(cells: list[Row]) -> str:
+    seconds = np.mean([float(row["seconds"]) for row in cells])
+    searched = [float(row["search_seconds"]) for row in cells if row.get("search_seconds")]
     text = f"{seconds:.1f}"
     if searched:
         text += f" ({searched[0]:.0f})"
-    return f"{text}; {_size(int(found[0]['n_parameters']))}"
+    return f"{text}; {_size(int(cells[0]['n_parameters']))}"
 
 
 def _size(number: int) -> str:

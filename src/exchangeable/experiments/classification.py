@@ -1,4 +1,4 @@
-"""Tables 1 to 3: properties, pairs of classes, and all classes."""
+"""The cells of Tables 1 to 3: properties, pairs of classes, and all classes."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,17 +20,17 @@ def classification_tasks(
 ) -> list[Task]:
     """Return the cells of "two-class" or "multi-class".
 
-    The cells of a table's own comparison come before those of slow classifiers, and those before
-    the extra columns that are slow with all classes.
+    Fast classifiers are run first, then slow ones on pairs of classes, then slow ones on all
+    classes.
     """
     tasks = []
-    for place, dataset in enumerate(name for name in DATASETS if name in datasets):
-        for at, run in enumerate(run_names(table, dataset, scale)):
+    for position, dataset in enumerate(name for name in DATASETS if name in datasets):
+        for number, run in enumerate(run_names(table, dataset, scale)):
             for entrant in ENTRANTS:
                 cell = {"dataset": dataset, "model": entrant.name, "run": run}
                 work = _work(table, dataset, run, entrant, scale, n_jobs, download)
                 cost = _cost(table, dataset, entrant)
-                rank = (_stage(table, entrant), dataset in BOOLEAN, cost > 60, place, at)
+                rank = (_stage(table, entrant), dataset in BOOLEAN, cost > 60, position, number)
                 tasks.append(Task(table, cell, work, cost, rank))
     return tasks
 

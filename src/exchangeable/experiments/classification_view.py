@@ -28,7 +28,7 @@ Scores = npt.NDArray[np.float64]
 
 
 def allowed_gap(dataset: str) -> float:
-    """Return by how much an accuracy may differ from the paper's: enron1's splits are random."""
+    """Return how far an accuracy may differ from the paper's; splits of enron1 are random."""
     return 0.01 if dataset == "enron1" else 0.005
 
 
@@ -37,30 +37,30 @@ def properties_section(store: Store) -> Section:
     head = ("data", "variables", "training rows", "test rows", "blocks (paper)")
     rows, published = [], paper_figures("properties")
     for dataset in DATASETS:
-        found = store.find(dataset=dataset, model="MEVM")
+        finished = store.find(dataset=dataset, model="MEVM")
         known = published[dataset]
         wanted = f"{known['blocks_mean']} ± {known['blocks_sd']}"
-        if not found:
+        if not finished:
             rows.append([Cell(dataset)] + [Cell(NOT_RUN, state=MISSING)] * 4)
             continue
-        blocks = [int(number) for row in found for number in row["blocks"].split()]
+        blocks = [int(number) for row in finished for number in row["blocks"].split()]
         sizes = []
         for column, name in (
             ("n_variables", "variables"),
             ("n_train", "train"),
             ("n_test", "test"),
         ):
-            mean = np.mean([float(row[column]) for row in found])
+            mean = np.mean([float(row[column]) for row in finished])
             sizes.append(Cell(f"{mean:,.1f} ({float(known[name]):,.1f})"))
-        told = Cell(f"{np.mean(blocks):.1f} ± {np.std(blocks):.1f} ({wanted})")
-        rows.append([Cell(dataset), *sizes, told])
+        counts = Cell(f"{np.mean(blocks):.1f} ± {np.std(blocks):.1f} ({wanted})")
+        rows.append([Cell(dataset), *sizes, counts])
     text = "Averages over runs (pairs of classes, folds or draws); the paper's in brackets."
     view = TableView("Properties of the classification sets (Table 1)", text, head, rows)
     return Section("Classification sets", "", [view])
 
 
 def accuracy_section(table: str, store: Store, scale: Scale) -> Section:
-    """Return Table 2 or 3: accuracies beside the paper's, the best in bold."""
+    """Return Table 2 or 3: our accuracies and the paper's, the best in bold."""
     names = [entrant.name for entrant in ENTRANTS]
     rows, differences = [], list[Difference]()
     for dataset in DATASETS if table == "two-class" else COLLECTIONS:
@@ -69,16 +69,16 @@ def accuracy_section(table: str, store: Store, scale: Scale) -> Section:
         best = best_models(table, by_model)
         cells = [Cell(dataset)]
         for entrant in ENTRANTS:
-            found = by_model[entrant.name]
-            if not found:
+            finished = by_model[entrant.name]
+            if not finished:
                 cells.append(Cell(NOT_RUN, state=MISSING))
                 continue
-            ours = float(np.mean([float(row["accuracy"]) for row in found]))
+            ours = float(np.mean([float(row["accuracy"]) for row in finished]))
             paper, allowed = paper_figure(table, dataset, entrant.column), allowed_gap(dataset)
-            note = _note(dataset, found, runs, scale)
+            note = _note(dataset, finished, runs, scale)
             cells.append(compared(ours, paper, 3, allowed, entrant.name in best, note))
             if paper is not None:
-                state = state_of(ours, paper, allowed) if len(found) == len(runs) else PLAIN
+                state = state_of(ours, paper, allowed) if len(finished) == len(runs) else PLAIN
                 args = (table, dataset, entrant.name, ours, paper, state)
                 differences.append(Difference(*args))
         rows.append(cells)
@@ -86,22 +86,22 @@ def accuracy_section(table: str, store: Store, scale: Scale) -> Section:
     text = (
         "Ours (the paper's, the difference). Bold: not significantly worse than the best of the "
         f"row (paired t-test over {'runs' if table == 'two-class' else 'test rows'}, p < 0.01). "
-        "Both kinds of MEVM stand beside the paper's MEVM."
+        "Both kinds of MEVM are compared with the paper's MEVM."
     )
     view = TableView(f"Accuracy, {what} (Table {number})", text, ("data", *names), rows)
     return Section(f"Classification: {what}", "", [view], differences=differences)
 
 
-def _note(dataset: str, found: Sequence[Row], runs: Sequence[str], scale: Scale) -> str:
-    """Return what a cell says besides: fewer runs than there are, fewer rows than in the paper."""
+def _note(dataset: str, finished: Sequence[Row], runs: Sequence[str], scale: Scale) -> str:
+    """Return a cell's note: fewer runs than planned, or fewer rows than in the paper."""
     note = ""
-    if len(found) < len(runs):
-        note += f" [{len(found)} of {len(runs)} runs]"
-    size = int(found[0]["n_train"])
+    if len(finished) < len(runs):
+        note += f" [{len(finished)} of {len(runs)} runs]"
+    size = int(finished[0]["n_train"])
     if dataset in BOOLEAN and size < scale.boolean_rows:
         note += f" [{size:,} rows]"
     elif dataset not in BOOLEAN and scale.name != "full":
-        note += f" [{int(np.mean([int(row['n_train']) for row in found])):,} rows]"
+        note += f" [{int(np.mean([int(row['n_train']) for row in finished])):,} rows]"
     return note
 
 
@@ -127,8 +127,8 @@ def _p_value(gaps: Scores) -> float:
 
 
 def _scores(table: str, rows: Sequence[Row]) -> dict[str, float]:
-    """Return what is paired: accuracies of runs, or whether each test row was right."""
+    """Return the pairs for the test: accuracies of runs, or which test rows were correct."""
     if table == "two-class":
         return {row["run"]: float(row["accuracy"]) for row in rows}
     bits = np.unpackbits(np.frombuffer(bytes.fromhex(rows[0]["right"]), dtype=np.uint8))
-    return {str(at): float(bit) for at, bit in enumerate(bits[: int(rows[0]["n_test"])])}
+    return {str(i): float(bit) for i, bit in enumerate(bits[: int(rows[0]["n_test"])])}

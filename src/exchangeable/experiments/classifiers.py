@@ -1,4 +1,4 @@
-"""The classifiers of the comparison, with the paper's settings, and how one is run."""
+"""The classifiers that are compared, with the paper's settings, and how each is run."""
 
 import time
 import warnings
@@ -23,7 +23,7 @@ from exchangeable.experiments.store import Row
 from exchangeable.runtime.threads import n_threads
 
 IN_PARTS = 200_000
-"""With more rows than this a classifier that can learn in parts does so."""
+"""With more rows than this, classifiers of other packages learn in parts (`partial_fit`)."""
 ROWS_PER_PART = 10_000
 
 
@@ -34,15 +34,15 @@ class Entrant:
     Attributes
     ----------
     name : str
-        What its column is called.
+        Title of its column.
     make : callable
-        Returns a new one; takes the number of threads.
+        Returns a new classifier, given the number of threads.
     column : str, optional
-        The column of the paper's table it is compared with.
+        The column of the paper's table that it is compared with.
     slow : bool
-        Whether it is given fewer rows of the Boolean functions.
+        Whether it is trained on fewer rows of the Boolean functions.
     seconds : float
-        About how long it takes on a text collection's pair, to order the work by.
+        Approximate time on a pair of classes of a text collection, for ordering the work.
     """
 
     name: str
@@ -75,7 +75,7 @@ BY_NAME = {entrant.name: entrant for entrant in ENTRANTS}
 def run_entrant(
     entrant: Entrant, problem: Problem, n_rows: int | None, n_jobs: int | None, keep_right: bool
 ) -> Row:
-    """Fit a classifier and return what its cell holds.
+    """Fit a classifier and return the contents of its cell.
 
     Parameters
     ----------
@@ -84,20 +84,20 @@ def run_entrant(
     problem : Problem
         Training and test rows.
     n_rows : int, optional
-        Use only so many training rows, the first ones.
+        Train on this many rows only, drawn at random.
     n_jobs : int, optional
         Number of threads.
     keep_right : bool
-        Whether to keep which test rows were classified rightly, for tests of significance.
+        Whether to store which test rows were classified correctly, for significance tests.
     """
     X, y = problem.X, problem.y
     if n_rows is not None and len(y) > n_rows:
         chosen = np.sort(np.random.RandomState(0).permutation(len(y))[:n_rows])
         X, y = X[chosen], y[chosen]
-    # Few rows may all be of one class, which not every classifier takes.
+    # A few rows may all belong to one class, which not every classifier accepts.
     model = entrant.make(n_jobs) if y.min() < y.max() else DummyClassifier()
     began = time.perf_counter()
-    # Threads of BLAS only get in each other's way where tables are sparse.
+    # With sparse matrices the threads of BLAS only slow each other down.
     n_blas = 1 if issparse(X) else n_threads(n_jobs)
     with warnings.catch_warnings(), threadpool_limits(n_blas, "blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -130,7 +130,7 @@ def _fit(model: Any, X: Any, y: Any) -> None:
 
 
 def _numbers(model: Any, X: Any) -> Any:
-    """Return rows in the type that a model is fast with: bytes for ours, floats for others."""
+    """Return rows in the type that a model handles fastest: bytes for ours, floats for others."""
     if issparse(X) or isinstance(model, ExchangeableClassifier):
         return X
     return X.astype(np.float32)

@@ -37,14 +37,14 @@ def theorem_section(store: Store) -> Section:
             charts.append(ChartView(f"theorem_{function}", title, *labels, lines))
     head = ("function", "rows drawn by", "larger class", *CURVE_MODELS)
     text = (
-        "Accuracy on 10,000 test rows of 100 variables at the largest number of training rows (in "
-        "brackets), averaged over draws. A conjunction or disjunction is of three variables."
+        "Accuracy on 10,000 test rows of 100 variables, with the largest number of training rows "
+        "(in brackets), averaged over draws. Conjunctions and disjunctions are of three variables."
     )
     view = TableView("Accuracy at the end of the curves", text, head, rows)
     about = (
         "The theorem says that an MEVM is optimal under zero-one loss for conjunctions, "
-        "disjunctions and symmetric functions. It speaks of the model, not of learning it; the "
-        "curves show how many rows it takes to learn blocks and parameters."
+        "disjunctions and symmetric functions. It is about the model, not about learning it; the "
+        "curves show how many rows are needed to learn blocks and parameters."
     )
     return Section("Theorem 4.4: learning curves", about, [view], charts)
 
@@ -53,7 +53,7 @@ def _curve(store: Store, function: str, model: str) -> Points:
     by_size: dict[int, list[float]] = defaultdict(list)
     for row in store.find(function=function, model=model):
         by_size[int(row["n_train"])].append(float(row["accuracy"]))
-    return [(size, float(np.mean(found))) for size, found in sorted(by_size.items())]
+    return [(size, float(np.mean(scores))) for size, scores in sorted(by_size.items())]
 
 
 def _last(points: Points) -> Cell:
@@ -68,30 +68,30 @@ def speed_section(store: Store) -> Section:
     names.sort(key=lambda name: (not name.startswith("drawn"), _variables(store, name)))
     rows = []
     for name in names:
-        found = {model: store.find(dataset=name, model=model) for model in SPEED_MODELS}
+        finished = {model: store.find(dataset=name, model=model) for model in SPEED_MODELS}
         cells = [Cell(name), Cell(str(_variables(store, name)))]
         cells += [
-            _timing(runs[0]) if runs else Cell(NOT_RUN, state=MISSING) for runs in found.values()
+            _timing(runs[0]) if runs else Cell(NOT_RUN, state=MISSING) for runs in finished.values()
         ]
         for column in ("per_iteration", "to_convergence"):
-            cells.append(_ratio(found["NB"], found["MEVM"], column))
+            cells.append(_ratio(finished["NB"], finished["MEVM"], column))
         rows.append(cells)
-    head = ("data", "variables", *SPEED_MODELS, "NB / MEVM an iteration", "NB / MEVM in all")
+    head = ("data", "variables", *SPEED_MODELS, "NB / MEVM per iteration", "NB / MEVM in total")
     text = (
-        "Milliseconds of the processor an iteration, iterations, and seconds of the processor to "
-        "convergence, over all threads: 20 components, averages of three starts. Ratios above 1 "
-        "mean that blocks are faster. Drawn sets have 5,000 rows."
+        "Milliseconds of processor time per iteration, number of iterations, and seconds of "
+        "processor time to convergence, summed over all threads: 20 components, averages of three "
+        "starts. Ratios above 1 mean that blocks are faster. Drawn sets have 5,000 rows."
     )
     charts = [
         _chart(store, "per_iteration", "speed_iteration", "Seconds per EM iteration, drawn sets"),
         _chart(store, "to_convergence", "speed_convergence", "Seconds to convergence, drawn sets"),
     ]
     about = (
-        "The paper reports that EM is faster for MEVM than for naive Bayes, an iteration as well "
-        "as in all, by up to two orders of magnitude from 100 variables on. Both are measured here "
-        "with our own EM, whose naive Bayes touches only the ones of a row and is as carefully "
-        "written as its blocks. Seconds depend on the machine and on what else it does at the "
-        "time; ratios travel better."
+        "The paper reports that EM is faster for MEVM than for naive Bayes, both per iteration and "
+        "in total, by up to two orders of magnitude with 100 variables or more. Here both are "
+        "measured with our own EM, whose naive Bayes touches only the ones of a row and is "
+        "implemented as carefully as its blocks. Seconds depend on the machine and its load; "
+        "ratios are more reliable."
     )
     view = TableView("Time of EM", text, head, rows)
     return Section("Speed", about, [view], [chart for chart in charts if any(chart.lines.values())])

@@ -1,4 +1,4 @@
-"""Tables 4 and 5: density estimation on the benchmark, with all models of the paper."""
+"""The cells of Tables 4 and 5: density estimation with all models of the paper."""
 
 import importlib.util
 import warnings
@@ -34,14 +34,14 @@ PAPER_SETS = (
 )
 OTHER_SETS = tuple(name for name in DENSITY_SETS if name not in PAPER_SETS)
 N_COMPONENTS, PAPER_TOL = 20, 1e-3
-"""As in the paper, whose EM stops earlier than ours does by default."""
+"""As in the paper, whose EM stops earlier than ours by default."""
 MIXTURES = {
     "MEVM": ("welch", "random"),
     "MEVM, evidence": ("evidence", "random"),
     "NB": ("independent", "random"),
     "NB, from rows": ("independent", "rows"),
 }
-"""Blocks and start of each mixture; the paper's have random starts."""
+"""Blocks and start of each mixture; those of the paper start at random."""
 COLUMNS = {"MEVM": "mevm", "MEVM, evidence": "mevm", "NB": "nb", "NB, from rows": "nb"}
 COLUMNS |= {"LTM": "ltm", "CL": "cl"}
 """The column of the paper's table that each model is compared with."""
@@ -53,10 +53,10 @@ SECONDS = {"CL": 1.0, "LTM": 60.0, LEARN_SPN: 600.0}
 def density_tasks(
     datasets: Sequence[str], scale: Scale, n_jobs: int | None = None, download: bool = False
 ) -> list[Task]:
-    """Return the cells of the density tables; LearnSPN's only where SPFlow is installed."""
+    """Return the cells of the density tables; LearnSPN only if SPFlow is installed."""
     models = [*MODELS, *([LEARN_SPN] if importlib.util.find_spec("spn") else [])]
     tasks = []
-    for place, name in enumerate((*PAPER_SETS, *OTHER_SETS)):
+    for position, name in enumerate((*PAPER_SETS, *OTHER_SETS)):
         size = DENSITY_SETS[name].n_variables
         if name not in datasets or size > scale.largest_density:
             continue
@@ -65,7 +65,7 @@ def density_tasks(
             stage = 0 if model in ("MEVM", "NB", "CL") else 1 if model != LEARN_SPN else 4
             work = _work(name, model, scale, n_jobs, download)
             cell = {"dataset": name, "model": model}
-            tasks.append(Task("density", cell, work, cost, (stage, False, cost > 30, place)))
+            tasks.append(Task("density", cell, work, cost, (stage, False, cost > 30, position)))
     return tasks
 
 
@@ -85,8 +85,8 @@ def _work(
             return _scores(ChowLiuTree(n_jobs=n_jobs).fit(data.train), data)
         if model == "LTM":
             tree = LatentTree(n_jobs=n_jobs).fit(data.train, X_valid=data.valid)
-            told = {"method": tree.method_, "n_hidden": tree.n_hidden_}
-            return {**_scores(tree, data), **told, "n_iter": len(tree.history_) - 1}
+            shape = {"method": tree.method_, "n_hidden": tree.n_hidden_}
+            return {**_scores(tree, data), **shape, "n_iter": len(tree.history_) - 1}
         return _mixture(model, data, scale, n_jobs)
 
     return work

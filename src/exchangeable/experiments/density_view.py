@@ -36,16 +36,16 @@ def density_section(store: Store) -> Section:
     head = ("data", *columns, *(f"{name} (published)" for name in PUBLISHED))
     text = (
         "Average log-likelihood of the test rows: ours (the paper's, the difference). Bold: the "
-        "highest of ours. 20 components; ten restarts, the one with the highest training "
-        "likelihood kept. MEVM and NB start as in the paper, from rows dealt out at random."
+        "highest of ours. 20 components; of ten runs the one with the highest training likelihood "
+        "is kept. MEVM and NB start as in the paper, with rows assigned to components at random."
     )
     tables = [TableView("Density (Table 5)", text, head, rows), _blocks(store)]
     tables += [_tests(store), _others(store, columns)]
     return Section("Density", "", tables, differences=differences)
 
 
-def found_test(store: Store, dataset: str, model: str) -> float | None:
-    """Return a finished cell's average test log-likelihood."""
+def test_score(store: Store, dataset: str, model: str) -> float | None:
+    """Return the average test log-likelihood of a finished cell, None if it has not been run."""
     rows = store.find(dataset=dataset, model=model)
     return float(rows[0]["test"]) if rows else None
 
@@ -53,10 +53,10 @@ def found_test(store: Store, dataset: str, model: str) -> float | None:
 def _row(
     store: Store, dataset: str, models: tuple[str, ...], differences: list[Difference]
 ) -> list[Cell]:
-    found = {model: found_test(store, dataset, model) for model in models}
-    highest = max((value for value in found.values() if value is not None), default=0.0)
+    scores = {model: test_score(store, dataset, model) for model in models}
+    highest = max((value for value in scores.values() if value is not None), default=0.0)
     cells = [Cell(dataset)]
-    for model, ours in found.items():
+    for model, ours in scores.items():
         if ours is None:
             cells.append(Cell(NOT_RUN, state=MISSING))
             continue
@@ -78,16 +78,16 @@ def _blocks(store: Store) -> TableView:
         cells = [Cell(dataset), *(Cell(f"{n:,}") for n in (record.n_variables, train, test))]
         figures = [paper_figure("density", dataset, f"blocks_{name}") for name in ("mean", "sd")]
         for model in ("MEVM", "MEVM, evidence"):
-            found = store.find(dataset=dataset, model=model)
-            if not found:
+            finished = store.find(dataset=dataset, model=model)
+            if not finished:
                 cells.append(Cell(NOT_RUN, state=MISSING))
                 continue
-            told = f"{float(found[0]['blocks_mean']):.1f} ± {float(found[0]['blocks_sd']):.1f}"
-            cells.append(Cell(told))
+            mean, deviation = (float(finished[0][f"blocks_{name}"]) for name in ("mean", "sd"))
+            cells.append(Cell(f"{mean:.1f} ± {deviation:.1f}"))
         tree = store.find(dataset=dataset, model="LTM")
-        told = f"{tree[0]['method']}, {tree[0]['n_hidden']}" if tree else NOT_RUN
+        shape = f"{tree[0]['method']}, {tree[0]['n_hidden']}" if tree else NOT_RUN
         cells.append(Cell(f"{figures[0]} ± {figures[1]}"))
-        rows.append([*cells, Cell(told, state=PLAIN if tree else MISSING)])
+        rows.append([*cells, Cell(shape, state=PLAIN if tree else MISSING)])
     head = (
         "data",
         "variables",
@@ -99,8 +99,8 @@ def _blocks(store: Store) -> TableView:
         "LTM: method, hidden nodes",
     )
     text = (
-        "Mean and deviation of the number of blocks over components, and which of the four methods "
-        "the validation rows chose for the latent tree."
+        "Mean and standard deviation of the number of blocks over components, and the method that "
+        "was chosen for the latent tree on the validation rows."
     )
     return TableView("Properties of the density sets (Table 4)", text, head, rows)
 
@@ -113,11 +113,11 @@ def _tests(store: Store) -> TableView:
         for model in ("MEVM", "MEVM, evidence"):
             pairs = []
             for dataset in PAPER_SETS:
-                own = found_test(store, dataset, model)
+                own = test_score(store, dataset, model)
                 other = (
                     paper_figure("density", dataset, PUBLISHED[rival])
                     if rival in PUBLISHED
-                    else found_test(store, dataset, rival)
+                    else test_score(store, dataset, rival)
                 )
                 if own is not None and other is not None:
                     pairs.append(own - other)
@@ -142,10 +142,10 @@ def _others(store: Store, models: tuple[str, ...]) -> TableView:
     best = published()
     rows = []
     for dataset in OTHER_SETS:
-        told = f"{plain(float(best[dataset]['best']), 2)} ({best[dataset]['best_model']})"
-        rows.append([*_row(store, dataset, models, [])[: len(models) + 1], Cell(told)])
+        figure = f"{plain(float(best[dataset]['best']), 2)} ({best[dataset]['best_model']})"
+        rows.append([*_row(store, dataset, models, [])[: len(models) + 1], Cell(figure)])
     text = (
-        "Sets of the benchmark that the paper leaves out, beside the best published figure. Sets "
-        "that are not in the data folder are fetched with `--download`."
+        "Sets of the benchmark that the paper leaves out, with the best published figure. Sets "
+        "that are not in the data folder are downloaded with `--download`."
     )
     return TableView("The rest of the benchmark", text, ("data", *models, "best published"), rows)

@@ -1,4 +1,4 @@
-"""The pages: Markdown with charts beside it, and one HTML file that holds everything."""
+"""The pages with the results: Markdown with charts as files, and one self-contained HTML file."""
 
 import csv
 import io
@@ -70,41 +70,44 @@ def _write(path: Path, text: str) -> None:
 
 
 def about(scale: Scale) -> list[str]:
-    """Return what the page is, as a list of sentences."""
+    """Return the page's introduction, as a list of paragraphs."""
     command = "exchangeable reproduce" + (" --quick" if scale.name == "quick" else "")
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    told = [
+    paragraphs = [
         f"Written by `{command}` from the finished cells on {datetime.now(UTC):%Y-%m-%d} (Python "
-        f"{platform.python_version()}, {versions}). One row is run anew by, for instance, "
+        f"{platform.python_version()}, {versions}). To run a row again, use for instance "
         "`exchangeable reproduce --table two-class --dataset webkb4 --again`.",
-        "Seeds are fixed, nothing was chosen by test rows, and a cell that has not been run says "
-        "so. Green cells of the HTML page agree with the paper's figure (within 0.005 in accuracy, "
-        "0.01 on enron1, 1 % in log-likelihood), blue ones are better than that, red ones worse.",
+        "Seeds are fixed, and no setting was tuned on test data. A cell that has not been run yet "
+        "is marked as such. Green cells of the HTML page agree with the paper's figure (within "
+        "0.005 in accuracy, 0.01 on enron1, 1 % in log-likelihood), blue ones are better, red ones "
+        "worse.",
     ]
     if scale.name == "quick":
-        told.append("This is the quick run: few runs of few rows, not comparable with the paper.")
-    return told
+        paragraphs.append(
+            "This is the quick run, with few runs and few rows: do not compare it with the paper."
+        )
+    return paragraphs
 
 
 def tally(sections: Sequence[Section]) -> list[str]:
-    """Return how many compared cells agree, for the paper's MEVM and for the rest."""
-    found = [d for section in sections for d in section.differences if d.state != PLAIN]
+    """Return how many cells agree with the paper, for its MEVM and for the other models."""
+    compared = [d for section in sections for d in section.differences if d.state != PLAIN]
     lines = []
     for label, chosen in (
-        ("the paper's MEVM", [d for d in found if d.model == "MEVM"]),
-        ("MEVM with evidence merging", [d for d in found if d.model == "MEVM, evidence"]),
-        ("the other models", [d for d in found if not d.model.startswith("MEVM")]),
+        ("the paper's MEVM", [d for d in compared if d.model == "MEVM"]),
+        ("MEVM with evidence merging", [d for d in compared if d.model == "MEVM, evidence"]),
+        ("the other models", [d for d in compared if not d.model.startswith("MEVM")]),
     ):
         n = {state: sum(d.state == state for d in chosen) for state in (AGREES, BETTER, WORSE)}
         lines.append(
-            f"Of {len(chosen)} finished cells of {label}, {n[AGREES]} agree, {n[BETTER]} are "
-            f"better and {n[WORSE]} worse."
+            f"Of {len(chosen)} finished cells of {label}, {n[AGREES]} agree with the paper, "
+            f"{n[BETTER]} are better and {n[WORSE]} worse."
         )
     return lines
 
 
-def unexplained(sections: Sequence[Section]) -> list[tuple[Difference, str]]:
-    """Return the finished cells that do not agree with the paper, each with the reason."""
+def explained(sections: Sequence[Section]) -> list[tuple[Difference, str]]:
+    """Return the finished cells that differ from the paper, each with the reason."""
     return [
         (difference, explain(difference))
         for section in sections
@@ -114,11 +117,11 @@ def unexplained(sections: Sequence[Section]) -> list[tuple[Difference, str]]:
 
 
 def _grouped(sections: Sequence[Section]) -> dict[str, list[Difference]]:
-    """Return the cells that do not agree, by the paragraph that explains them."""
-    found: dict[str, list[Difference]] = {}
-    for difference, reason in unexplained(sections):
-        found.setdefault(reason, []).append(difference)
-    return found
+    """Return the cells that differ from the paper, by the paragraph that explains them."""
+    by_reason: dict[str, list[Difference]] = {}
+    for difference, reason in explained(sections):
+        by_reason.setdefault(reason, []).append(difference)
+    return by_reason
 
 
 def _named(difference: Difference) -> str:
@@ -129,14 +132,14 @@ def _named(difference: Difference) -> str:
 
 def markdown(sections: Sequence[Section], scale: Scale) -> str:
     """Return the page as Markdown."""
-    parts = ["# The paper's experiments, run again", *about(scale), " ".join(tally(sections))]
+    parts = ["# The paper's experiments, repeated", *about(scale), " ".join(tally(sections))]
     for section in sections:
         parts += [f"## {section.title}", section.text]
         for table in section.tables:
             parts += [f"### {table.title}", table.text, _markdown_table(table)]
         parts += [f"![{c.title}](images/reproduction_{c.name}.svg)" for c in section.charts]
     if scale.name == "full":
-        parts += ["## What does not hold", *CLAIMS, "## Cells that differ, and why"]
+        parts += ["## Claims that we cannot confirm", *CLAIMS, "## Cells that differ, and why"]
         for reason, differences in _grouped(sections).items():
             parts.append(f"**{'; '.join(map(_named, differences))}.** {reason}")
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -150,7 +153,7 @@ def _markdown_table(table: TableView) -> str:
 
 def html_page(sections: Sequence[Section], scale: Scale) -> str:
     """Return the page as one HTML file that needs nothing else."""
-    title = "The paper's experiments, run again"
+    title = "The paper's experiments, repeated"
     parts = [f"<h1>{title}</h1>", *(f"<p>{_prose(t)}</p>" for t in about(scale))]
     parts.append(f"<p>{_prose(' '.join(tally(sections)))}</p>")
     for section in sections:
@@ -162,7 +165,7 @@ def html_page(sections: Sequence[Section], scale: Scale) -> str:
             drawn = "\n".join(line_chart(chart) for chart in section.charts)
             parts.append(f'<div class="charts">{drawn}</div>')
     if scale.name == "full":
-        parts.append("<h2>What does not hold</h2>")
+        parts.append("<h2>Claims that we cannot confirm</h2>")
         parts += [f"<p>{_prose(claim)}</p>" for claim in CLAIMS]
         parts.append("<h2>Cells that differ, and why</h2>")
         for reason, differences in _grouped(sections).items():
@@ -182,11 +185,11 @@ def _prose(text: str) -> str:
     >>> _prose("**Run** `this`")
     '<b>Run</b> <code>this</code>'
     """
-    told = escape(text)
+    html = escape(text)
     for mark, tag in (("**", "b"), ("`", "code")):
-        pieces = told.split(mark)
-        told = "".join(f"<{tag}>{p}</{tag}>" if at % 2 else p for at, p in enumerate(pieces))
-    return told
+        pieces = html.split(mark)
+        html = "".join(f"<{tag}>{p}</{tag}>" if i % 2 else p for i, p in enumerate(pieces))
+    return html
 
 
 def _html_table(table: TableView) -> str:
@@ -195,8 +198,8 @@ def _html_table(table: TableView) -> str:
     for row in table.rows:
         cells = []
         for cell in row:
-            told = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
-            cells.append(f'<td class="{cell.state}">{told}</td>')
+            text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
+            cells.append(f'<td class="{cell.state}">{text}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return f'<div class="scroll"><table><tr>{head}</tr>\n' + "\n".join(lines) + "\n</table></div>"
 

@@ -24,6 +24,6 @@ def paper_figures(table: str) -> dict[str, Row]:
 
 
 def paper_figure(table: str, dataset: str, column: str | None) -> float | None:
-    """Return one published figure, or None where the paper has none."""
+    """Return one published figure, None if the paper does not report it."""
     text = paper_figures(table).get(dataset, {}).get(column) if column else None
     return float(text) if text else None

@@ -1,4 +1,4 @@
-"""Models of other packages, run live where those are installed."""
+"""Models of other packages, run where those are installed."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from exchangeable.experiments.store import Row
 def learn_spn(data: Any) -> Row:
     """Learn a sum-product network by SPFlow's LearnSPN and return its average log-likelihoods.
 
-    It is SPFlow's 0.0 series (the package ``spn``), with its own settings: independence by its RDC
-    test, rows clustered by k-means.
+    This uses SPFlow's 0.0 series (the package ``spn``) with its own settings: independence by the
+    RDC test, rows clustered by k-means.
     """
     from spn.algorithms.Inference import log_likelihood
     from spn.algorithms.LearningWrappers import learn_parametric
@@ -24,6 +24,6 @@ def learn_spn(data: Any) -> Row:
     network = learn_parametric(data.train.astype(np.float64), context, min_instances_slice=200)
     row: Row = {"n_nodes": len(get_nodes_by_type(network))}
     for split in ("train", "valid", "test"):
-        found = log_likelihood(network, data[split].astype(np.float64))
-        row[split] = f"{float(np.mean(found)):.5f}"
+        scores = log_likelihood(network, data[split].astype(np.float64))
+        row[split] = f"{float(np.mean(scores)):.5f}"
     return row

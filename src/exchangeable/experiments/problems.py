@@ -1,4 +1,4 @@
-"""The classification problems: each is training and test rows of one data set and one run."""
+"""The classification problems: training and test rows of each run of each data set."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -50,7 +50,7 @@ def run_names(table: str, dataset: str, scale: Scale) -> list[str]:
 
 @lru_cache(maxsize=1)
 def load(dataset: str, run: str, scale: Scale, download: bool = False) -> Problem:
-    """Return the rows of one run; the last one asked for is kept."""
+    """Return the rows of one run; the most recent one is cached."""
     if dataset in BOOLEAN:
         seed, function = 2 * int(run), BOOLEAN[dataset]
         train = make_boolean(function, scale.boolean_rows, N_VARIABLES, seed)
@@ -67,7 +67,7 @@ def load(dataset: str, run: str, scale: Scale, download: bool = False) -> Proble
 
 @lru_cache(maxsize=1)
 def _collection(dataset: str, download: bool) -> Bunch:
-    """Return a collection as the paper had it."""
+    """Return a collection in the variant that the paper used."""
     variant = "as_published" if dataset in ("reuters8", "webkb4") else "standard"
     return fetch_classification(dataset, variant=variant, download_if_missing=download)
 

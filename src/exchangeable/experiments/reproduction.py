@@ -29,18 +29,18 @@ def all_tasks(
     n_jobs: int | None = None,
     download: bool = False,
 ) -> list[Task]:
-    """Return the cells of some tables; of all data sets and models unless some are named.
+    """Return the cells of some tables, of all data sets and models unless some are named.
 
-    The properties (Table 1) are those of the paper's sweep on the pairs of classes.
+    Table 1, the properties, is made of the cells of the paper's sweep on pairs of classes.
     """
     names = datasets or ALL_DATASETS
     tasks: list[Task] = []
     for table in ("two-class", "multi-class"):
-        found = classification_tasks(table, names, scale, n_jobs, download)
+        cells = classification_tasks(table, names, scale, n_jobs, download)
         if table in tables:
-            tasks += found
+            tasks += cells
         elif table == "two-class" and "properties" in tables:
-            tasks += [task for task in found if task.cell["model"] == "MEVM"]
+            tasks += [task for task in cells if task.cell["model"] == "MEVM"]
     if "density" in tables:
         tasks += density_tasks(names, scale, n_jobs, download)
     if "theorem" in tables and not datasets:
@@ -53,7 +53,7 @@ def all_tasks(
 def run_experiments(
     tasks: Sequence[Task], folder: Path, console: Console, again: bool = False
 ) -> list[str]:
-    """Run the cells that are not in the folder yet (all with `again`); say what is left out."""
+    """Run the cells that are not in the folder yet (with `again` all); return what was left out."""
     stores = open_stores(folder)
     wanted = sorted(tasks, key=lambda t: t.rank) if again else open_tasks(tasks, stores)
     return run_tasks(wanted, stores, console)

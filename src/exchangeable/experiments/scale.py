@@ -1,4 +1,4 @@
-"""How large the experiments are: as in the paper, or small enough for a few minutes."""
+"""The size of the experiments: as in the paper, or small enough for a few minutes."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ class Scale:
     Attributes
     ----------
     name : str
-        What it is called on the page.
+        Name of the scale.
     boolean_rows : int
         Training rows of the Boolean functions.
     boolean_runs : int
@@ -20,11 +20,11 @@ class Scale:
     max_runs : int
         Largest number of pairs or folds of a collection.
     slow_rows : int
-        Training rows of a Boolean function that slow classifiers are given.
+        Training rows of a Boolean function for slow classifiers.
     max_rows : int
-        Largest number of training rows of a collection that slow classifiers are given.
+        Largest number of training rows of a collection for slow classifiers.
     n_init : int
-        Restarts of EM.
+        Number of runs of EM from different starts.
     largest_density : int
         Largest number of variables of a density set.
     curve_sizes : tuple of int
@@ -32,7 +32,7 @@ class Scale:
     curve_seeds : int
         Draws of each point of a learning curve.
     speed_sizes : tuple of int
-        Numbers of variables of the synthetic sets that EM is timed on.
+        Numbers of variables of the drawn data sets on which EM is timed.
     """
 
     name: str

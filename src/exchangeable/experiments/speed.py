@@ -30,11 +30,11 @@ def speed_tasks(
     drawn = [f"drawn {n}" for n in scale.speed_sizes]
     real = [name for name in PAPER_SETS if name in datasets] if scale.name == "full" else []
     tasks = []
-    for place, name in enumerate([*drawn, *real]):
+    for position, name in enumerate([*drawn, *real]):
         for model in MODELS:
             work = _work(name, model, n_jobs, download)
             cell = {"dataset": name, "model": model}
-            tasks.append(Task("speed", cell, work, 4.0, (1, False, False, place)))
+            tasks.append(Task("speed", cell, work, 4.0, (1, False, False, position)))
     return tasks
 
 

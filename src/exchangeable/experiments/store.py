@@ -1,4 +1,4 @@
-"""Results that survive an interruption: one row a finished cell, the file replaced in one step."""
+"""Results that survive an interruption: a row per finished cell, in a file replaced atomically."""
 
 import csv
 import os
@@ -16,9 +16,9 @@ class Store:
     Parameters
     ----------
     path : Path
-        The file; it is made with its folder when the first cell ends.
+        The file; it and its folder are created when the first cell is stored.
     key : tuple of str
-        The columns that name a cell.
+        The columns that identify a cell.
     """
 
     def __init__(self, path: Path, key: tuple[str, ...]) -> None:
@@ -29,7 +29,10 @@ class Store:
                 self.rows = list(csv.DictReader(file))
             missing = [name for name in key if self.rows and name not in self.rows[0]]
             if missing:
-                raise ValueError(f"{path} has no column {missing[0]!r}; it holds something else")
+                raise ValueError(
+                    f"{path} has no column {missing[0]!r}, so it does not hold results of this "
+                    "experiment; name another file"
+                )
 
     def find(self, **wanted: Any) -> list[Row]:
         """Return the finished cells with the given values."""
@@ -40,7 +43,7 @@ class Store:
         ]
 
     def add(self, row: Row) -> None:
-        """Keep a finished cell, in place of an earlier one of the same name."""
+        """Store a finished cell, replacing an earlier one with the same key."""
         cell = [str(row[name]) for name in self.key]
         self.rows = [known for known in self.rows if [known[name] for name in self.key] != cell]
         self.rows.append({name: str(value) for name, value in row.items()})

@@ -1,4 +1,4 @@
-"""Line charts as SVG text, so that pages need nothing but themselves."""
+"""Line charts as SVG text, so that pages need no other files."""
 
 from html import escape
 
@@ -13,7 +13,7 @@ DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 2", "4 2")
 
 
 class _Axis:
-    """Where values lie between two edges, on a plain or logarithmic scale."""
+    """Maps values to positions between two edges, on a linear or logarithmic scale."""
 
     def __init__(self, values: list[float], log: bool, start: float, stop: float) -> None:
         self.log, self.start, self.stop = log, start, stop
@@ -74,13 +74,13 @@ def line_chart(chart: ChartView) -> str:
 def _axes(chart: ChartView, x: _Axis, y: _Axis) -> list[str]:
     parts = []
     for tick in x.ticks:
-        at = x(tick)
-        parts.append(_stroke(at, TOP, at, HEIGHT - BOTTOM))
-        parts.append(_text(at, HEIGHT - BOTTOM + 14, f"{tick:,.10g}", "middle"))
+        across = x(tick)
+        parts.append(_stroke(across, TOP, across, HEIGHT - BOTTOM))
+        parts.append(_text(across, HEIGHT - BOTTOM + 14, f"{tick:,.10g}", "middle"))
     for tick in y.ticks:
-        at = y(tick)
-        parts.append(_stroke(LEFT, at, WIDTH - RIGHT, at))
-        parts.append(_text(LEFT - 5, at + 4, f"{tick:.4g}", "end"))
+        down = y(tick)
+        parts.append(_stroke(LEFT, down, WIDTH - RIGHT, down))
+        parts.append(_text(LEFT - 5, down + 4, f"{tick:.4g}", "end"))
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, chart.x_label, "middle"))
     middle = (TOP + HEIGHT - BOTTOM) / 2
     parts.append(
@@ -92,17 +92,17 @@ def _axes(chart: ChartView, x: _Axis, y: _Axis) -> list[str]:
 
 def _line(number: int, name: str, line: list[tuple[float, float]], x: _Axis, y: _Axis) -> list[str]:
     colour, dash = COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)]
-    where = [(x(a), y(b)) for a, b in line]
-    path = " ".join(f"{a:.1f},{b:.1f}" for a, b in where)
-    marks = [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{colour}"/>' for a, b in where]
-    row, at = TOP + 12 + 16 * number, WIDTH - RIGHT + 12
+    points = [(x(a), y(b)) for a, b in line]
+    path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
+    marks = [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{colour}"/>' for a, b in points]
+    row, legend = TOP + 12 + 16 * number, WIDTH - RIGHT + 12
     return [
         f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8" '
         f'stroke-dasharray="{dash}"/>',
         *marks,
-        f'<line x1="{at}" y1="{row - 4}" x2="{at + 22}" y2="{row - 4}" stroke="{colour}" '
+        f'<line x1="{legend}" y1="{row - 4}" x2="{legend + 22}" y2="{row - 4}" stroke="{colour}" '
         f'stroke-width="1.8" stroke-dasharray="{dash}"/>',
-        _text(at + 27, row, name, "start"),
+        _text(legend + 27, row, name, "start"),
     ]
 
 

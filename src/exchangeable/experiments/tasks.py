@@ -1,4 +1,4 @@
-"""Cells to be computed: what each is, what it costs about, and how all are run in order."""
+"""The cells to be computed: what each one is, its approximate cost, and running them in order."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ KEYS = {
     "theorem": ("function", "model", "n_train", "seed"),
     "speed": ("dataset", "model"),
 }
-"""For each table that holds cells of its own, the columns that name a cell."""
+"""The columns that identify a cell, for each table that has its own cells."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Task:
     cell : dict
         The values of the table's key.
     work : callable
-        Returns what is measured.
+        Returns the measurements.
     cost : float
-        About how many seconds it takes.
+        Approximate number of seconds.
     rank : tuple
-        Tasks are run in this order.
+        Tasks run in the order of their ranks.
     """
 
     table: str
@@ -54,7 +54,7 @@ def open_stores(folder: Path) -> dict[str, Store]:
 
 
 def open_tasks(tasks: Sequence[Task], stores: dict[str, Store]) -> list[Task]:
-    """Return those that are not finished, in their order."""
+    """Return the tasks that are not finished, in their order."""
     done = {
         table: {tuple(str(row[name]) for name in store.key) for row in store.rows}
         for table, store in stores.items()
@@ -68,9 +68,9 @@ def open_tasks(tasks: Sequence[Task], stores: dict[str, Store]) -> list[Task]:
 
 
 def run_tasks(tasks: Sequence[Task], stores: dict[str, Store], console: Console) -> list[str]:
-    """Run tasks, store each cell as it ends, and return what could not be run and why.
+    """Run tasks, store each cell when it is finished, and return what could not be run and why.
 
-    A cell whose data are not at hand is left out, and so are cells like it.
+    If a data set is missing, all its cells are left out.
     """
     columns = (
         TextColumn("{task.description:44.44}"),
@@ -89,11 +89,11 @@ def run_tasks(tasks: Sequence[Task], stores: dict[str, Store], console: Console)
             if dataset not in missing:
                 began = time.perf_counter()
                 try:
-                    found = task.work()
+                    measured = task.work()
                 except OSError as error:
                     missing[dataset] = str(error)
                 else:
                     seconds = f"{time.perf_counter() - began:.2f}"
-                    stores[task.table].add({**task.cell, **found, "seconds": seconds})
+                    stores[task.table].add({**task.cell, **measured, "seconds": seconds})
             progress.advance(bar, task.cost)
     return [f"{name}: {reason}" for name, reason in missing.items()]

@@ -1,8 +1,8 @@
-"""Theorem 4.4 as an experiment: learning curves for conjunctions, disjunctions and the rest.
+"""Theorem 4.4 as an experiment: learning curves for several Boolean functions.
 
 The theorem says that an MEVM classifier is optimal under zero-one loss for conjunctions,
-disjunctions and symmetric functions. Here blocks and parameters are learned from rows, and the
-accuracy on other rows is measured against their number.
+disjunctions and symmetric functions. Here blocks and parameters are learned from increasing numbers
+of training rows, and accuracy is measured on test rows.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ FUNCTIONS = {
     "threshold": "uniform",
     "exact": "uniform",
 }
-"""The functions, and how their rows are drawn: fair bits, as in the theorem's proof, or a number
-of ones drawn uniformly, as in the paper's experiments."""
+"""The functions, and how their rows are drawn: "fair" bits, as in the proof of the theorem, or a
+"uniform" number of ones, as in the paper's experiments."""
 MODELS = ("MEVM, evidence", "MEVM", "NB", "LogisticRegression", "DT")
 N_VARIABLES, N_TEST, SLOW_ROWS = 100, 10_000, 10_000
 
 
 def theorem_tasks(scale: Scale, n_jobs: int | None = None) -> list[Task]:
-    """Return the points of the learning curves; slow classifiers learn from at most 10,000 rows."""
+    """Return the points of the curves; slow classifiers are trained on at most 10,000 rows."""
     tasks = []
     for n_train in scale.curve_sizes:
         for function in FUNCTIONS:

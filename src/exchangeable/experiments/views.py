@@ -1,4 +1,4 @@
-"""What a page is made of: tables of cells, charts, and differences that want an explanation."""
+"""The parts of a page: tables of cells, charts, and differences that need an explanation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure beside the paper's."""
+    """One of our figures and the paper's."""
 
     table: str
     dataset: str
@@ -30,13 +30,13 @@ class Difference:
 
     @property
     def gap(self) -> float:
-        """Ours less the paper's."""
+        """Our figure minus the paper's."""
         return self.ours - self.paper
 
 
 @dataclass(frozen=True)
 class TableView:
-    """A table with its heading and a few words."""
+    """A table with its title and an explanation."""
 
     title: str
     text: str
@@ -46,7 +46,7 @@ class TableView:
 
 @dataclass(frozen=True)
 class ChartView:
-    """A line chart: for each line its points."""
+    """A line chart, given by the points of each line."""
 
     name: str
     title: str
@@ -78,29 +78,28 @@ def signed(value: float, digits: int) -> str:
 
 
 def plain(value: float, digits: int) -> str:
-    """Return a number with a proper minus sign."""
+    """Return a number with a typographic minus sign."""
     return f"{value:.{digits}f}".replace("-", MINUS)
 
 
 def compared(
     ours: float, paper: float | None, digits: int, allowed: float, best: bool, note: str = ""
 ) -> Cell:
-    """Return a cell with our figure and, where there is one, the paper's and the difference.
+    """Return a cell with our figure and, if the paper has one, its figure and the difference.
 
     >>> compared(0.961, 0.958, 3, 0.005, best=False).text
     '0.961 (0.958, +0.003)'
     """
-    told = plain(ours, digits)
+    text = plain(ours, digits)
     if paper is None:
-        return Cell(told + note, best)
-    told += f" ({plain(paper, digits)}, {signed(ours - paper, digits)})"
-    return Cell(told + note, best, state_of(ours, paper, allowed))
+        return Cell(text + note, best)
+    text += f" ({plain(paper, digits)}, {signed(ours - paper, digits)})"
+    return Cell(text + note, best, state_of(ours, paper, allowed))
 
 
 def state_of(ours: float, paper: float, allowed: float) -> str:
-    """Say whether a figure agrees with the paper's, or is better or worse; higher is better."""
+    """Return whether a figure agrees with the paper's, or is better or worse (higher is better)."""
     gap = ours - paper
-    # Published figures are rounded: half of their last digit is no difference.
     if abs(gap) <= allowed + 1e-9:
         return AGREES
     return BETTER if gap > 0 else WORSE

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import Arrays, Model, RowsInMemory, Sums
+from exchangeable.families.contract import Arrays, Model
+from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 
 

@@ -45,8 +45,7 @@ class Mixture:
         """Refuse rows of other variables than the model's: compiled loops trust their width."""
         if observed.n_variables != self.model.n_variables:
             raise ValueError(
-                f"X has {observed.n_variables} features, but the model has "
-                f"{self.model.n_variables}"
+                f"X has {observed.n_variables} features, but the model has {self.model.n_variables}"
             )
 
     def log_posterior(

@@ -15,8 +15,9 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
-from exchangeable.families.contract import EMData, Family, Sums
+from exchangeable.families.contract import Family
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.sums import EMData, Sums
 from exchangeable.structure.proposals import Proposer
 
 ROUNDING = 1e-11

@@ -5,8 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import LARGEST, check_alpha, check_count, check_number
+from exchangeable.arrays import LARGEST, FloatArray, check_alpha, check_count, check_number
+from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.observed import Observed
 from exchangeable.families import family_named
+from exchangeable.families.common.em_data import InMemory, Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
@@ -129,3 +132,52 @@ def held_out(validation_fraction: Any, n_rows: int, rng: np.random.Generator) ->
         )
     order = rng.permutation(n_rows)
     return np.sort(order[n_held:]), np.sort(order[:n_held])
+
+
+def hold_out(
+    estimator: Any,
+    observed: Observed,
+    weight: FloatArray,
+    valid: Observed | None,
+    rng: np.random.Generator,
+) -> tuple[Observed, FloatArray, Examples | None]:
+    """Return the rows to fit with their weights, and those held out, if any."""
+    if valid is not None:
+        if estimator.validation_fraction is not None:
+            raise ValueError(
+                f"validation_fraction={estimator.validation_fraction} and X_valid exclude each "
+                "other; give one of them"
+            )
+        return observed, weight, merge_equal_rows(valid, np.ones(valid.n_rows))[0]
+    if estimator.validation_fraction is None:
+        return observed, weight, None
+    kept, out = held_out(estimator.validation_fraction, observed.n_rows, rng)
+    if estimator.n_components > kept.size:
+        raise ValueError(
+            f"n_components={estimator.n_components} is more than the {kept.size} rows left to fit"
+        )
+    held = merge_equal_rows(observed.take(out), weight[out])[0]
+    return observed.take(kept), weight[kept], held
+
+
+def purpose_of(
+    estimator: Any, problem: Problem, data: InMemory | Streamed, n_init: int
+) -> dict[str, Any]:
+    """Return what a checkpoint must have been made for, so that going on makes sense."""
+    if not isinstance(estimator.random_state, int | np.integer):
+        raise ValueError(
+            f"checkpoint needs a whole number as random_state, got {estimator.random_state!r}: "
+            "without one the same starts cannot be had again"
+        )
+    settings, method = as_blocks(estimator.blocks)
+    details = {key: value for key, value in settings.get_params().items() if key != "method"}
+    names = ("n_components", "family", "pooling", "shrinkage", "alpha", "init", "tol")
+    return {
+        "data": data.fingerprint,
+        "held-out rows": None if problem.valid is None else problem.valid.fingerprint,
+        "n_init": n_init,
+        "blocks": str(method),
+        "block settings": str(sorted(details.items())),
+        "random_state": int(estimator.random_state),
+        **{name: getattr(estimator, name) for name in names},
+    }

@@ -1,7 +1,7 @@
-"""Pictures of models, in the manner of scikit-learn's displays; they need matplotlib.
+"""Plots of models, in the style of scikit-learn's displays; they need matplotlib.
 
 Each display is made by a class method (``from_estimator``, ``from_data``), holds the numbers it
-shows, draws with ``plot``, and keeps what it drew in ``ax_`` and ``figure_``.
+shows, draws them with ``plot``, and keeps axes and figure in ``ax_`` and ``figure_``.
 """
 
 from exchangeable.plotting._blocks import BlockMapDisplay

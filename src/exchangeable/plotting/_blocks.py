@@ -1,4 +1,4 @@
-"""The block map: which variables go together, class by class."""
+"""The block map: which variables form a block, class by class."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -13,7 +13,7 @@ MOST_CLASSES = 8
 
 
 class BlockMapDisplay:
-    """Variables ordered by how often they are on, coloured by block, one strip a class.
+    """Variables ordered by how often they are on and coloured by block, one strip per class.
 
     Parameters
     ----------
@@ -22,12 +22,12 @@ class BlockMapDisplay:
     labels : list of ndarray of shape (n_variables,)
         For each class shown, the block of each variable.
     titles : list of str
-        What to call each class.
+        Title of each class.
 
     Attributes
     ----------
     ax_ : ndarray of Axes
-        One a class.
+        One per class.
     figure_ : Figure
         The figure.
 
@@ -59,7 +59,7 @@ class BlockMapDisplay:
         targets : sequence of labels, optional
             Classes or components to show; the first eight by default.
         ax : array of Axes, optional
-            Where to draw, one a class.
+            Axes to draw on, one per class.
         """
         check_model(estimator)
         inner = estimator._fitted()
@@ -76,11 +76,11 @@ class BlockMapDisplay:
         k = len(self.means)
         axes = np.atleast_1d(ax) if ax is not None else self._figure(k)
         if axes.size != k:
-            raise ValueError(f"{axes.size} axes for {k} classes")
-        for place, means, labels, title in zip(
+            raise ValueError(f"ax has {axes.size} axes for {k} classes; give one for each")
+        for strip, means, labels, title in zip(
             axes, self.means, self.labels, self.titles, strict=True
         ):
-            self._strip(place, means, labels, title)
+            self._strip(strip, means, labels, title)
         axes[-1].set_xlabel("variables, ordered by how often they are on")
         self.ax_, self.figure_ = axes, axes[0].figure
         return self

@@ -47,7 +47,7 @@ class ContributionsDisplay:
     log_odds : float
         The sum of all terms.
     ax_, figure_
-        What was drawn on.
+        Axes and figure.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class ContributionsDisplay:
         top : int, default=15
             How many variables to draw; all others share one bar.
         ax : Axes, optional
-            Where to draw.
+            Axes to draw on.
         """
         check_model(estimator)
         inner = estimator._fitted()
@@ -144,7 +144,7 @@ class ContributionsDisplay:
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw.
+            Axes to draw on.
         top : int, default=15
             How many variables to draw.
         """

@@ -1,4 +1,4 @@
-"""A block's count distribution beside the binomial: this is where the correlation is seen."""
+"""A block's distribution of counts compared with the binomial, which shows correlation."""
 
 from typing import Any, Self
 
@@ -6,15 +6,24 @@ import numpy as np
 from scipy.stats import binom
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.plotting._axes import DATA, MODEL, OTHER, check_model, new_axes, number_of, tidy
-from exchangeable.plotting._axes import title_of as _title_of
+from exchangeable.plotting._axes import (
+    DATA,
+    MODEL,
+    OTHER,
+    check_model,
+    new_axes,
+    number_of,
+    tidy,
+    title_of,
+)
 
 
 class CountDistributionDisplay:
-    """How many variables of a block are on: the model, the binomial, and rows if given.
+    """How many variables of a block are on: under the model, in the binomial, and in given rows.
 
-    Independent variables of one mean would have a binomial count. What the model's distribution is
-    wider, they come together; what it is narrower, they exclude each other.
+    The number of ones of independent variables with equal means is binomial. A wider distribution
+    means that the variables are positively correlated, a narrower one that they are negatively
+    correlated.
 
     Parameters
     ----------
@@ -23,16 +32,16 @@ class CountDistributionDisplay:
     variables : ndarray of shape (m,)
         The variables of the block.
     title : str
-        What block it is.
+        Title of the block.
     seen : ndarray of shape (m + 1,), optional
-        Share of some rows with each count.
+        Share of the given rows with each count.
 
     Attributes
     ----------
     binomial : ndarray of shape (m + 1,)
-        The binomial probabilities of the same mean.
+        Binomial probabilities with the same mean.
     ax_, figure_
-        What was drawn on.
+        Axes and figure.
 
     Examples
     --------
@@ -81,22 +90,25 @@ class CountDistributionDisplay:
         block : int, optional
             The number of its block; the largest by default.
         X : {array-like, sparse matrix}, optional
-            Rows whose counts to draw as well, such as those of the class.
+            Rows whose counts are drawn as well, such as those of the class.
         ax : Axes, optional
-            Where to draw.
+            Axes to draw on.
         """
         check_model(estimator)
         y = number_of(estimator, target)
         blocks = estimator.partitions_[y]
         number = int(np.argmax([b.size for b in blocks])) if block is None else block
         if not 0 <= number < len(blocks):
-            raise ValueError(f"block={block!r}: {_title_of(estimator, y)} has {len(blocks)} blocks")
+            raise ValueError(
+                f"block={block!r} does not exist: {title_of(estimator, y)} has blocks 0 to "
+                f"{len(blocks) - 1}"
+            )
         seen = None
         if X is not None:
             on = estimator._observed(X).symbols()[:, blocks[number]]
             counts = (on == 1).sum(axis=1)[(on >= 0).all(axis=1)]
             seen = np.bincount(counts, minlength=on.shape[1] + 1) / max(counts.size, 1)
-        title = f"block {number} of {_title_of(estimator, y)}: {blocks[number].size} variables"
+        title = f"block {number} of {title_of(estimator, y)}: {blocks[number].size} variables"
         probabilities = estimator.count_probabilities_[y][number]
         return cls(probabilities, blocks[number], title, seen).plot(ax)
 

@@ -1,4 +1,4 @@
-"""The exchangeability report as a picture."""
+"""The exchangeability report as a plot."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -18,12 +18,12 @@ class ExchangeabilityDisplay:
     Parameters
     ----------
     report : ExchangeabilityReport
-        What `exchangeability_report` found.
+        What `exchangeability_report` returned.
 
     Attributes
     ----------
     ax_, figure_
-        What was drawn on.
+        Axes and figure.
 
     Examples
     --------
@@ -42,16 +42,16 @@ class ExchangeabilityDisplay:
     def from_data(
         cls, X: Any, blocks: Iterable[Sequence[int]] | None = None, *, ax: Any = None
     ) -> Self:
-        """Test rows and draw what was found.
+        """Test rows and draw the p-values.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_variables)
             Entries 0 and 1.
         blocks : sequence of sequences of int, optional
-            A partition of the variables; by default all are one block.
+            A partition of the variables; by default one block of all.
         ax : Axes, optional
-            Where to draw.
+            Axes to draw on.
         """
         return cls(exchangeability_report(X, blocks)).plot(ax)
 
@@ -61,16 +61,17 @@ class ExchangeabilityDisplay:
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw.
+            Axes to draw on.
         significance : float, default=0.05
-            The level of the line; divided by the number of tests, since there are many.
+            Level of the line, which is drawn at this divided by the number of tests (Bonferroni).
         """
         tests = self.report.tests
         ax = new_axes(ax, figsize=(6.4, 3.6))
-        at = np.arange(len(tests))
+        blocks = np.arange(len(tests))
         for number, (name, colour, marker) in enumerate(TESTS):
-            found = [max(getattr(test, f"p_{name}"), LEAST) for test in tests]
-            ax.plot(at + 0.12 * (number - 1), found, marker, color=colour, label=f"equal {name}")
+            p_values = [max(getattr(test, f"p_{name}"), LEAST) for test in tests]
+            shifted = blocks + 0.12 * (number - 1)
+            ax.plot(shifted, p_values, marker, color=colour, label=f"equal {name}")
         level = significance / (3 * len(tests))
         ax.axhline(level, color=QUIET, lw=1, ls="--")
         ax.text(0, level, f" {significance:g}, corrected", va="bottom", color=QUIET, fontsize=8)
@@ -78,7 +79,7 @@ class ExchangeabilityDisplay:
         ax.set_ylim(LEAST / 2, 3)
         ax.set_xlim(-0.5, len(tests) - 0.5)
         if len(tests) <= 20:
-            ax.set_xticks(at, [f"{number}\n({t.variables.size})" for number, t in enumerate(tests)])
+            ax.set_xticks(blocks, [f"{b}\n({t.variables.size})" for b, t in enumerate(tests)])
         ax.set(xlabel="block (number of variables)", ylabel="p-value")
         ax.legend(frameon=False, fontsize=8)
         tidy(ax)

@@ -1,4 +1,4 @@
-"""How the runs of EM went."""
+"""The course of EM."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -14,14 +14,14 @@ class EMHistoryDisplay:
     Parameters
     ----------
     histories : list of lists of float
-        One a run.
+        One list per run.
     best : int, default=0
-        The run that was kept.
+        Number of the run that was kept.
 
     Attributes
     ----------
     ax_, figure_
-        What was drawn on.
+        Axes and figure.
 
     Examples
     --------
@@ -46,12 +46,16 @@ class EMHistoryDisplay:
         estimator : ExchangeableMixture, or ExchangeableClassifier fitted by EM
             A fitted model.
         ax : Axes, optional
-            Where to draw.
+            Axes to draw on.
         """
         check_model(estimator)
         histories = getattr(estimator, "history_", None)
         if not histories:
-            raise ValueError(f"this {type(estimator).__name__} was not fitted by EM")
+            raise ValueError(
+                f"this {type(estimator).__name__} was not fitted by EM, so there is no history to "
+                "draw; expected a mixture, or a classifier fitted to rows with holes or without "
+                "labels"
+            )
         if not isinstance(histories[0], list):
             histories = [histories]
         return cls(histories, getattr(estimator, "best_init_", 0)).plot(ax)

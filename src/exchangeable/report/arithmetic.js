@@ -1,13 +1,13 @@
 "use strict";
-/* The model's arithmetic, the same as the library's: counts in blocks, look-ups, sums over hidden
-   ones. Everything is in logarithms. Evidence is an array of -1 (not known), 0 and 1. */
+/* The model's arithmetic, the same as the library's: counts in blocks, look-ups, sums over unknown
+   variables. Everything is in logarithms. Evidence is an array of -1 (unknown), 0 and 1. */
 
 function unpack(text, Type) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   return new Type(bytes.buffer);
 }
 
-/* ln l! for l = 0..n; compensated, so that the last of thousands of terms is still exact. */
+/* ln l! for l = 0..n, by compensated summation, so that thousands of terms stay exact. */
 function logFactorials(n) {
   const result = new Float64Array(n + 1);
   let sum = 0, lost = 0;
@@ -47,31 +47,32 @@ class Model {
     const part = this.parts[y], m = part.sizes[b], q = new Float64Array(m + 1);
     const f = this.logFactorial;
     for (let l = 0; l <= m; l++) {
-      const at = part.starts[b] + l;
-      q[l] = Math.exp(this.logq ? this.logq[at] : part.values[at] + f[m] - f[l] - f[m - l]);
+      const index = part.starts[b] + l;
+      q[l] = Math.exp(this.logq ? this.logq[index] : part.values[index] + f[m] - f[l] - f[m - l]);
     }
     return q;
   }
 
-  /* Log of the sum over the hidden ones of a block, and their expected number. */
-  hidden(values, place, holes) {
-    if (holes === 0) return [values[place], 0];
+  /* Log of the sum over the states of a block's unknown variables, and how many of these are on on
+     average. `first` is the index of the look-up with none of them on. */
+  sumOut(values, first, holes) {
+    if (holes === 0) return [values[first], 0];
     const f = this.logFactorial;
     let highest = -Infinity;
     for (let s = 0; s <= holes; s++) {
-      highest = Math.max(highest, values[place + s] - f[s] - f[holes - s]);
+      highest = Math.max(highest, values[first + s] - f[s] - f[holes - s]);
     }
     if (highest === -Infinity) return [-Infinity, 0];
     let total = 0, ones = 0;
     for (let s = 0; s <= holes; s++) {
-      const share = Math.exp(values[place + s] - f[s] - f[holes - s] - highest);
+      const share = Math.exp(values[first + s] - f[s] - f[holes - s] - highest);
       total += share;
       ones += s * share;
     }
     return [highest + Math.log(total) + f[holes], ones / total];
   }
 
-  /* How many known ones and how many holes each block of a class has. */
+  /* The number of known ones and of unknown variables in each block of a class. */
   tally(part, evidence) {
     const ones = new Int32Array(part.sizes.length), holes = new Int32Array(part.sizes.length);
     for (let j = 0; j < evidence.length; j++) {
@@ -81,20 +82,20 @@ class Model {
     return [ones, holes];
   }
 
-  /* What a class says: log P(e, y), chances of the holes, and its most probable completion. */
+  /* For one class: log P(e, y), probabilities of the unknown variables, most probable completion. */
   ofClass(y, evidence) {
     const part = this.parts[y], [ones, holes] = this.tally(part, evidence), { labels } = part;
     const chance = new Float64Array(ones.length), wanted = new Int32Array(ones.length);
     let score = this.logPrior[y], completed = this.logPrior[y];
     for (let b = 0; b < ones.length; b++) {
-      const place = part.starts[b] + ones[b];
-      const [sum, expected] = this.hidden(part.values, place, holes[b]);
+      const first = part.starts[b] + ones[b];
+      const [sum, expected] = this.sumOut(part.values, first, holes[b]);
       score += sum;
       if (holes[b]) chance[b] = expected / holes[b];
       for (let s = 1; s <= holes[b]; s++) {
-        if (part.values[place + s] > part.values[place + wanted[b]]) wanted[b] = s;
+        if (part.values[first + s] > part.values[first + wanted[b]]) wanted[b] = s;
       }
-      completed += part.values[place + wanted[b]];
+      completed += part.values[first + wanted[b]];
     }
     const fill = () => evidence.map((value, j) => (value >= 0 ? value : wanted[labels[j]]-- > 0 ? 1 : 0));
     return { score, completed, chance: (j) => chance[labels[j]], fill };
@@ -131,8 +132,8 @@ function logAdd(a, b) {
   return high === -Infinity ? high : high + Math.log1p(Math.exp(Math.min(a, b) - high));
 }
 
-/* Weighted urns: given their number, the heavier of a block's variables are on more often. The sums
-   over hidden ones are elementary symmetric polynomials, built up variable by variable. */
+/* Blocks whose variables have weights: given how many are on, heavier ones are on more often. Sums
+   over unknown variables are elementary symmetric polynomials, built up variable by variable. */
 class WeightedModel extends Model {
   constructor(data) {
     super(data);
@@ -158,7 +159,7 @@ class WeightedModel extends Model {
     return { score, completed, chance: (j) => chances[j], fill: () => filled };
   }
 
-  /* Log of the sum over which holes are on; writes each one's chance. */
+  /* Log of the sum over the states of the unknown variables; writes the probability of each. */
   sumOver(holes, weights, table, chances) {
     const h = holes.length, after = new Array(h + 1);
     after[h] = Float64Array.from(table);
@@ -184,15 +185,15 @@ class WeightedModel extends Model {
     return total;
   }
 
-  /* Turns on the heaviest holes, as many as is most probable; returns the log-probability. */
+  /* Turns on the heaviest unknown variables, as many as is most probable; returns the log. */
   fillUrn(holes, weights, table, filled) {
     const ranked = holes.slice().sort((a, b) => weights[b] - weights[a] || a - b);
     let best = 0, highest = table[0], gathered = 0;
-    ranked.forEach((j, at) => {
+    ranked.forEach((j, i) => {
       gathered += weights[j];
-      if (gathered + table[at + 1] > highest) { best = at + 1; highest = gathered + table[at + 1]; }
+      if (gathered + table[i + 1] > highest) { best = i + 1; highest = gathered + table[i + 1]; }
     });
-    ranked.forEach((j, at) => { filled[j] = at < best ? 1 : 0; });
+    ranked.forEach((j, i) => { filled[j] = i < best ? 1 : 0; });
     return highest;
   }
 }

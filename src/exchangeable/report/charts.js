@@ -1,4 +1,4 @@
-/* Small things that draw. Names come from data: they are only ever set as text, never as markup. */
+/* Elements and charts. Names come from data, so they are only ever set as text, never as markup. */
 
 function make(tag, options, ...children) {
   const node = document.createElement(tag);
@@ -38,8 +38,8 @@ function shown(p) {
   return p.toFixed(3);
 }
 
-/* Bars of the probabilities of counts, and a line for the binomial with the same mean. */
-function drawCounts(place, q, logFactorial) {
+/* The probabilities of counts as bars, and the binomial with the same mean as a line. */
+function drawCounts(box, q, logFactorial) {
   const m = q.length - 1, mean = q.reduce((sum, p, l) => sum + p * l, 0) / m;
   const f = logFactorial;
   const binomial = q.map((_, l) => {
@@ -53,7 +53,7 @@ function drawCounts(place, q, logFactorial) {
   const step = Math.max(1, Math.ceil((high - low + 1) / 60)), bars = [];
   for (let l = low; l <= high; l += step) {
     const bar = { from: l, to: Math.min(l + step - 1, high), model: 0, line: 0 };
-    for (let at = bar.from; at <= bar.to; at++) { bar.model += q[at]; bar.line += binomial[at]; }
+    for (let l = bar.from; l <= bar.to; l++) { bar.model += q[l]; bar.line += binomial[l]; }
     bars.push(bar);
   }
   const width = 420, height = 190, left = 34, bottom = 24, top = 8;
@@ -61,8 +61,8 @@ function drawCounts(place, q, logFactorial) {
   const x = (i) => left + ((width - left - 4) * i) / bars.length;
   const y = (p) => top + (height - top - bottom) * (1 - p / highest);
   const wide = (width - left - 4) / bars.length;
-  const told = bars.map((bar) => `${bar.from}: ${bar.model.toFixed(3)}`).slice(0, 12).join(", ");
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Probabilities of the number of ones. ${told}` });
+  const listed = bars.map((bar) => `${bar.from}: ${bar.model.toFixed(3)}`).slice(0, 12).join(", ");
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Probabilities of the number of ones. ${listed}` });
   for (const share of [0, 0.5, 1]) {
     const p = share * highest;
     svg.append(draw("line", { class: "axis", x1: left, x2: width, y1: y(p), y2: y(p) }));
@@ -77,5 +77,5 @@ function drawCounts(place, q, logFactorial) {
   bars.forEach((bar, i) => {
     if (i % every === 0) svg.append(draw("text", { x: x(i) + wide / 2, y: height - 7, "text-anchor": "middle" }, bar.from));
   });
-  place.replaceChildren(svg);
+  box.replaceChildren(svg);
 }

@@ -1,4 +1,4 @@
-/* The live panel: evidence in, everything that follows out. */
+/* The live panel: set what is known, see the answers. */
 
 const PAGE = 60;
 
@@ -52,10 +52,10 @@ class Panel {
   row(j) {
     const name = this.model.names[j];
     const group = make("fieldset", { class: "set", role: "radiogroup", "aria-label": name });
-    for (const [value, text, told] of [["-1", "?", "not known"], ["0", "0", "off"], ["1", "1", "on"]]) {
-      const input = make("input", { type: "radio", name: `v${j}`, value, "aria-label": told });
+    for (const [value, text, meaning] of [["-1", "?", "unknown"], ["0", "0", "off"], ["1", "1", "on"]]) {
+      const input = make("input", { type: "radio", name: `v${j}`, value, "aria-label": meaning });
       input.addEventListener("change", () => this.set(j, Number(value)));
-      group.append(make("label", { title: told }, input, make("span", { text, "aria-hidden": "true" })));
+      group.append(make("label", { title: meaning }, input, make("span", { text, "aria-hidden": "true" })));
     }
     const bar = meter(0, this.nothing.marginals[j]), number = make("span", { class: "number" });
     const node = make("li", {}, make("span", { class: "name", text: name, title: name }), group, bar, number);
@@ -98,7 +98,7 @@ class Panel {
   classes() {
     const box = this.find("classes");
     if (!this.result.possible) {
-      box.replaceChildren(make("li", { text: "The model excludes what is known." }));
+      box.replaceChildren(make("li", { text: "The model gives what is known probability 0." }));
       return;
     }
     const { posterior } = this.result;

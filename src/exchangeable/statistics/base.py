@@ -49,7 +49,7 @@ class Statistic(ABC):
     @property
     @abstractmethod
     def values(self) -> IntArray:
-        """The distinct values of T in order, one a row if T is a vector."""
+        """The distinct values of T in order, one per row if T is a vector."""
 
     @property
     def n_values(self) -> int:
@@ -75,7 +75,7 @@ class Statistic(ABC):
         """Return `size` uniform draws from S_{t,e}, which is known not to be empty."""
 
     def _log_masses(self, log_weights: FloatArray, assigned: IntArray) -> FloatArray:
-        """Return `log_masses`; this plain version asks `_log_sizes` once a variable and symbol."""
+        """Return `log_masses`; this plain version calls `_log_sizes` per variable and symbol."""
         masses = np.full((self.n_variables, self.n_symbols), -np.inf)
         for variable, symbol in np.ndindex(masses.shape):
             if assigned[variable] in (UNASSIGNED, symbol):

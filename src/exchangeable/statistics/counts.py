@@ -1,4 +1,4 @@
-"""How many variables are on: in all of them, or block by block."""
+"""How many variables are on: among all of them, or in each block."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -97,7 +97,7 @@ class BlockCounts(Statistic):
 
     @property
     def values(self) -> IntArray:
-        """All vectors of counts, one a row, in lexicographic order."""
+        """All vectors of counts, one per row, in lexicographic order."""
         return self._values
 
     def _index(self, X: IntArray) -> IntArray:

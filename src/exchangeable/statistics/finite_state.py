@@ -1,4 +1,4 @@
-"""Statistics that a small automaton reads off the variables, one after the other."""
+"""Statistics that a small automaton computes while it reads the variables in order."""
 
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -12,7 +12,7 @@ from exchangeable.statistics.combinatorics import check_n_values
 
 
 class FiniteState(Statistic):
-    """Any statistic that a finite automaton computes while walking along the variables.
+    """Any statistic that a finite automaton computes while reading the variables in order.
 
     The automaton starts in `start`. Reading the symbol x in state s it goes to the state, and adds
     to the total the gain, given by ``step(s, x)``. In the end it adds ``final(s)``. T is the total.

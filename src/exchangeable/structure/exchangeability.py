@@ -169,7 +169,7 @@ def _covariance_p_value(X: Any, counts: FloatArray) -> float:
     """Test that every variable, and every pair, covaries alike.
 
     The vector of pair counts splits into three parts that permutations of the variables keep
-    apart: its total, one effect a variable, and the rest, which has m(m − 3)/2 dimensions. Given
+    apart: its total, one effect per variable, and the rest, which has m(m − 3)/2 dimensions. Given
     the counts the last two are uncorrelated, each with one variance per dimension.
     """
     m = X.shape[1]

@@ -17,7 +17,8 @@ from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.common.em_data import InMemory, Streamed, StreamedSums
 from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.common.tables import group_histograms
-from exchangeable.families.contract import Model, Sums
+from exchangeable.families.contract import Model
+from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
 from exchangeable.structure.intervals import Intervals, interval_histograms

@@ -1,1 +1,1 @@
-"""Tables in and out: files become rows of ones and zeros, and answers become files."""
+"""Reading tables, coding their columns as binary variables, and writing answers."""

@@ -1,8 +1,8 @@
-"""How the columns of a table become binary variables; recorded in the model, applied to new rows.
+"""How columns of a table become binary variables; saved with the model and applied to new rows.
 
-A binary column stays as it is. With ``auto`` a column of numbers becomes one variable, whether the
-number is above the median, and a column of categories one variable a category (one for both where
-there are two). What is not known stays unknown.
+A binary column stays as it is. With ``auto``, a column of numbers becomes one variable that is on
+above the median, and a column of categories one variable per category (a single one if there are
+two categories). Empty cells stay unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,9 +29,9 @@ class Column:
     kind : {"binary", "number", "category"}
         How it is coded.
     threshold : float
-        Numbers above this are on.
+        Numbers greater than this are on.
     levels : tuple of str
-        The categories that have a variable of their own.
+        The categories.
     """
 
     name: str
@@ -50,11 +50,11 @@ class Column:
 
     @property
     def _own(self) -> tuple[str, ...]:
-        """The levels that have a variable: of two, the second says it all."""
+        """The categories that have a variable: with two categories only the second."""
         return self.levels[1:] if len(self.levels) == 2 else self.levels
 
     def code(self, values: Any, where: str) -> FloatArray:
-        """Return the variables of some rows, NaN where nothing is known."""
+        """Return the variables of some rows, with NaN for unknown cells."""
         if self.kind == "category":
             texts = _as_texts(values)
             known = np.isin(texts, self.levels)
@@ -70,14 +70,14 @@ class Column:
         if wrong.size:
             raise ValueError(
                 f"{where}: row {wrong[0] + 1}, column {self.name!r} is {numbers[wrong[0]]:g}; "
-                "expected 0 or 1, or nothing"
+                "expected 0 or 1, or an empty cell"
             )
         return numbers[:, None]
 
 
 @dataclass(frozen=True)
 class Coding:
-    """All columns that a model uses, in its order, and the column it predicts if there is one."""
+    """The columns that a model uses, in order, and the column it predicts, if any."""
 
     columns: tuple[Column, ...]
     target: str | None = None
@@ -89,17 +89,23 @@ class Coding:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every column is a variable as it stands."""
+        """Whether every column is used without coding."""
         return all(column.kind == "binary" for column in self.columns)
 
     def rows(self, table: TableData) -> Any:
         """Return the model's variables as a frame with their names."""
         pandas = import_pandas("reading a table")
         if table.frame is None:
-            raise ValueError(f"{table.name}: the model needs named columns, this file has none")
+            raise ValueError(
+                f"{table.name}: the model was fitted to named columns, which this file does not "
+                "have; give a CSV, TSV or Parquet file"
+            )
         missing = [c.name for c in self.columns if c.name not in table.frame.columns]
         if missing:
-            raise ValueError(f"{table.name}: lacks columns that the model uses: {listed(missing)}")
+            raise ValueError(
+                f"{table.name}: lacks columns that the model uses: {listed(missing)}; add them, "
+                "with empty cells where the values are unknown"
+            )
         parts = [column.code(table.frame[column.name], table.name) for column in self.columns]
         matrix = np.concatenate(parts, axis=1)
         if not np.isnan(matrix).any():
@@ -107,7 +113,7 @@ class Coding:
         return pandas.DataFrame(matrix, columns=self.variables, index=table.frame.index)
 
     def n_unseen(self, table: TableData) -> int:
-        """Return how many cells hold a category that was not there when the model was fitted."""
+        """Return how many cells hold a category that did not occur in the training rows."""
         unseen = 0
         for column in self.columns:
             if column.kind == "category":
@@ -116,17 +122,20 @@ class Coding:
         return unseen
 
     def evidence(self, name: str, value: str) -> dict[str, int] | None:
-        """Return what a cell of a column says about variables, None if there is no such column."""
+        """Return the variables that a cell of a coded column sets, None for other columns."""
         column = next((c for c in self.columns if c.name == name), None)
         if column is None or column.kind == "binary":
             return None
         if column.kind == "category" and value not in column.levels:
-            raise ValueError(f"{name}={value}: {name!r} is one of {listed(column.levels)}")
+            raise ValueError(
+                f"{name}={value}: {value!r} is not a category of {name!r}; expected one of "
+                f"{listed(column.levels)}"
+            )
         coded = column.code(np.array([value], dtype=object), "--given")[0]
         return {v: int(on) for v, on in zip(column.variables, coded, strict=True)}
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
+        """Return the coding as JSON values."""
         columns = [
             {
                 "name": c.name,
@@ -140,14 +149,14 @@ class Coding:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Coding":
-        """Return what `to_json` wrote, having checked it."""
+        """Return the coding that `to_json` wrote, after checking it."""
         columns = []
         for entry in value["columns"]:
             levels = tuple(entry.get("levels", ()))
             if entry["kind"] not in KINDS or not isinstance(entry["name"], str):
-                raise ValueError(f"unknown coding {entry!r}")
+                raise ValueError(f"column {entry!r} is not coded as one of {', '.join(KINDS)}")
             if not all(isinstance(level, str) for level in levels):
-                raise ValueError(f"column {entry['name']!r} has a level that is not text")
+                raise ValueError(f"column {entry['name']!r} has a category that is not text")
             threshold = float(entry.get("threshold", 0.0))
             columns.append(Column(entry["name"], entry["kind"], threshold, levels))
         return cls(tuple(columns), value.get("target"))
@@ -156,14 +165,14 @@ class Coding:
 def learn_coding(
     table: TableData, target: str | None, drop: Sequence[str], binarize: str
 ) -> Coding:
-    """Return how a table's columns are to be coded, refusing those that are not binary.
+    """Return how to code a table's columns, refusing those that are not binary unless asked.
 
     Parameters
     ----------
     table : TableData
         The table to fit.
     target : str, optional
-        The column to be predicted, which is no variable.
+        The column to be predicted, which is not used as a variable.
     drop : sequence of str
         Columns to leave out.
     binarize : {"never", "auto"}
@@ -173,7 +182,7 @@ def learn_coding(
         table.column(name)
     used = [str(name) for name in table.frame.columns if name != target and name not in drop]
     if not used:
-        raise ValueError(f"{table.name}: no columns are left to learn from")
+        raise ValueError(f"{table.name}: no columns are left to learn from; drop fewer columns")
     columns = [_learn_column(name, table.frame[name], table.name) for name in used]
     refused = [c for c in columns if c.kind != "binary"]
     if refused and binarize != "auto":
@@ -186,12 +195,14 @@ def learn_coding(
     many = next((c for c in columns if len(c.levels) > MOST_LEVELS), None)
     if many is not None:
         raise ValueError(
-            f"{table.name}: column {many.name!r} has {len(many.levels)} different values, more "
-            f"than the {MOST_LEVELS} that can be coded; leave it out with --drop {many.name!r}"
+            f"{table.name}: column {many.name!r} has {len(many.levels):,} categories; the limit "
+            f"is {MOST_LEVELS}: leave it out with --drop {many.name!r}"
         )
     coding = Coding(tuple(columns), target)
     if len(set(coding.variables)) < len(coding.variables):
-        raise ValueError(f"{table.name}: coded columns have the same name twice; rename a column")
+        raise ValueError(
+            f"{table.name}: two variables get the same name after coding; rename a column"
+        )
     return coding
 
 
@@ -206,7 +217,10 @@ def _learn_column(name: str, values: Any, where: str) -> Column:
     if present.dtype.kind in "iufb" or str(present.dtype) in ("boolean", "Int64", "Float64"):
         numbers = present.to_numpy(dtype=np.float64)
         if not np.isfinite(numbers).all():
-            raise ValueError(f"{where}: column {name!r} holds an infinite number")
+            raise ValueError(
+                f"{where}: column {name!r} holds an infinite number; replace it, or leave the "
+                f"column out with --drop {name!r}"
+            )
         if np.isin(numbers, (0, 1)).all():
             return Column(name, "binary")
         return Column(name, "number", float(np.median(numbers)))
@@ -214,7 +228,7 @@ def _learn_column(name: str, values: Any, where: str) -> Column:
 
 
 def _as_texts(values: Any) -> Any:
-    """Return cells as text, None where there is nothing."""
+    """Return cells as text, None for empty ones."""
     pandas = import_pandas("reading a table")
     cells = pandas.Series(values).astype(object)
     return np.array([None if pandas.isna(v) else str(v) for v in cells], dtype=object)
@@ -228,6 +242,6 @@ def _as_numbers(values: Any, name: str, where: str) -> FloatArray:
     if wrong.size:
         raise ValueError(
             f"{where}: row {wrong[0] + 1}, column {name!r} is {series.iloc[wrong[0]]!r}; "
-            "expected a number, or nothing"
+            "expected a number, or an empty cell"
         )
     return np.asarray(numbers, dtype=np.float64)

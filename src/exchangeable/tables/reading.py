@@ -27,23 +27,23 @@ ENDINGS = {
     "npz": "npz",
 }
 LABEL = "label"
-"""What the labels of an svmlight file are called."""
+"""Name of the column with the labels of an svmlight file."""
 
 
 @dataclass(frozen=True)
 class TableData:
-    """What was read: a frame with named columns, or a sparse matrix without names.
+    """A table: a frame with named columns, or a sparse matrix with numbered ones.
 
     Attributes
     ----------
     name : str
-        The file, for messages.
+        Name of the file, for messages.
     frame : DataFrame, optional
         Named columns.
     matrix : CSR array, optional
         Numbered columns.
     labels : ndarray, optional
-        The labels that came with a sparse matrix.
+        The labels of an svmlight file.
     """
 
     name: str
@@ -57,12 +57,14 @@ class TableData:
         return int((self.matrix if self.frame is None else self.frame).shape[0])
 
     def column(self, name: str) -> Any:
-        """Return a column by its name, or say which there are."""
+        """Return a column by its name; the error for an unknown one lists those that exist."""
         if self.frame is None:
             if name == LABEL and self.labels is not None:
                 return self.labels
-            known = LABEL if self.labels is not None else "none (give --labels FILE)"
-            raise ValueError(f"{self.name}: no column {name!r}; a sparse file has {known}")
+            known = (
+                f"only {LABEL!r}" if self.labels is not None else "none; use --labels FILE instead"
+            )
+            raise ValueError(f"{self.name}: no column {name!r}; of named columns it has {known}")
         if name not in self.frame.columns:
             raise ValueError(f"{self.name}: no column {name!r}; it has {listed(self.frame)}")
         return self.frame[name]
@@ -82,7 +84,7 @@ def listed(names: Any, most: int = 12) -> str:
 
 
 def import_pandas(purpose: str) -> Any:
-    """Return pandas, or say how to get it."""
+    """Return pandas, or say how to install it."""
     try:
         import pandas
     except ImportError:
@@ -101,7 +103,7 @@ def read_table(source: str, form: str | None = None) -> TableData:
     source : str
         A file, or ``-`` for standard input.
     form : {"csv", "tsv", "parquet", "svmlight", "npz"}, optional
-        The format; by default the file's ending says it, and standard input is CSV.
+        The format; by default the file's ending decides, and standard input is CSV.
     """
     name = "standard input" if source == "-" else source
     form = form or ("csv" if source == "-" else form_of(source))
@@ -124,7 +126,7 @@ def read_table(source: str, form: str | None = None) -> TableData:
 
 
 def form_of(path: str) -> str:
-    """Return the format that a file's ending stands for.
+    """Return the format that belongs to a file's ending.
 
     >>> form_of("survey.csv.gz"), form_of("words.parquet")
     ('csv', 'parquet')
@@ -134,7 +136,7 @@ def form_of(path: str) -> str:
         endings.pop()
     if not endings or endings[-1] not in ENDINGS:
         raise ValueError(
-            f"{path}: the ending does not say what it is; name it with --format "
+            f"{path}: the format is not clear from the ending; give it with --format "
             f"({', '.join(FORMATS)})"
         )
     return ENDINGS[endings[-1]]
@@ -147,12 +149,12 @@ def _delimited(stream: IO[bytes] | str, separator: str) -> Any:
         try:
             frame = pandas.read_csv(stream, sep=separator, index_col=False)
         except pandas.errors.EmptyDataError:
-            raise ValueError("it is empty") from None
+            raise ValueError("the file is empty") from None
         except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
-            raise ValueError(f"it is not a table: {error}") from None
+            raise ValueError(f"the file is not a valid table: {error}") from None
     if frame.columns.duplicated().any():
         twice = frame.columns[frame.columns.duplicated()]
-        raise ValueError(f"it has two columns named {twice[0]!r}")
+        raise ValueError(f"two columns are named {twice[0]!r}; rename one of them")
     return frame
 
 
@@ -162,17 +164,22 @@ def _sparse(stream: IO[bytes] | str) -> Any:
         check_sparse(matrix, "the matrix")
         return sp.csr_array(matrix)
     except (AttributeError, TypeError) as error:
-        raise ValueError(f"it is not a sparse matrix of scipy.sparse.save_npz: {error}") from None
+        raise ValueError(
+            f"the file is not a sparse matrix written by scipy.sparse.save_npz: {error}"
+        ) from None
 
 
 def read_labels(path: str, n_rows: int) -> Any:
-    """Read one label a line; numbers where all are whole numbers."""
+    """Read one label per line, as integers if all of them are."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: {error}") from None
     if len(lines) != n_rows:
-        raise ValueError(f"{path}: {len(lines)} labels for {n_rows} rows")
+        raise ValueError(
+            f"{path}: the file has {len(lines):,} labels, the table {n_rows:,} rows; give one "
+            "label per row"
+        )
     blank = [number for number, line in enumerate(lines, 1) if not line.strip()]
     if blank:
         raise ValueError(f"{path}: line {blank[0]} is empty; every row needs a label")

@@ -1,4 +1,4 @@
-"""A column of documents as a binary bag of words, and sparse matrices as they are."""
+"""Coding of a column of documents as a binary bag of words, and of sparse matrices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from exchangeable.tables.reading import TableData
 
 @dataclass(frozen=True)
 class WordCoding:
-    """Which words of a text column are variables: on where the document contains the word.
+    """A vocabulary: each word is a variable, which is on if the document contains the word.
 
     Attributes
     ----------
@@ -33,15 +33,15 @@ class WordCoding:
         return _vectorizer(self.variables).transform(documents(table, self.column))
 
     def evidence(self, name: str, value: str) -> dict[str, int] | None:
-        """Words have no other form: None."""
+        """Return None: words are given as variables, by 0 or 1."""
         return None
 
     def n_unseen(self, table: TableData) -> int:
-        """Words that were not there when the model was fitted say nothing: 0."""
+        """Return 0: words that did not occur in the training documents are ignored."""
         return 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
+        """Return the coding as JSON values."""
         return {
             "kind": "text",
             "column": self.column,
@@ -63,27 +63,31 @@ class SparseCoding:
         return [str(j) for j in range(self.n_columns)]
 
     def rows(self, table: TableData) -> Any:
-        """Return the matrix, with empty columns added where it has fewer than the model."""
+        """Return the matrix, padded with empty columns if it has fewer than the model."""
         if table.matrix is None:
-            raise ValueError(f"{table.name}: the model was fitted to a sparse file, this is none")
+            raise ValueError(
+                f"{table.name}: the model was fitted to a sparse file; give an svmlight or .npz "
+                "file"
+            )
         matrix = table.matrix.tocsr()
         if matrix.shape[1] > self.n_columns:
             raise ValueError(
-                f"{table.name}: {matrix.shape[1]} columns, but the model has {self.n_columns}"
+                f"{table.name}: the file has {matrix.shape[1]:,} columns, the model only "
+                f"{self.n_columns:,}; give the columns that it was fitted to"
             )
         matrix.resize((matrix.shape[0], self.n_columns))
         return matrix
 
     def evidence(self, name: str, value: str) -> dict[str, int] | None:
-        """Columns have no other form: None."""
+        """Return None: columns are given as variables, by 0 or 1."""
         return None
 
     def n_unseen(self, table: TableData) -> int:
-        """There are no categories: 0."""
+        """Return 0: there are no categories."""
         return 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain JSON."""
+        """Return the coding as JSON values."""
         return {"kind": "sparse", "n_columns": self.n_columns, "target": self.target}
 
 
@@ -91,7 +95,7 @@ AnyCoding = Coding | WordCoding | SparseCoding
 
 
 def learn_words(table: TableData, column: str, target: str | None, least: int) -> WordCoding:
-    """Return the vocabulary of the words that occur in at least so many documents."""
+    """Return the vocabulary of all words that occur in at least `least` documents."""
     texts = documents(table, column)
     vectorizer = CountVectorizer(binary=True, min_df=least)
     try:
@@ -107,7 +111,10 @@ def documents(table: TableData, column: str) -> list[str]:
     present = cells.dropna()
     if len(present) and not all(isinstance(cell, str) for cell in present):
         row = next(i for i, cell in enumerate(cells) if not isinstance(cell, str)) + 1
-        raise ValueError(f"{table.name}: row {row}, column {column!r} is not text")
+        raise ValueError(
+            f"{table.name}: row {row}, column {column!r} is not text; --text needs a column of "
+            "documents"
+        )
     return [str(cell) if isinstance(cell, str) else "" for cell in cells]
 
 
@@ -116,7 +123,7 @@ def _vectorizer(vocabulary: list[str]) -> CountVectorizer:
 
 
 def coding_from_json(value: Mapping[str, Any] | None) -> AnyCoding | None:
-    """Return the coding that a model file records, None if it records none."""
+    """Return the coding that is saved with a model, None if there is none."""
     if value is None:
         return None
     try:
@@ -125,10 +132,15 @@ def coding_from_json(value: Mapping[str, Any] | None) -> AnyCoding | None:
         if value["kind"] == "text":
             words = value["vocabulary"]
             if not all(isinstance(word, str) for word in words) or len(set(words)) < len(words):
-                raise ValueError("a vocabulary holds different words")
+                raise ValueError("the vocabulary has repeated words, or words that are not text")
             return WordCoding(str(value["column"]), list(words), value.get("target"))
         if value["kind"] == "sparse":
             return SparseCoding(int(value["n_columns"]), value.get("target"))
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"the model's preprocessing cannot be read: {error}") from None
-    raise ValueError(f"the model's preprocessing is of unknown kind {value['kind']!r}")
+        raise ValueError(
+            f"the model's preprocessing cannot be read: {error}; the file is damaged"
+        ) from None
+    raise ValueError(
+        f"the model's preprocessing is of unknown kind {value['kind']!r}; it may have been written "
+        "by a newer version of exchangeable"
+    )

@@ -1,4 +1,4 @@
-"""Writing answers: CSV, TSV or Parquet by the file's ending, JSON lines, standard output."""
+"""Writing answers as CSV, TSV, Parquet or JSON lines, to files or standard output."""
 
 import json
 import sys
@@ -12,23 +12,25 @@ from exchangeable.tables.reading import form_of, import_pandas
 
 
 def write_table(columns: dict[str, Any], target: str, as_json: bool) -> None:
-    """Write named columns to a file (in one step) or, for ``-``, to standard output.
+    """Write named columns to a file (atomically) or, for ``-``, to standard output.
 
     Parameters
     ----------
     columns : dict
-        Equally long columns by name.
+        Columns of equal length, by name.
     target : str
         A file that ends in .csv, .tsv or .parquet, or ``-``.
     as_json : bool
-        Whether to write JSON lines, one object a row.
+        Whether to write JSON lines, one object per row.
     """
     if as_json:
         _to(target, lambda file: file.writelines(_json_lines(columns)))
         return
     form = "csv" if target == "-" else form_of(target)
     if form not in ("csv", "tsv", "parquet"):
-        raise ValueError(f"{target}: cannot write this format; use .csv, .tsv or .parquet")
+        raise ValueError(
+            f"{target}: tables cannot be written in this format; use .csv, .tsv or .parquet"
+        )
     frame = import_pandas("writing a table").DataFrame(columns)
     if form == "parquet":
         with replacing(target) as file:
@@ -61,7 +63,7 @@ def _json_lines(columns: dict[str, Any]) -> Iterator[str]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: no NumPy types, null for what is not a finite number.
+    """Return a value in JSON types: no NumPy types, None for numbers that are not finite.
 
     >>> plain({"p": np.float64(0.5), "x": [np.int64(1), float("nan")]})
     {'p': 0.5, 'x': [1, None]}

@@ -1,4 +1,4 @@
-"""`dependence="tree"` over blocks: what it fits, and what it refuses."""
+"""`family="count tree"`: what it fits, and what it refuses."""
 
 import warnings
 
@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from enumeration import all_states
 from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable.families import REGISTRY
 from exchangeable.plotting import ContributionsDisplay
 from exchangeable.report import report_html
 
@@ -29,14 +30,14 @@ def coupled(n_rows=1500, sign=1, seed=0):
 def mixture(X, k=1, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        settings = dict(dependence="tree", structure=BLOCKS, random_state=0, max_iter=60)
+        settings = dict(family="count tree", blocks=BLOCKS, random_state=0, max_iter=60)
         return ExchangeableMixture(k, **(settings | options)).fit(X)
 
 
 def test_coupled_counts_are_fitted_better_than_by_independent_blocks():
     X, other = coupled(), coupled(seed=1)
     tree = mixture(X)
-    independent = ExchangeableMixture(1, structure=BLOCKS, random_state=0).fit(X)
+    independent = ExchangeableMixture(1, blocks=BLOCKS, random_state=0).fit(X)
     assert tree.score(other) > independent.score(other) + 0.2
     assert tree.edges_[0].tolist() == [[1, 0]]
     assert [block.tolist() for block in tree.partitions_[0]] == BLOCKS
@@ -48,19 +49,24 @@ def test_coupled_counts_are_fitted_better_than_by_independent_blocks():
         np.testing.assert_allclose(found, expected, atol=0.02)
 
 
-@pytest.mark.parametrize("structure", ["welch", "evidence", "full", BLOCKS], ids=str)
-def test_any_structure_gives_probabilities(structure):
-    model = mixture(coupled(400), 2, structure=structure)
+@pytest.mark.parametrize("blocks", ["welch", "evidence", "full", BLOCKS], ids=str)
+def test_any_blocks_give_probabilities(blocks):
+    model = mixture(coupled(400), 2, blocks=blocks)
     np.testing.assert_allclose(np.exp(model.score_samples(STATES)).sum(), 1, rtol=1e-10)
     assert np.isfinite(model.bic(STATES))
 
 
-def test_single_variables_given_as_blocks_are_the_chow_liu_trees():
+def test_single_variables_given_as_blocks_are_the_chow_liu_trees(monkeypatch):
+    """Over blocks of one variable each it has the edges and scores of the family of trees."""
+    monkeypatch.setattr("exchangeable.families.trees.family.PENALTY", 1.0)
     X = coupled(500)
-    given = mixture(X, 2, structure=[[j] for j in range(N)])
-    named = mixture(X, 2, structure="independent")
-    np.testing.assert_array_equal(given.score_samples(STATES), named.score_samples(STATES))
-    assert given.edges_[0].max() > 1
+    alike = dict(pooling=1e-6, shrinkage=3.0, tol=1e-9)
+    counts = mixture(X, 1, blocks=[[j] for j in range(N)], **alike)
+    plain = mixture(X, 1, family="tree", blocks="auto", **alike)
+    edges = [{frozenset(edge) for edge in model.edges_[0].tolist()} for model in (counts, plain)]
+    assert edges[0] == edges[1]
+    assert len(edges[0]) == N - 1
+    np.testing.assert_allclose(counts.score_samples(STATES), plain.score_samples(STATES), atol=1e-6)
 
 
 def test_training_likelihood_rises_but_for_rounding_and_prior():
@@ -77,12 +83,12 @@ def test_threads_change_no_bit(holes):
     X = coupled(700).astype(float)
     if holes:
         X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
-    options = dict(n_init=2, structure="welch", max_iter=10)
+    options = dict(n_init=2, blocks="welch", max_iter=10)
     one, two = (mixture(X, 3, n_jobs=jobs, **options) for jobs in (1, 2))
     np.testing.assert_array_equal(one.score_samples(STATES), two.score_samples(STATES))
     y = np.arange(700) % 2
     classifiers = [
-        ExchangeableClassifier(dependence="tree", structure=BLOCKS, n_jobs=jobs).fit(X, y)
+        ExchangeableClassifier(family="count tree", blocks=BLOCKS, n_jobs=jobs).fit(X, y)
         for jobs in (1, 2)
     ]
     first, second = (model.predict_joint_log_proba(STATES) for model in classifiers)
@@ -103,13 +109,13 @@ def test_classes_that_differ_in_how_counts_go_together():
     y = np.repeat(["same", "opposite"], 600)
     Z = np.concatenate([coupled(300, seed=2), coupled(300, -1, 3)])
     z = np.repeat(["same", "opposite"], 300)
-    options = dict(structure=BLOCKS)
+    options = dict(blocks=BLOCKS)
     independent = ExchangeableClassifier(**options).fit(X, y).score(Z, z)
-    tree = ExchangeableClassifier(dependence="tree", **options).fit(X, y)
+    tree = ExchangeableClassifier("count tree", **options).fit(X, y)
     assert independent < 0.6
     assert tree.score(Z, z) > 0.7
     holey = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
-    again = ExchangeableClassifier(dependence="tree", max_iter=100, **options).fit(holey, y)
+    again = ExchangeableClassifier(family="count tree", max_iter=100, **options).fit(holey, y)
     assert again.n_iter_ > 1
     assert again.score(Z, z) > 0.65
 
@@ -122,7 +128,7 @@ def test_holes_are_summed_over_in_fits():
     complete, fitted = mixture(X, **settings), mixture(holey, **settings)
     assert fitted.edges_[0].tolist() == [[1, 0]]
     assert abs(complete.score(X) - fitted.score(X)) < 0.03
-    independent = ExchangeableMixture(1, structure=BLOCKS, random_state=0).fit(X)
+    independent = ExchangeableMixture(1, blocks=BLOCKS, random_state=0).fit(X)
     assert fitted.score(X) > independent.score(X) + 0.15
     assert fitted.history_[0][-1] > fitted.history_[0][0]
 
@@ -130,9 +136,9 @@ def test_holes_are_summed_over_in_fits():
 def test_weights_count_rows():
     X = coupled(300)
     times = np.random.default_rng(0).integers(0, 3, 300)
-    weighted = ExchangeableClassifier(dependence="tree", structure=BLOCKS)
+    weighted = ExchangeableClassifier(family="count tree", blocks=BLOCKS)
     weighted.fit(X, X[:, 0], sample_weight=times)
-    repeated = ExchangeableClassifier(dependence="tree", structure=BLOCKS)
+    repeated = ExchangeableClassifier(family="count tree", blocks=BLOCKS)
     repeated.fit(np.repeat(X, times, axis=0), np.repeat(X[:, 0], times))
     np.testing.assert_allclose(
         weighted.predict_joint_log_proba(STATES),
@@ -143,14 +149,16 @@ def test_weights_count_rows():
 
 def test_pages_and_displays():
     model = mixture(coupled(300), 2)
-    assert '"model": "trees"' in report_html(model)
+    assert REGISTRY["count tree"].summary in report_html(model)
     assert "2 components" in model._repr_html_()
-    with pytest.raises(ValueError, match="contributions are for blocks and urns"):
+    with pytest.raises(ValueError, match="contributions need a score that is a sum"):
         ContributionsDisplay.from_estimator(model, STATES[3])
 
 
 def test_too_many_blocks_are_refused():
     wide = sp.csr_matrix((np.ones(3), ([0, 1, 2], [0, 1, 2])), shape=(3, 9000))
     pairs = [[j, j + 1] for j in range(0, 9000, 2)]
-    with pytest.raises(ValueError, match="4500 have too many; give larger blocks"):
-        ExchangeableMixture(1, dependence="tree", structure=pairs).fit(wide)
+    with pytest.raises(
+        ValueError, match="the limit is 8,000, the 4,500 blocks have 9,000: give larger"
+    ):
+        ExchangeableMixture(1, family="count tree", blocks=pairs).fit(wide)

@@ -1,19 +1,21 @@
-"""Mixtures with ``dependence="hidden"``: fits, options, files."""
+"""``family="hidden tree"``: fits, options, files."""
 
 import numpy as np
 import pytest
 
 from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
-from exchangeable.data.examples import merge_equal_rows
-from exchangeable.data.observed import Observed
-from exchangeable.fitting.density_em import StopRule
-from exchangeable.fitting.density_fit import DensityOptions, DensityRuns
-from exchangeable.fitting.search import SINGLE
+from exchangeable.families import REGISTRY
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.problem import Problem
+from exchangeable.fitting.em import StopRule
+from exchangeable.fitting.runs import Runs
+from exchangeable.partitions import Partition
 from exchangeable.persistence import load, save
 from exchangeable.report import report_html
+from made_rows import examples_of
 
 N = 12
-HIDDEN = {"dependence": "hidden", "random_state": 0, "max_iter": 30, "tol": 1e-3, "n_jobs": 1}
+HIDDEN = {"family": "hidden tree", "random_state": 0, "max_iter": 30, "tol": 1e-3, "n_jobs": 1}
 
 
 def chain_rows(n_rows, seed):
@@ -36,7 +38,7 @@ def fitted():
 
 def test_it_finds_a_hidden_chain_better_than_a_mixture_or_a_tree(fitted):
     fresh = chain_rows(2000, 2)
-    for other in ({"pooling": 1.0, "structure": "independent"}, {"dependence": "tree"}):
+    for other in ({"pooling": 1.0, "blocks": "independent"}, {"family": "tree"}):
         mixture = ExchangeableMixture(4, random_state=0, n_jobs=1, **other)
         assert fitted.score(fresh) > mixture.fit(X, X_valid=X_VALID).score(fresh) + 0.02
     above = {tuple(sorted(edge)) for edge in fitted.edges_[0].tolist()}
@@ -51,9 +53,9 @@ def test_rows_sum_to_one_after_a_fit():
 
 def test_one_state_is_independent_variables():
     hidden = ExchangeableMixture(1, pooling=3.0, **HIDDEN).fit(X)
-    naive = ExchangeableMixture(
-        1, pooling=3.0, structure="independent", random_state=0, n_jobs=1
-    ).fit(X)
+    naive = ExchangeableMixture(1, pooling=3.0, blocks="independent", random_state=0, n_jobs=1).fit(
+        X
+    )
     # The start, whose prior is another, is hardly less likely, and may be what is kept.
     np.testing.assert_allclose(hidden.score_samples(X), naive.score_samples(X), rtol=1e-7)
 
@@ -65,7 +67,7 @@ def test_the_likelihood_grows_without_a_prior_that_matters(blocks, holes):
     if holes:
         rows[np.random.default_rng(0).random(rows.shape) < 0.2] = np.nan
     model = ExchangeableMixture(
-        5, structure="auto" if blocks is None else blocks, pooling=1e-9, shrinkage=1e-9,
+        5, blocks="auto" if blocks is None else blocks, pooling=1e-9, shrinkage=1e-9,
         **{**HIDDEN, "tol": 0.0},
     )  # fmt: skip
     with pytest.warns(match="did not converge"):
@@ -88,32 +90,30 @@ def test_rows_with_many_holes_are_fitted():
     rows = X.astype(float)
     rows[np.random.default_rng(0).random(rows.shape) < 0.3] = np.nan
     model = ExchangeableMixture(4, **{**HIDDEN, "max_iter": 200}).fit(rows, X_valid=X_VALID)
-    naive = ExchangeableMixture(4, pooling=1.0, structure="independent", random_state=0, n_jobs=1)
+    naive = ExchangeableMixture(4, pooling=1.0, blocks="independent", random_state=0, n_jobs=1)
     assert model.score(X_VALID) > naive.fit(rows, X_valid=X_VALID).score(X_VALID) + 0.02
 
 
-def test_the_number_of_threads_does_not_matter(fitted):
-    # enough work for several parts
-    options = DensityOptions("hidden tree", 24, SINGLE, shrinkage=1.0, rule=StopRule(max_iter=3))
-    examples = merge_equal_rows(observed_of(X), np.ones(len(X)))[0]
-    found = [
-        DensityRuns.of(examples, None, options, [np.random.default_rng(0)]).run(0, threads=threads)
-        for threads in (1, 2, 3)
-    ]
-    assert len(examples.parts(6 * N * 24 * 24)) > 1
+def test_the_number_of_threads_does_not_matter():
+    examples, k = examples_of(X), 24  # enough work for several parts
+    single = [Partition.from_labels(np.arange(N))] * k
+    problem = Problem(k, single, examples=examples, pooling=0.5, shrinkage=1.0)
+    found = []
+    for threads in (1, 2, 3):
+        generators, rule = [np.random.default_rng(0)], StopRule(max_iter=3)
+        data = InMemory(examples)
+        runs = Runs(REGISTRY["hidden tree"], problem, data, rule, "rows", generators)
+        found.append(runs.run(0, threads=threads))
+    assert len(examples.parts(6 * N * k * k)) > 1
     for run in found[1:]:
         assert run.history == found[0].history
-        first, other = (entry.model.trees[0].messages for entry in (found[0], run))
+        first, other = (entry.best.model.trees[0].messages for entry in (found[0], run))
         np.testing.assert_array_equal(first.edges, other.edges)
         np.testing.assert_array_equal(first.log_q, other.log_q)
 
 
-def observed_of(rows):
-    return Observed.from_symbols(rows.astype(np.int8))
-
-
 def test_restarts_average_into_one_mixture():
-    runs = ExchangeableMixture(3, n_init=3, restarts="average", **HIDDEN)
+    runs = ExchangeableMixture(3, n_init=3, combine="average", **HIDDEN)
     runs.fit(X, X_valid=X_VALID)
     best = ExchangeableMixture(3, n_init=3, **HIDDEN).fit(X, X_valid=X_VALID)
     assert runs.weights_.size == 9
@@ -125,7 +125,7 @@ def test_restarts_average_into_one_mixture():
 
 
 def test_a_saved_model_answers_the_same(fitted, tmp_path):
-    average = ExchangeableMixture(3, n_init=2, restarts="average", **HIDDEN)
+    average = ExchangeableMixture(3, n_init=2, combine="average", **HIDDEN)
     for number, model in enumerate((fitted, average.fit(X, X_valid=X_VALID))):
         save(model, tmp_path / f"{number}.exch")
         again = load(tmp_path / f"{number}.exch")
@@ -147,7 +147,7 @@ def test_what_a_fitted_model_tells(fitted):
     )
     np.testing.assert_allclose(means, X.mean(axis=0), atol=0.02)
     np.testing.assert_allclose(means, fitted.marginals({}), atol=1e-10)
-    assert "a hidden tree" in report_html(fitted)
+    assert REGISTRY["hidden tree"].summary in report_html(fitted)
     assert "4 components" in fitted._repr_html_()
 
 
@@ -155,23 +155,20 @@ def test_density_tries_hidden_trees():
     density = ExchangeableDensity(
         ["hidden tree"], n_init=2, max_components=6, max_iter=20, random_state=0, n_jobs=1
     ).fit(X, X_valid=X_VALID)
-    assert density.best_params_["dependence"] == "hidden"
-    assert all(row["dependence"] == "hidden" for row in density.table_)
-    tree = ExchangeableMixture(4, dependence="tree", random_state=0, n_jobs=1)
+    assert density.best_params_["family"] == "hidden tree"
+    assert all(row["family"] == "hidden tree" for row in density.table_)
+    tree = ExchangeableMixture(4, family="tree", random_state=0, n_jobs=1)
     assert density.score(X_VALID) > tree.fit(X, X_valid=X_VALID).score(X_VALID)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"urn": "weighted"}, "urn='weighted' does not go with dependence='hidden'"),
-        ({"structure": "evidence"}, "structure='evidence' learns the blocks of components"),
-        ({"alpha": 0.0}, "alpha=0 leaves"),
-        (
-            {"structure": {0: [range(N)], 1: [[j] for j in range(N)]}},
-            "one set of blocks for all states",
-        ),
-        ({"warm_start": True}, "warm_start=True is for the paper's model"),
+        ({"blocks": "evidence"}, "blocks='evidence' does not go with family='hidden tree'"),
+        ({"blocks": "welch"}, "all states share one set of blocks, which are not learned"),
+        ({"alpha": 0.0}, "alpha must be > 0 with family='hidden tree'"),
+        ({"blocks": {0: [range(N)], 1: [[j] for j in range(N)]}}, "one set of blocks for all"),
+        ({"warm_start": True}, "warm_start=True does not go with family='hidden tree'"),
     ],
 )
 def test_options_that_do_not_go_together(options, message):
@@ -180,5 +177,5 @@ def test_options_that_do_not_go_together(options, message):
 
 
 def test_a_classifier_says_what_to_use_instead():
-    with pytest.raises(ValueError, match="dependence='hidden' is for mixtures"):
-        ExchangeableClassifier(dependence="hidden").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="fit an ExchangeableMixture to the rows of each class"):
+        ExchangeableClassifier("hidden tree").fit(X, X[:, 0])

@@ -22,8 +22,9 @@ from exchangeable.families.common.em_data import (
 )
 from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.common.tables import Tables
-from exchangeable.families.contract import Family, Model, Sums
+from exchangeable.families.contract import Family, Model
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
 from exchangeable.structure.proposals import Proposal

@@ -16,8 +16,9 @@ from exchangeable.families.blocks.passes import BlockSums
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common import table_kernels
 from exchangeable.families.common.tables import Tables, score_tables
-from exchangeable.families.contract import Arrays, Model, RowsInMemory
+from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.sums import RowsInMemory
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import run
 

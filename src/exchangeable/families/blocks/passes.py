@@ -20,7 +20,7 @@ from exchangeable.families.common.moments import (
 )
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables
-from exchangeable.families.contract import NO_MOMENTS, Sums
+from exchangeable.families.sums import NO_MOMENTS, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import Job, run, run_together
 

@@ -13,8 +13,8 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import Passes
-from exchangeable.families.contract import Sums
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.sums import Sums
 
 NO_POSTERIOR = np.empty((0, 0))
 

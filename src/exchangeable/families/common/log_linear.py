@@ -12,7 +12,7 @@ from exchangeable.families.common import log_linear_kernels
 from exchangeable.families.common.log_linear_kernels import LogLinearArrays, SumArrays
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables
-from exchangeable.families.contract import Sums
+from exchangeable.families.sums import Sums
 from exchangeable.runtime.threads import row_ranges, run
 
 SCORE_CHUNK = 1 << 10

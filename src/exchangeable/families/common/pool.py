@@ -15,7 +15,7 @@ from exchangeable.partitions import Partition
 WIDTHS = np.array([0.0, 0.06, 0.13, 0.3])
 """Widths of the kernels that smooth counts, on a logarithmic scale."""
 ALL_COUNTS = 4096
-"""Blocks of up to so many variables have a probability for every count."""
+"""Blocks of up to this many variables have a probability for every count."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from exchangeable.data.groups import Group
 from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.pooled import ACTIVE, PooledFamily
-from exchangeable.families.contract import Model, Sums
+from exchangeable.families.contract import Model
 from exchangeable.families.count_trees.forest import (
     CountForest,
     cut_counts,
@@ -22,15 +22,16 @@ from exchangeable.families.count_trees.forest import (
 from exchangeable.families.count_trees.model import CountTreeModel, CountTreeSums, expect_rows
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
+from exchangeable.families.sums import Sums
 from exchangeable.runtime.threads import run
 from exchangeable.structure.proposals import Proposal
 
 PENALTY = 1.0
 """What an edge must gain in log-likelihood, for each of its parameters, to be there."""
 MOST_BINS = 8
-"""The counts of a block fall into at most so many bins."""
+"""The counts of a block fall into at most this many bins."""
 ROWS_A_CELL = 20.0
-"""A pair of bins has so many rows on average, or the bins are fewer."""
+"""A pair of bins has this many rows on average, or the bins are fewer."""
 LEAST_ROWS = 5.0
 """Weight of the rows in a bin, where there is a choice."""
 MOST_BINS_IN_ALL = 8_000

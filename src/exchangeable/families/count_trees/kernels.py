@@ -184,7 +184,8 @@ def distribute(tree, ratio, messages, mass, edges):  # type: ignore[no-untyped-d
         belief[b] = 0.0
         p, width = parent[b], n_bins[b]
         if p == n_bins.size:
-            share_of_bins(tree, ratio, b, messages, 0, belief[b])
+            # Not the literal 0, for which numba would compile the function once more.
+            share_of_bins(tree, ratio, b, messages, np.int64(0), belief[b])
             continue
         for above in range(n_bins[p]):
             if belief[p, above] > 0.0:

@@ -22,9 +22,10 @@ from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.common.log_linear_model import posteriors_with_holes
-from exchangeable.families.contract import Arrays, Model, RowsInMemory, Sums
+from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.count_trees import saved
 from exchangeable.families.count_trees.forest import CHUNK, CountForest, CountTree
+from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges, run
 

@@ -18,7 +18,7 @@ from exchangeable.families.common import forest_kernels, log_linear
 from exchangeable.families.common.forests import best_tree
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.pooled import PooledFamily
-from exchangeable.families.contract import Model, Sums
+from exchangeable.families.contract import Model
 from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
 from exchangeable.families.hidden_trees.start import (
     START_POOLING,
@@ -27,6 +27,7 @@ from exchangeable.families.hidden_trees.start import (
     n_components,
 )
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.structure.proposals import Proposal
 

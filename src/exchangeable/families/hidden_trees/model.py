@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import Arrays, Model, RowsInMemory, Sums
+from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.hidden_trees import (
     kernels,
     messages,
@@ -31,6 +31,7 @@ from exchangeable.families.hidden_trees.messages import (
     expect_messages,
     score_messages,
 )
+from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges
 
@@ -199,7 +200,7 @@ class HiddenTree:
     def _fill(
         self, rows: SymbolArray, symbols: Symbols, taken: IntArray, uniforms: FloatArray
     ) -> None:
-        """Turn so many holes of each block on."""
+        """Turn the given number of holes of each block on."""
         labels = self.messages.partition.labels
         query_kernels.fill(rows, labels, symbols.holes[symbols.codes], taken, uniforms)
 

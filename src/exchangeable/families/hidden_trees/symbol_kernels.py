@@ -142,7 +142,7 @@ def draw_holes(emissions, log_evidence, codes, states, uniforms, out):  # type: 
     holes, log_q = emissions.holes, emissions.log_q
     for i in range(codes.shape[0]):
         for v in range(codes.shape[1]):
-            symbol, z = codes[i, v], states[i, v]
+            symbol, z = np.int64(codes[i, v]), states[i, v]
             first, target = first_count(emissions, symbol), uniforms[i, v]
             out[i, v] = holes[symbol]
             if log_evidence[symbol, z] == -np.inf:

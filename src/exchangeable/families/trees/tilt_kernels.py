@@ -36,7 +36,7 @@ def _take_window(coefficients, log_scale, tilt, best, log_out, tilts):  # type: 
 
 @_compile
 def _passes_top(forest, state, tilt, top):  # type: ignore[no-untyped-def]
-    """Whether a tilt turns so many variables on that most weight is cut off above `top`.
+    """Whether a tilt turns on so many variables that most weight is cut off above `top`.
 
     The remaining coefficients are then too small to be trusted.
     """

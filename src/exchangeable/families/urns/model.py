@@ -119,7 +119,7 @@ class UrnModel(LogLinearModel):
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters: weights but for their scale, and q, of every block."""
+        """Number of free parameters: weights up to their scale, and q, of every block."""
         free = 0
         for partition, log_q in zip(self.partitions, self.log_q, strict=True):
             free += int(np.isfinite(log_q).sum()) - partition.n_blocks

@@ -254,9 +254,9 @@ def cover(weights, out):  # type: ignore[no-untyped-def]
     starts = runs_of_equals(weights)
     distinct, times = weights[starts[:-1]], starts[1:] - starts[:-1]
     last, most = out.size - 1, weights.size - 0.5
-    best = np.zeros(last + 1)
+    best, zero = np.zeros(last + 1), np.int64(0)  # a literal 0 would be compiled for once more
     middle = _solve(distinct, times, min(max(MIDDLE * last, 0.5), most), 0.0)
-    low, high = _cover_around(distinct, times, middle, 0, last, best, out)
+    low, high = _cover_around(distinct, times, middle, zero, last, best, out)
     tilt = middle
     while high < last:
         tilt, edge = _solve(distinct, times, min(max(float(high), 0.5), most), tilt), high
@@ -266,7 +266,7 @@ def cover(weights, out):  # type: ignore[no-untyped-def]
     tilt = middle
     while low > 0:
         tilt, edge = _solve(distinct, times, min(max(float(low), 0.5), most), tilt), low
-        low = _cover_around(distinct, times, tilt, 0, edge, best, out)[0]
+        low = _cover_around(distinct, times, tilt, zero, edge, best, out)[0]
         if low >= edge:
             return False
     return bool((best > 0.0).all())

@@ -1,0 +1,74 @@
+"""What passes over rows sum, and the rows as EM sees them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples
+
+if TYPE_CHECKING:
+    from exchangeable.families.mixture import Mixture
+
+NO_MOMENTS = np.empty((0, 0, 0))
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a pass over rows has summed; families add what their own parameters need.
+
+    Attributes
+    ----------
+    log_likelihood : float
+        Of all rows, each by its weight.
+    posterior : array of shape (n_rows, n_classes), or empty
+        P(y | x) of every row, where it is kept.
+    totals : array of shape (n_classes,)
+        Posterior weight of each class.
+    moments : array of shape (2, n_variables, n_classes), or empty
+        Sums of the posteriors, and of their squares, over the rows with a variable on; what
+        learning blocks needs.
+    """
+
+    log_likelihood: float
+    posterior: FloatArray
+    totals: FloatArray
+    moments: FloatArray = field(default_factory=lambda: NO_MOMENTS, kw_only=True)
+
+
+class EMData(Protocol):
+    """Rows as EM sees them, in memory, in chunks or on a cluster."""
+
+    @property
+    def n_jobs(self) -> int | None:
+        """Number of threads."""
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows together."""
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+
+    def expect(self, mixture: "Mixture", moments: bool = False) -> Sums:
+        """Return what a pass under some parameters sums."""
+
+    def best(
+        self, candidates: Sequence["Mixture"], moments: bool = False
+    ) -> tuple[Sums, "Mixture"]:
+        """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+
+
+class RowsInMemory(EMData, Protocol):
+    """Rows in memory, with what models keep about them from pass to pass."""
+
+    @property
+    def examples(self) -> Examples:
+        """The distinct rows."""
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """What models keep from pass to pass."""

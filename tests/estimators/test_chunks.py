@@ -1,0 +1,151 @@
+"""Fits to rows in chunks equal those to the same rows in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exchangeable import Blocks, ExchangeableClassifier, ExchangeableMixture, PackedBits
+from exchangeable.families import REGISTRY
+from scaling_rows import Chunks, assert_same_model, cut, make_rows
+
+HALVES = [list(range(20)), list(range(20, 40))]
+BLOCKS = ["independent", "full", "welch", Blocks("evidence", start=0.4), HALVES]
+MIXTURE: dict[str, Any] = dict(n_components=3, random_state=1, max_iter=25, tol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[Any, Any]:
+    return make_rows()
+
+
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classifier_equals_the_one_in_memory(rows: Any, blocks: Any, weighted: bool) -> None:
+    X, y = rows
+    weight = np.arange(len(y)) % 4 / 2 if weighted else None
+    local = ExchangeableClassifier(blocks=blocks).fit(X, y, sample_weight=weight)
+    chunked = ExchangeableClassifier(blocks=blocks).fit(cut(X), y, sample_weight=weight)
+    assert_same_model(local, chunked)
+    np.testing.assert_array_equal(local.class_count_, chunked.class_count_)
+    np.testing.assert_allclose(
+        local.predict_log_proba(X), chunked.predict_log_proba(cut(X)), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_array_equal(local.predict(X), chunked.predict(Chunks(cut(X))))
+
+
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+@pytest.mark.parametrize("init", ["rows", "random"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_mixture_equals_the_one_in_memory(
+    rows: Any, blocks: Any, init: str, weighted: bool
+) -> None:
+    X, _ = rows
+    weight = np.arange(len(X)) % 4 / 2 if weighted else None
+    options = dict(MIXTURE, blocks=blocks, init=init)
+    local = ExchangeableMixture(**options).fit(X, sample_weight=weight)
+    chunked = ExchangeableMixture(**options).fit(cut(X), sample_weight=weight)
+    assert_same_model(local, chunked)
+    assert local.n_iter_ == chunked.n_iter_
+    np.testing.assert_allclose(local.history_[0], chunked.history_[0], rtol=1e-10)
+    np.testing.assert_allclose(local.score_samples(X), chunked.score_samples(cut(X)), rtol=1e-10)
+
+
+@pytest.mark.parametrize("blocks", ["welch", Blocks("evidence", start=0.4), "independent"], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_rows_that_repeat_are_dealt_alike(rows: Any, blocks: Any, weighted: bool) -> None:
+    X = rows[0][:, :6]  # in memory equal rows are merged, in chunks they are not
+    assert len(np.unique(X, axis=0)) < len(X) / 4
+    weight = np.arange(len(X)) % 4 / 2 if weighted else None
+    options = dict(MIXTURE, blocks=blocks, init="random")
+    local = ExchangeableMixture(**options).fit(X, sample_weight=weight)
+    chunked = ExchangeableMixture(**options).fit(cut(X), sample_weight=weight)
+    assert_same_model(local, chunked)
+    np.testing.assert_allclose(local.history_[0], chunked.history_[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"blocks": Blocks("evidence", start=0.4, accept="component")},
+        {"blocks": Blocks("evidence", start=0.4, conditions=(1, 2))},
+        {"combine": "average", "n_init": 2},
+        {"n_init": 3},
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_mixture_options_mean_the_same_in_chunks(rows: Any, options: dict[str, Any]) -> None:
+    X, _ = rows
+    local = ExchangeableMixture(**{**MIXTURE, **options}).fit(X)
+    chunked = ExchangeableMixture(**{**MIXTURE, **options}).fit(cut(X))
+    assert_same_model(local, chunked)
+    assert chunked.log_likelihood_ == pytest.approx(local.log_likelihood_, rel=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_a_warm_start_goes_on_in_chunks(rows: Any) -> None:
+    X, _ = rows
+    models = [ExchangeableMixture(**{**MIXTURE, "max_iter": 3}) for _ in range(2)]
+    for model, form in zip(models, (X, cut(X)), strict=True):
+        before = model.fit(form).log_likelihood_
+        model.set_params(warm_start=True, max_iter=6).fit(form)
+        assert model.log_likelihood_ > before
+    assert_same_model(*models)
+
+
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_a_checkpoint_of_chunks_goes_on_where_it_was(rows: Any, tmp_path: Path) -> None:
+    X, _ = rows
+    options = dict(MIXTURE, blocks="welch", tol=0.0, checkpoint=tmp_path / "state.npz")
+    ExchangeableMixture(**{**options, "max_iter": 3}).fit(cut(X))
+    going_on = ExchangeableMixture(**{**options, "max_iter": 6}).fit(cut(X))
+    assert_same_model(
+        ExchangeableMixture(**{**options, "checkpoint": None, "max_iter": 6}).fit(X), going_on
+    )
+    with pytest.raises(ValueError, match="belongs to another fit: data was"):
+        ExchangeableMixture(**options).fit(cut(1 - X))
+
+
+def test_what_needs_the_rows_in_memory_says_so(rows: Any) -> None:
+    X, y = rows
+    unable = [spec for spec in REGISTRY.values() if "chunks" in spec.cannot]
+    assert len(unable) == 5
+    for spec in unable:
+        estimators = [ExchangeableMixture(2, family=spec.name)]
+        if "classes" not in spec.cannot:
+            estimators.append(ExchangeableClassifier(spec.name))
+        for estimator in estimators:
+            message = f"X in chunks or on a cluster does not go with family='{spec.name}'"
+            with pytest.raises(ValueError, match=message):
+                estimator.fit(cut(X), y)
+    for estimator in (ExchangeableClassifier(pooling=3.0), ExchangeableMixture(2, pooling=3.0)):
+        with pytest.raises(ValueError, match="leave pooling=None for rows in chunks"):
+            estimator.fit(cut(X), y)
+    for options in ({"X_valid": X[:50]}, {}):
+        share = None if options else 0.1
+        with pytest.raises(ValueError, match="held-out rows go with X in memory"):
+            ExchangeableMixture(2, validation_fraction=share).fit(cut(X), **options)
+    with pytest.raises(ValueError, match="semi_supervised=True needs X in memory"):
+        ExchangeableClassifier(semi_supervised=True).fit(cut(X), y)
+    with pytest.raises(ValueError, match="condition 3 needs the rows in memory"):
+        ExchangeableMixture(2, blocks=Blocks(conditions=(1, 3))).fit(cut(X))
+    with pytest.raises(ValueError, match="condition 3 needs the rows in memory"):
+        ExchangeableClassifier(blocks=Blocks(conditions=(1, 3))).fit(cut(X), y)
+
+
+def test_predictions_check_the_width_of_chunks(rows: Any) -> None:
+    X, y = rows
+    classifier = ExchangeableClassifier().fit(X, y)
+    with pytest.raises(ValueError, match=r"X has 39 features, but .* is expecting 40"):
+        classifier.predict([X[:, :39]])
+    with pytest.raises(ValueError, match=r"X has 39 features, but .* is expecting 40"):
+        classifier.predict(PackedBits.pack(X[:, :39]))
+    holes = X.astype(float)
+    holes[::3, ::2] = np.nan
+    np.testing.assert_allclose(
+        classifier.score_samples(cut(holes)), classifier.score_samples(holes)
+    )

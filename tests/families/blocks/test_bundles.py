@@ -1,0 +1,51 @@
+"""Bundles of blocks: their tables spread out, their histograms gathered."""
+
+import numpy as np
+import pytest
+
+from exchangeable.families.blocks.bundles import MOST_ENTRIES, Bundles
+from exchangeable.families.common.tables import Tables
+from random_blocks import make
+
+
+@pytest.mark.parametrize("n_rows", [1, 800, 1 << 16])
+def test_bundles_spread_tables_and_gather_histograms(n_rows):
+    rng, _, partitions = make()
+    tables = Tables.layout(partitions)
+    tables.values[:] = rng.random(tables.values.size)
+    bundles = Bundles.of(tables, n_rows)
+    lengths = np.diff(tables.starts, append=tables.values.size)
+    digits = [rng.integers(0, length) for length in lengths]
+    spread = bundles.spread(tables)
+    histogram = np.zeros(bundles.starts[-1])
+    for g in range(bundles.starts.size - 1):
+        own = bundles.order[bundles.first_block[g] : bundles.first_block[g + 1]]
+        number = 0
+        for b in own:
+            number = number * lengths[b] + digits[b]
+        at = bundles.starts[g] + number
+        assert np.isclose(spread[at], sum(tables.values[tables.starts[b] + digits[b]] for b in own))
+        histogram[at] += 2.5
+    expected = np.zeros(tables.values.size)
+    expected[tables.starts + digits] = 2.5
+    gathered = np.zeros(tables.values.size)
+    bundles.gather(histogram, np.arange(len(partitions)), tables, gathered)
+    np.testing.assert_array_equal(gathered, expected)
+
+
+def test_bundles_are_of_one_class_and_filled_well():
+    _, _, partitions = make(n_variables=60)
+    tables = Tables.layout(partitions)
+    bundles = Bundles.of(tables, 1 << 16)
+    assert sorted(bundles.order) == list(range(tables.starts.size))
+    for y in range(len(partitions)):
+        first, last = bundles.first_block[bundles.first_bundle[y : y + 2]]
+        own = bundles.order[first:last]
+        assert sorted(own) == list(range(tables.first_block[y], tables.first_block[y + 1]))
+    entries = np.diff(bundles.starts)
+    assert entries.max() <= MOST_ENTRIES
+    for y in range(len(partitions)):
+        of_class = entries[bundles.first_bundle[y] : bundles.first_bundle[y + 1]]
+        shortest = (partitions[y].sizes + 1).min()
+        # What is left over could not have gone into an earlier bundle.
+        assert (of_class[:-1] * shortest > MOST_ENTRIES).all()

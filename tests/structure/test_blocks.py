@@ -1,0 +1,79 @@
+"""`Blocks`: what users may write, and what it stands for."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from exchangeable import Blocks, ExchangeableClassifier, ExchangeableMixture
+from exchangeable.structure.blocks import as_blocks, kind_of, structure_of
+
+
+def test_a_word_stands_for_a_method():
+    settings, method = as_blocks("welch")
+    assert (settings.method, method) == ("welch", "welch")
+    assert as_blocks(Blocks("welch", significance=0.01))[0].significance == 0.01
+    settings, method = as_blocks([[0], [1]])
+    assert (settings.method, method, kind_of(method)) == ("auto", [[0], [1]], "given")
+
+
+@pytest.mark.parametrize(
+    ("blocks", "error", "message"),
+    [
+        ("magic", ValueError, "blocks='magic' is unknown; expected one of auto, evidence, welch"),
+        (Blocks("magic"), ValueError, r"Blocks\(method='magic'\) is unknown"),
+        (Blocks([[0], [1]]), ValueError, r"Blocks\(method=\[\[0\], \[1\]\]\) is unknown"),
+        (iter([[0]]), TypeError, "blocks is an iterator"),
+    ],
+)
+def test_what_is_unknown_is_refused(blocks, error, message):
+    with pytest.raises(error, match=message):
+        as_blocks(blocks)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (Blocks(accept="some"), "accept='some' is unknown; expected one of all, component"),
+        (Blocks(relearn="yes"), "relearn must be True, False or None, got 'yes'"),
+        (Blocks(significance=2), "significance must lie between 0 and 1, got 2"),
+        (Blocks(start=0), "start must lie between 0 and 1, got 0"),
+        (Blocks(prior=-1), "prior must be positive and finite, got -1"),
+        (Blocks(conditions=(2,)), r"conditions=\(2,\): expected"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(ValueError, match=message):
+        structure_of(settings, "welch", False, 3, [0])
+
+
+@pytest.mark.parametrize(("labelled", "start"), [(True, 0.5), (False, 0.1)])
+def test_merging_starts_finer_where_labels_are_known(labelled, start):
+    learner = structure_of(Blocks(), "evidence", labelled, 3, [0])
+    assert learner.settings.start == start
+    assert structure_of(Blocks(start=0.3), "evidence", labelled, 3, [0]).settings.start == 0.3
+
+
+def test_settings_can_be_searched():
+    X = np.random.default_rng(0).integers(0, 2, (120, 5))
+    model = ExchangeableClassifier(blocks="welch")
+    search = GridSearchCV(model, {"blocks__significance": [0.01, 0.5]}, cv=2)
+    search.fit(X, X.sum(axis=1) % 2)
+    assert search.best_estimator_.blocks.method == "welch"
+    assert search.best_estimator_.blocks.significance in (0.01, 0.5)
+    assert model.blocks == "welch"
+    again = clone(ExchangeableMixture(blocks=Blocks("welch", prior=0.2)))
+    assert again.blocks.prior == 0.2
+
+
+def test_blocks_stay_where_relearning_is_switched_off():
+    """The blocks of the first step are kept; by default EM goes on and finds better ones."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 800)
+    X = (rng.random((800, 12)) < rng.beta(0.6, 0.6, (3, 12))[kind]).astype(np.uint8)
+    kept = ExchangeableMixture(3, blocks=Blocks("welch", relearn=False), random_state=0).fit(X)
+    goes_on = ExchangeableMixture(3, blocks="welch", random_state=0).fit(X)
+    given = {y: [block.tolist() for block in blocks] for y, blocks in enumerate(kept.partitions_)}
+    told = ExchangeableMixture(3, blocks=given, random_state=0).fit(X)
+    assert kept.history_ == told.history_
+    assert goes_on.log_likelihood_ > kept.log_likelihood_

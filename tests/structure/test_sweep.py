@@ -1,0 +1,25 @@
+"""Sweeps of many components at once."""
+
+import numpy as np
+import pytest
+
+from exchangeable.structure.sweep import sweep, sweep_each
+
+
+@pytest.mark.parametrize("n_variables", [1, 7, 300, 5000])
+@pytest.mark.parametrize("scale", [1.0, 1e-7, 1e-200])
+def test_sweeping_together_is_sweeping_one_by_one(n_variables, scale):
+    rng = np.random.default_rng(1)
+    n, shape = 500.0, (5, n_variables)
+    values = np.round(rng.beta(0.5, 2.0, shape), 2) * scale ** rng.random((5, 1))  # many are equal
+    values[1] = 0.3 + 1e-9 * rng.random(n_variables)  # all in one bucket
+    values[2] *= rng.random(n_variables) ** 30  # over very many
+    values[3] = 0.0
+    moments = np.stack([n * values.T, n * values.T**2 * (1 + rng.random(shape).T)])
+    levels = (0.1, 0.5)
+    together = sweep_each(moments, n, levels, 2)
+    mean = moments[0].T / n
+    variance = np.maximum(moments[1].T - n * mean**2, 0.0) / (n - 1)
+    for found, level in zip(together, levels, strict=True):
+        for y in range(5):
+            np.testing.assert_array_equal(found[y], sweep(mean[y], variance[y], n, level))

@@ -1,0 +1,27 @@
+"""Partitions of variables into blocks."""
+
+import numpy as np
+import pytest
+
+from exchangeable.partitions import Partition, check_partition
+from random_blocks import make
+
+
+def test_partitions_of_lines_are_those_of_each():
+    _, _, partitions = make()
+    found = Partition.from_lines(np.stack([partition.labels for partition in partitions]))
+    for one, expected in zip(found, partitions, strict=True):
+        np.testing.assert_array_equal(one.labels, expected.labels)
+        np.testing.assert_array_equal(one.sizes, expected.sizes)
+        np.testing.assert_array_equal(one.starts, expected.starts)
+
+
+def test_partitions_round_trip():
+    blocks = [[3, 0], [1], [2, 4]]
+    partition = Partition.from_blocks(blocks, 5)
+    assert [block.tolist() for block in partition.blocks] == [[0, 3], [1], [2, 4]]
+    merged = partition.merged(np.array([0, 1, 0], dtype=np.int32))
+    assert [block.tolist() for block in merged.blocks] == [[0, 2, 3, 4], [1]]
+    assert merged.sizes.tolist() == [4, 1]
+    with pytest.raises(ValueError, match="block 0"):
+        check_partition([["x"]])
