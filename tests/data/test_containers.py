@@ -16,7 +16,13 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from exchangeable import ExchangeableClassifier, ExchangeableImputer, ExchangeableMixture
+from exchangeable import (
+    EVM,
+    Count,
+    ExchangeableClassifier,
+    ExchangeableImputer,
+    ExchangeableMixture,
+)
 from exchangeable.data.containers import as_matrix
 from exchangeable.data.stream.passes import ChunkError
 
@@ -158,6 +164,9 @@ def test_the_holes_are_those_of_the_matrix_with_nan(name: str, fits: tuple[Any, 
     np.testing.assert_array_equal(
         filled.toarray() if sp.issparse(filled) else filled, mixture.impute(HOLED)
     )
+    if not sp.issparse(X):
+        block = EVM(Count(4)).fit(KNOWN, alpha=1.0)
+        np.testing.assert_array_equal(quiet(block.log_prob, X), block.log_prob(HOLED))
     for model, method in (
         (mixture, "score_samples"),
         (mixture, "predict_proba"),
