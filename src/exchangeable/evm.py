@@ -226,7 +226,9 @@ class EVM(Queries, BaseEstimator):
 
     def _symbols(self, X: Any) -> IntArray:
         """Return a checked matrix, `UNASSIGNED` where nothing is known."""
-        rows = check_matrix(as_matrix(X), self.statistic.n_variables, self.statistic.n_symbols, missing=True)
+        rows = check_matrix(
+            as_matrix(X), self.statistic.n_variables, self.statistic.n_symbols, missing=True
+        )
         validate_data(self, X, reset=False, skip_check_array=True)
         return rows
 

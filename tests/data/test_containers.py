@@ -164,7 +164,7 @@ def test_the_holes_are_those_of_the_matrix_with_nan(name: str, fits: tuple[Any, 
     np.testing.assert_array_equal(
         filled.toarray() if sp.issparse(filled) else filled, mixture.impute(HOLED)
     )
-    if not sp.issparse(X):
+    if not sp.issparse(read):
         block = EVM(Count(4)).fit(KNOWN, alpha=1.0)
         np.testing.assert_array_equal(quiet(block.log_prob, X), block.log_prob(HOLED))
     for model, method in (
