@@ -96,7 +96,7 @@ def as_numbers(values: Any, name: str) -> npt.NDArray[Any]:
         raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}")
     numbers = np.empty(array.size)
     for at, value in enumerate(array.flat):
-        missing = _is_missing(value)
+        missing = is_missing(value)
         if not missing and not isinstance(value, Real | np.bool_):
             raise TypeError(f"{name} must hold numbers, got {value!r} ({type(value).__name__})")
         try:
@@ -173,24 +173,15 @@ def _outside(indices: npt.NDArray[Any], size: int) -> int | None:
     return low if low < 0 else high if high >= size else None
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ == "NAType"  # that of pandas
+def is_missing(value: Any) -> bool:
+    """Whether a value says that nothing is known, in one of the ways that Python has for it.
 
-
-def missing_as_nan(X: Any) -> Any:
-    """Return data with NaN for None, pandas.NA and masked entries, otherwise as they are."""
-    if isinstance(X, np.ma.MaskedArray):
-        return np.ma.filled(X.astype(np.float64), np.nan)
-    if is_sparse(X):
-        check_sparse(X)
-        return X
-    if hasattr(X, "select_dtypes"):  # a pandas frame: its columns keep their names
-        return X.apply(lambda c: c.where(c.notna(), np.nan) if c.dtype == object else c)
-    array = X if isinstance(X, np.ndarray) else np.asarray(X) if isinstance(X, list | tuple) else X
-    if not isinstance(array, np.ndarray) or array.dtype != object:
-        return X
-    gaps = np.array([_is_missing(value) for value in array.flat], dtype=bool)
-    return np.where(gaps.reshape(array.shape), np.nan, array) if gaps.any() else X
+    >>> [is_missing(value) for value in (None, np.datetime64("NaT"), np.ma.masked, 0, "")]
+    [True, True, True, False, False]
+    """
+    if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
+        return True  # the last two are those of pandas
+    return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
 
 
 def _as_symbols(array: npt.NDArray[Any], name: str, n_symbols: int, missing: bool) -> IntArray:

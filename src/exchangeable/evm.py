@@ -23,6 +23,7 @@ from exchangeable.arrays import (
     check_sample_weight,
     named_evidence,
 )
+from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.methods import Queries
@@ -109,7 +110,7 @@ class EVM(Queries, BaseEstimator):
         """
         self._check_statistic(self.statistic)
         alpha = check_alpha(alpha)
-        rows = check_matrix(X, self.statistic.n_variables, self.statistic.n_symbols)
+        rows = check_matrix(as_matrix(X), self.statistic.n_variables, self.statistic.n_symbols)
         if not len(rows):
             raise ValueError("X has no rows; fitting needs at least one")
         validate_data(self, X, skip_check_array=True)
@@ -225,7 +226,9 @@ class EVM(Queries, BaseEstimator):
 
     def _symbols(self, X: Any) -> IntArray:
         """Return a checked matrix, `UNASSIGNED` where nothing is known."""
-        rows = check_matrix(X, self.statistic.n_variables, self.statistic.n_symbols, missing=True)
+        rows = check_matrix(
+            as_matrix(X), self.statistic.n_variables, self.statistic.n_symbols, missing=True
+        )
         validate_data(self, X, reset=False, skip_check_array=True)
         return rows
 

@@ -1,15 +1,19 @@
-"""Errors and warnings as a single line, and the option that shows tracebacks instead."""
+"""Errors, warnings and interrupts as a single line; the option that shows tracebacks instead."""
 
 import functools
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import click
 
 from exchangeable.cli.options import debug_option
+from exchangeable.runtime.interrupts import InterruptedFitWarning
 
+INTERRUPTED = 130
+"""The exit status of a command that Ctrl-C has ended, as shells have it."""
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, AttributeError, RuntimeError)
 
 
@@ -19,21 +23,48 @@ def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
     @debug_option
     @functools.wraps(command)
     def wrapped(*arguments: Any, debug: bool, **options: Any) -> Any:
-        before = warnings.showwarning
-        warnings.showwarning = _show_warning
         try:
-            return command(*arguments, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", InterruptedFitWarning)
+                warnings.showwarning = _show_warning
+                return command(*arguments, **options)
         except BrokenPipeError:
             raise
+        except KeyboardInterrupt as interrupt:
+            if debug:
+                raise
+            click.echo(f"Interrupted: {interrupt or 'nothing was saved'}", file=sys.stderr)
+            raise click.exceptions.Exit(INTERRUPTED) from None
         except EXPECTED as error:
             if debug:
                 raise
             text = " ".join(str(error).split()) or type(error).__name__
             raise click.ClickException(text) from error
-        finally:
-            warnings.showwarning = before
 
     return wrapped
+
+
+@contextmanager
+def best_so_far() -> Iterator[list[str]]:
+    """Let an interrupted fit go on with the best model found so far.
+
+    Yields a list that an interrupt makes non-empty; the command should then save the model and
+    raise ``KeyboardInterrupt`` with what it has saved.
+    """
+    interrupted = list[str]()
+    show = warnings.showwarning
+
+    def note(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, InterruptedFitWarning):
+            interrupted.append(str(message))
+        elif not interrupted:
+            show(message, category, *place)
+
+    warnings.showwarning = note  # type: ignore[assignment]
+    try:
+        yield interrupted
+    finally:
+        warnings.showwarning = show
 
 
 def _show_warning(
@@ -44,4 +75,6 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
+    if issubclass(category, InterruptedFitWarning):
+        raise KeyboardInterrupt  # a command that uses what was found so far is `best_so_far`
     click.echo(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)

@@ -7,7 +7,7 @@ import click
 import numpy as np
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture, save
-from exchangeable.cli.errors import one_line
+from exchangeable.cli.errors import best_so_far, one_line
 from exchangeable.cli.options import (
     busy,
     data_argument,
@@ -113,7 +113,7 @@ def fit(
     With --target (or --labels) the model is a classifier, otherwise a mixture, which finds groups
     of similar rows without labels. DATA is CSV, TSV, Parquet, svmlight (its labels are the column
     'label') or a sparse matrix written by scipy.sparse.save_npz; '-' is standard input. Empty cells
-    are treated as unknown.
+    are treated as unknown. Ctrl-C ends the fit of a mixture early and saves the best found so far.
     """
     supervised = target is not None or labels is not None
     if target is not None and labels is not None:
@@ -136,6 +136,7 @@ def fit(
     options: dict[str, Any] = {"family": family, "blocks": blocks, "alpha": alpha}
     began = time.perf_counter()
     model: Any
+    interrupted: list[str] = []
     if supervised:
         y = _classes(table, target) if labels is None else read_labels(labels, table.n_rows)
         with busy("fitting"):
@@ -143,9 +144,12 @@ def fit(
     else:
         k = min(20, table.n_rows) if components is None else components
         options |= {"n_init": n_init or 1, "random_state": seed}
-        model = ExchangeableMixture(k, **options).fit(rows)
+        with best_so_far() as interrupted:
+            model = ExchangeableMixture(k, **options).fit(rows)
     seconds = time.perf_counter() - began
     save(model, output, preprocessing=coding.to_json())
+    if interrupted:
+        raise KeyboardInterrupt(f"{output} holds the best model found so far")
     plural, each = ("classes", "class") if supervised else ("components", "component")
     click.echo(
         f"{output}: {table.n_rows:,} rows, {len(coding.variables):,} variables, "

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from exchangeable.arrays import is_sparse
+from exchangeable.data.containers import as_matrix
 
 
 def with_missing(X: Any, missing: Any) -> Any:
@@ -34,6 +35,7 @@ def with_missing(X: Any, missing: Any) -> Any:
     >>> with_missing(X, [[False, True, False], [False, False, True]]).toarray().tolist()
     [[1.0, nan, 0.0], [0.0, 1.0, nan]]
     """
+    X = as_matrix(X)
     shape = X.shape if is_sparse(X) else np.shape(X)
     mask: Any = missing if is_sparse(missing) else np.asarray(missing)
     if mask.dtype != np.bool_ and not np.isin(mask.data if is_sparse(mask) else mask, [0, 1]).all():

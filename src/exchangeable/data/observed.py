@@ -78,16 +78,17 @@ def as_observed(X: Any, binarize: float | None, n_jobs: int | None = None) -> Ob
     stored = X.data if is_sparse(X) else X
     if stored.dtype.kind != "f" or not stored.size or not np.isnan(stored.min()):
         return Observed(as_rows(X, binarize, n_jobs))
-    gaps = np.isnan(stored)
     if not is_sparse(X):
+        gaps = np.isnan(X)
         known = np.where(gaps, 0.0, X) if binarize is None else X
         return Observed(as_rows(known, binarize, n_jobs), as_rows(gaps, None, n_jobs))
-    known, holes = X.tocsr().copy(), X.tocsr().copy()
+    matrix = X.tocsr().copy()
+    matrix.sum_duplicates()  # what is stored twice is not known if one of the two is not
+    gaps = np.isnan(matrix.data)
+    known, holes = matrix, matrix.copy()
     known.data = np.where(gaps, 0.0, known.data)
     holes.data = gaps.astype(np.uint8)
-    if known.has_canonical_format:
-        return Observed(as_rows(known, binarize), as_rows(holes, 0.0))
-    raise ValueError("a sparse X with NaN stores an entry twice; call X.sum_duplicates() first")
+    return Observed(as_rows(known, binarize), as_rows(holes, 0.0))
 
 
 def flags(rows: Rows) -> npt.NDArray[np.bool_]:

@@ -4,11 +4,11 @@ from html import escape
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from exchangeable.arrays import FloatArray, IntArray, missing_as_nan
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.observed import Observed, as_observed
-from exchangeable.estimators.rows import as_checked, by_chunks
+from exchangeable.estimators.rows import as_checked, by_chunks, validated
 from exchangeable.estimators.summary import summary_html
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
@@ -95,12 +95,4 @@ class MixtureEstimator(Queries):
         checked = None if reset else as_checked(self, X)
         if checked is not None:
             return checked
-        X = validate_data(
-            self,
-            missing_as_nan(X),
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite="allow-nan",
-            reset=reset,
-        )
-        return as_observed(X, self.binarize, self.n_jobs)
+        return as_observed(validated(self, X, reset), self.binarize, self.n_jobs)

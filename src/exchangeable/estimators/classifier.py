@@ -8,20 +8,18 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from exchangeable.arrays import (
     FloatArray,
     IntArray,
     check_flag,
     check_sample_weight,
-    missing_as_nan,
     normalize_log,
 )
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.estimators.base import MixtureEstimator
-from exchangeable.estimators.rows import by_chunks, open_rows, take_names
+from exchangeable.estimators.rows import by_chunks, open_rows, take_names, validated_with_labels
 from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
@@ -189,14 +187,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
         if elsewhere is not None:
             return self._fit_chunks(spec, elsewhere)
-        X, y = validate_data(
-            self,
-            missing_as_nan(X),
-            y,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite="allow-nan",
-        )
+        X, y = validated_with_labels(self, X, y)
         labelled = y[y != -1] if self.semi_supervised else y
         if not labelled.size:
             raise ValueError("all rows are unlabelled (-1); at least one needs a class")
@@ -287,15 +278,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = unique_labels(classes, "classes") if first else self.classes_
-        X, y = validate_data(
-            self,
-            missing_as_nan(X),
-            y,
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite="allow-nan",
-            reset=first,
-        )
+        X, y = validated_with_labels(self, X, y, reset=first)
         observed = as_observed(X, self.binarize, self.n_jobs)
         if observed.holes is not None:
             raise ValueError(

@@ -25,6 +25,7 @@ from exchangeable.fitting.progress import SearchProgress
 from exchangeable.fitting.search import Search, Settings, Trial
 from exchangeable.fitting.tasks import held_out
 from exchangeable.runtime.attempts import all_or_nothing
+from exchangeable.runtime.interrupts import interrupts
 from exchangeable.runtime.threads import n_threads, run
 
 SEARCH_SHARE = 0.7
@@ -144,6 +145,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, X_valid: Any = None) -> Self:
         """Search, fit the best settings of each family from several starts, and average.
 
+        Interrupting it (Ctrl-C) leaves the average of the fits made so far, or the best trial.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -164,12 +167,20 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         examples = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
         search = self._search(examples, held, rng, began)
-        with threadpool_limits(1, "blas"), SearchProgress() as progress:
+        families = self._families(observed.n_variables)
+        with (
+            interrupts() as interrupt,
+            threadpool_limits(1, "blas"),
+            SearchProgress() as progress,
+        ):
+            search.stop = interrupt.stop
             search.report = lambda search: progress.show(_summary(search))
-            found = [search.climb(family) for family in self._families(observed.n_variables)]
+            found = [search.climb(family) for family in families]
             trials = sorted(filter(None, found), key=lambda trial: -trial.valid)
             members = self._refit(search, trials, began, progress)
             self._take_over(search, members)
+            if interrupt.stop.is_set():
+                interrupt.warn("the search", stacklevel=3)
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -239,7 +250,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     ) -> list[Member]:
         """Fit the best settings of each family, the best first, as long as there is time.
 
-        A family whose trial took longer than what is left is passed over.
+        A family whose trial took longer than what is left is passed over. If an interrupt leaves no
+        fit at all, the best trial is the only member.
         """
         end = np.inf if self.time_budget is None else began + float(self.time_budget)
         members = list[Member]()
@@ -248,26 +260,39 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             if members and now + trial.seconds > end:
                 continue
             share = now + (end - now) / (len(trials) - place)
-            members.append((trial, self._fits(search, trial.settings, share, progress)))
+            states = self._fits(search, trial.settings, share, progress)
+            if states:
+                members.append((trial, states))
+        if not members:
+            assert search.best_state is not None
+            members = [(search.best, [search.best_state])]
         return members
 
     def _fits(
         self, search: Search, settings: Settings, end: float, progress: SearchProgress
     ) -> list[EMState]:
-        """Fit some settings from several starts, as many as there is time for."""
+        """Fit some settings from several starts, as many as there is time for.
+
+        Fits that an interrupt has cut short are left out.
+        """
         rule = StopRule(self.tol / 5, search.rule.max_iter, patience=5)
         search.n_jobs = 1
         n_init, runs = check_count(self.n_init, "n_init"), list[EMState]()
         workers = n_threads(self.n_jobs)
         while len(runs) < n_init and (not runs or time.monotonic() < end):
+            if search.stop.is_set():
+                break
             numbers = range(len(runs), min(len(runs) + workers, n_init))
-            runs += run(
+            made = run(
                 lambda number: search.fit(
                     settings, search.seed + 1 + number, rule, varied=number > 0
                 ),
                 numbers,
                 self.n_jobs,
             )
+            if search.stop.is_set():
+                made = [state for state in made if state.ended or state.n_iter >= rule.max_iter]
+            runs += made
             progress.show(f"fit {len(runs)} of {n_init} of {settings.family} to be averaged")
         return runs
 

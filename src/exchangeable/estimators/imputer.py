@@ -4,10 +4,11 @@ from typing import Any, Self
 
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from exchangeable.arrays import RandomState, missing_as_nan
+from exchangeable.arrays import RandomState
 from exchangeable.estimators.mixture import ExchangeableMixture
+from exchangeable.estimators.rows import validated
 from exchangeable.queries.methods import METHODS
 from exchangeable.runtime.attempts import all_or_nothing
 
@@ -75,7 +76,7 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
             raise ValueError(
                 f"method={self.method!r} is unknown; expected one of {', '.join(METHODS)}"
             )
-        self._check(X, reset=True)
+        validated(self, X, reset=True)
         if self.model is None:
             n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
             model = ExchangeableMixture(min(20, n_rows), random_state=self.random_state)
@@ -93,15 +94,5 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
             Examples with NaN where nothing is known.
         """
         check_is_fitted(self, "model_")
-        self._check(X)
+        validated(self, X, reset=False)
         return self.model_.impute(X, self.method, random_state=self.random_state)
-
-    def _check(self, X: Any, reset: bool = False) -> None:
-        validate_data(
-            self,
-            missing_as_nan(X),
-            accept_sparse="csr",
-            dtype="numeric",
-            ensure_all_finite="allow-nan",
-            reset=reset,
-        )

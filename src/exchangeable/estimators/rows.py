@@ -6,8 +6,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import check_array, check_X_y
+from sklearn.utils.validation import validate_data
 
 from exchangeable.arrays import FloatArray, check_sample_weight
+from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.stream import cluster
@@ -16,6 +19,12 @@ from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.families.contract import FamilySpec
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+NUMERIC: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": "numeric",
+    "ensure_all_finite": "allow-nan",
+}
+"""What scikit-learn's checks let pass."""
 
 
 def open_rows(
@@ -134,3 +143,29 @@ def as_checked(estimator: Any, X: Any) -> Observed | None:
             f"{estimator.n_features_in_} features as input"
         )
     return X
+
+
+def validated(estimator: Any, X: Any, reset: bool) -> Any:
+    """Return X as a numeric matrix, having checked its columns; NaN where nothing is known.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``n_features_in_`` and ``feature_names_in_`` are set, or compared with X.
+    X : array-like, sparse matrix, data frame or Arrow table
+        Rows.
+    reset : bool
+        Whether to set them.
+    """
+    matrix = check_array(as_matrix(X), input_name="X", estimator=estimator, **NUMERIC)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return matrix
+
+
+def validated_with_labels(
+    estimator: Any, X: Any, y: Any, reset: bool = True
+) -> tuple[Any, npt.NDArray[Any]]:
+    """Return X as `validated` does, and the labels of its rows."""
+    matrix, labels = check_X_y(as_matrix(X), y, estimator=estimator, **NUMERIC)
+    validate_data(estimator, X, y, reset=reset, skip_check_array=True)
+    return matrix, labels

@@ -1,7 +1,6 @@
 """Several runs of EM side by side, with progress, interruption and checkpoints."""
 
 import threading
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -12,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from exchangeable.fitting.checkpoint import load_states, save_states
 from exchangeable.fitting.em import EMState
 from exchangeable.fitting.progress import FitProgress
+from exchangeable.runtime.interrupts import interrupts
 from exchangeable.runtime.threads import n_threads
 
 RunOne = Callable[[int, EMState | None, Callable[[EMState], None], threading.Event, int], EMState]
@@ -37,12 +37,14 @@ def run_all(
         states = load_states(checkpoint, n_runs, purpose or {})
     available = n_threads(n_jobs)
     together = min(available, n_runs)
-    lock, stop = threading.Lock(), threading.Event()
+    lock = threading.Lock()
     with (
+        interrupts() as interrupt,
         threadpool_limits(1, "blas"),  # idle threads of a matrix product keep ours from running
         FitProgress(n_runs, max_iter) as progress,
         ThreadPoolExecutor(together) as pool,
     ):
+        stop = interrupt.stop
 
         def one(number: int) -> EMState | None:
             if stop.is_set():
@@ -63,12 +65,9 @@ def run_all(
         except KeyboardInterrupt:
             stop.set()
             wait(futures)
+        if stop.is_set():
             if all(state is None for state in states):
-                raise
-            warnings.warn(
-                "the fit was interrupted: the model is the best found so far",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+                raise KeyboardInterrupt
+            interrupt.warn("the fit", stacklevel=4)
         ended = [future.result() for future in futures]
     return [state for state in ended if state is not None]

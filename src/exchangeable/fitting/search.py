@@ -146,6 +146,10 @@ class Search:
         Number of threads.
     report : callable
         Called after each trial.
+    stop : threading.Event
+        Once it is set no more is tried, and a trial that goes on is cut short.
+    best_state : EMState, optional
+        What the best trial was fitted to be.
     """
 
     examples: Examples
@@ -157,7 +161,9 @@ class Search:
     deadline: float = np.inf
     n_jobs: int | None = None
     report: Callable[["Search"], None] = lambda search: None
+    stop: threading.Event = field(default_factory=threading.Event)
     trials: dict[Settings, Trial] = field(default_factory=dict)
+    best_state: EMState | None = None
     _before: dict[tuple[Any, ...], Mixture] = field(default_factory=dict)
 
     @property
@@ -173,10 +179,15 @@ class Search:
     def try_one(self, settings: Settings) -> float:
         """Return the held-out likelihood of some settings, fitting them unless that was done."""
         if settings not in self.trials:
-            if self.trials and time.monotonic() >= self.deadline:
+            over = time.monotonic() >= self.deadline or self.stop.is_set()
+            if self.trials and over:
                 return -np.inf
+            if self.stop.is_set():
+                raise KeyboardInterrupt
             began = time.monotonic()
             run = self.fit(settings, self.seed, self.rule, deadline=self.deadline)
+            if not self.trials or run.worth > self.best.valid:
+                self.best_state = run
             self.trials[settings] = Trial(
                 settings,
                 run.worth,
@@ -198,12 +209,12 @@ class Search:
     ) -> EMState:
         """Fit some settings from one start; fits to be averaged should be `varied`.
 
-        EM ends with the iteration in which the deadline passes.
+        EM ends with the iteration in which the deadline passes, or `stop` is set.
         """
         stop = threading.Event()
 
         def watch(state: EMState) -> None:
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or self.stop.is_set():
                 stop.set()
 
         def run(settings: Settings, problem: Problem, before: Mixture | None) -> EMState:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import check_count
+from exchangeable.runtime.interrupts import interrupts
 
 CRITERIA = ("valid", "bic", "aic")
 
@@ -78,7 +79,11 @@ def select_components(
     criterion: str | None,
     parameters: dict[str, Any],
 ) -> Selection:
-    """Fit a model for each number of components and keep the best by the criterion."""
+    """Fit a model for each number of components and keep the best by the criterion.
+
+    An interrupt from the keyboard ends the fit that goes on and leaves out the rest, with a
+    warning, unless nothing was fitted yet.
+    """
     decided_by = criterion or ("bic" if X_valid is None else "valid")
     if decided_by not in CRITERIA:
         raise ValueError(
@@ -89,14 +94,25 @@ def select_components(
     tried = [check_count(k, "n_components") for k in n_components]
     if not tried:
         raise ValueError("n_components is empty; give at least one number to try")
-    table, best, best_worth = [], None, float("-inf")
-    for k in tried:
-        model = kind(n_components=k, **parameters).fit(X)
-        valid = float("nan") if X_valid is None else model.score(X_valid)
-        row = Tried(k, model.score(X), valid, model.bic(X), model.aic(X))
-        table.append(row)
-        value = getattr(row, decided_by)
-        worth = value if decided_by == "valid" else -value
-        if best is None or worth > best_worth:
-            best, best_worth = model, worth
+    table, best, best_worth = list[Tried](), None, float("-inf")
+    with interrupts() as interrupt:
+        for k in tried:
+            try:
+                model = kind(n_components=k, **parameters).fit(X)
+            except KeyboardInterrupt:
+                if best is None:
+                    raise
+                interrupt.stop.set()
+                break
+            valid = float("nan") if X_valid is None else model.score(X_valid)
+            row = Tried(k, model.score(X), valid, model.bic(X), model.aic(X))
+            table.append(row)
+            value = getattr(row, decided_by)
+            worth = value if decided_by == "valid" else -value
+            if best is None or worth > best_worth:
+                best, best_worth = model, worth
+            if interrupt.stop.is_set():
+                break
+        if interrupt.stop.is_set():
+            interrupt.warn("the selection", stacklevel=3)
     return Selection(best, table, decided_by)

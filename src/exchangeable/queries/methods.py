@@ -17,9 +17,9 @@ from exchangeable.arrays import (
     check_count,
     check_evidence,
     is_sparse,
-    missing_as_nan,
     named_evidence,
 )
+from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries import answers
@@ -292,11 +292,13 @@ class Queries:
         self._mixture()
         observed = self._observed(X)
         values = check_array(
-            missing_as_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan"
+            as_matrix(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan"
         )
         if observed.holes is None:
             return values.copy()
         values = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
+        if is_sparse(values):
+            values.sum_duplicates()
         for span, part in observed.chunks(MEMORY_SHARE):
             _fill_holes(values, span, self._filled(part, method, rng))
         if is_sparse(values):

@@ -117,7 +117,7 @@ def _lengths(X: Any, parts: list[Any]) -> list[int]:
 def _prepare(part: Any, labels: Any, weights: Any, binarize: float | None, number: int) -> Chunk:
     """Return a partition as the passes read it; runs on a worker."""
     try:
-        rows = complete_rows(observe(part, binarize, 1))
+        rows = complete_rows(observe(part, binarize, 1), getattr(part, "columns", None))
         label = None if labels is None else np.asarray(labels)
         weight = NO_WEIGHTS if weights is None else np.asarray(weights, dtype=np.float64)
         for name, values in (("labels", label), ("weights", weight)):
@@ -300,7 +300,9 @@ def map_rows(X: Any, function: Callable[[Any], npt.NDArray[Any]]) -> Any:
 
     parts = _partitions(X, "X")
     if hasattr(X, "columns"):
-        probe, lengths = function(X._meta_nonempty), (np.nan,) * len(parts)
+        blank = X._meta.reindex([0]).astype(object)  # whatever its columns hold
+        blank.iloc[:] = 0
+        probe, lengths = function(blank), (np.nan,) * len(parts)
     elif isinstance(X, PackedBits):
         empty = PackedBits(np.zeros((1, X.bits.shape[1]), np.uint8), X.n_variables)
         probe, lengths = function(empty), X.bits.chunks[0]

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_array
 
-from exchangeable.arrays import FloatArray, missing_as_nan
+from exchangeable.arrays import FloatArray
+from exchangeable.data.containers import as_matrix
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.observed import Observed, as_observed, flags
 from exchangeable.data.packed import PackedBits, bytes_of
@@ -60,10 +61,8 @@ def observe(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observ
         return X
     if isinstance(X, PackedBits):
         return X.observed()
-    if hasattr(X, "to_pandas") and not hasattr(X, "dtypes"):
-        X = X.to_pandas()
     matrix = check_array(
-        missing_as_nan(X),
+        as_matrix(X),
         accept_sparse="csr",
         dtype="numeric",
         ensure_all_finite="allow-nan",
@@ -72,12 +71,15 @@ def observe(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observ
     return as_observed(matrix, binarize, n_jobs)
 
 
-def complete_rows(observed: Observed) -> Rows:
+def complete_rows(observed: Observed, names: Sequence[Any] | None = None) -> Rows:
     """Return rows without holes."""
     if observed.holes is not None:
+        row, number = np.argwhere(flags(observed.holes))[0]
+        column = number if names is None else repr(names[number])
         raise ValueError(
-            "it contains NaN; a fit to chunks needs complete rows: impute the missing entries, or "
-            "fit to a matrix in memory"
+            f"it contains NaN or another missing value, the first in row {row}, column {column}; a "
+            "fit to chunks needs complete rows: impute the missing entries, or fit to a matrix in "
+            "memory"
         )
     return observed.ones
 
@@ -152,7 +154,8 @@ class ChunkedRows:
         if isinstance(part, tuple):
             part, labels = part
             labels = np.asarray(labels)
-        rows = complete_rows(observe(part, self.binarize, self.n_jobs))
+        names = getattr(part, "columns", self.names)
+        rows = complete_rows(observe(part, self.binarize, self.n_jobs), names)
         if not rows.n_rows:
             raise ValueError("it has no rows; leave empty chunks out")
         span = slice(begin, begin + rows.n_rows)

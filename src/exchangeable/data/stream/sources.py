@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from exchangeable.arrays import check_sparse
+from exchangeable.data.containers import arrow_column, arrow_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits, release, rows_per_chunk
 
@@ -183,23 +184,10 @@ def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, descript
             batches = X.select(columns).to_batches(max_chunksize=size)
         for batch in batches:
             if batch.num_rows:  # formats and filters leave empty ones
-                matrix = _matrix(batch, len(wanted))
-                yield matrix if label is None else (matrix, _numpy(batch.column(len(wanted))))
+                matrix = arrow_matrix(batch, wanted)
+                if label is None:
+                    yield matrix
+                else:
+                    yield matrix, arrow_column(batch.column(len(wanted)))
 
     return Source(read, description, wanted)
-
-
-def _numpy(column: Any) -> Any:
-    return column.to_numpy(zero_copy_only=False)
-
-
-def _matrix(batch: Any, n_columns: int) -> Any:
-    """Return the first columns of a batch side by side."""
-    columns = [_numpy(batch.column(number)) for number in range(n_columns)]
-    kind = np.result_type(*{column.dtype for column in columns})
-    if kind == np.bool_:
-        kind = np.dtype(np.uint8)
-    matrix = np.empty((batch.num_rows, n_columns), dtype=kind)
-    for number, column in enumerate(columns):
-        matrix[:, number] = column
-    return matrix

@@ -1,0 +1,74 @@
+"""Ctrl-C as a flag: long work looks at it, stops at its next step and keeps what it has found."""
+
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+
+class InterruptedFitWarning(RuntimeWarning):
+    """A fit or a search was interrupted from the keyboard, and kept the best found so far."""
+
+
+@dataclass(frozen=True)
+class Interrupts:
+    """What an interrupt from the keyboard has to do with some work.
+
+    Attributes
+    ----------
+    stop : threading.Event
+        Set by an interrupt; work within other work shares it.
+    outermost : bool
+        Whether this work is not part of other work, and so is the one that warns.
+    """
+
+    stop: threading.Event
+    outermost: bool
+
+    def warn(self, what: str, stacklevel: int) -> None:
+        """Say that the work was interrupted, unless the work that it is part of will."""
+        if self.outermost:
+            warnings.warn(
+                f"{what} was interrupted: the model is the best found so far",
+                InterruptedFitWarning,
+                stacklevel=stacklevel + 1,
+            )
+
+
+_current: threading.Event | None = None
+
+
+@contextmanager
+def interrupts() -> Iterator[Interrupts]:
+    """Let the first Ctrl-C set a flag, which the work must look at; a second one raises.
+
+    Outside the main thread, which no interrupt reaches, and where the program has a handler of its
+    own for interrupts, the flag is never set from here.
+    """
+    global _current
+    if _current is not None:
+        yield Interrupts(_current, False)
+        return
+    stop = threading.Event()
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield Interrupts(stop, True)
+        return
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    _current = stop
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield Interrupts(stop, True)
+    finally:
+        _current = None
+        signal.signal(signal.SIGINT, signal.default_int_handler)
