@@ -232,9 +232,10 @@ def _set(*path):
 @pytest.mark.parametrize(
     ("name", "change", "match"),
     [
-        ("count", _set("version", 2), "upgrade exchangeable"),
+        ("count", _set("version", 3), "upgrade exchangeable"),
+        ("count", _set("version", 1), "from before parameters were renamed; fit the model again"),
         ("count", _set("version", True), "not a model file"),
-        ("count", _set("version", 0), "never was"),
+        ("count", _set("version", 0), "fit the model again"),
         ("count", _set("estimator", "class", "Popen"), "not an estimator"),
         ("count", _set("estimator", "class", ["EVM"]), "."),
         ("count", _set("estimator", "parameters", {"nonsense": 1}), "newer version"),

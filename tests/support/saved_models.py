@@ -6,6 +6,7 @@ import pandas as pd
 from exchangeable import (
     EVM,
     BlockCounts,
+    Blocks,
     CategoricalCounts,
     Count,
     ExchangeableClassifier,
@@ -41,17 +42,15 @@ def _partial():
 
 MODELS = {
     "classifier": _classifier(),
-    "classifier paper": _classifier(structure="welch", conditions=(1, 2), alpha=0.0),
-    "classifier given": _classifier(
-        structure={0: [range(9)], 1: [[0], range(1, 9)], 2: [range(9)]}
-    ),
+    "classifier paper": _classifier(blocks=Blocks("welch", conditions=(1, 2)), alpha=0.0),
+    "classifier given": _classifier(blocks={0: [range(9)], 1: [[0], range(1, 9)], 2: [range(9)]}),
     "classifier pooled": _classifier(pooling=2.0),
-    "classifier urns": _classifier(urn="weighted"),
-    "classifier trees": _classifier(dependence="tree"),
+    "classifier urns": _classifier(family="urns"),
+    "classifier trees": _classifier(family="tree"),
     "classifier trees over counts": _classifier(
-        dependence="tree", structure=[[0, 1, 2, 3], [4, 5, 6, 7, 8]]
+        family="count tree", blocks=[[0, 1, 2, 3], [4, 5, 6, 7, 8]]
     ),
-    "classifier weighted trees": _classifier(urn="weighted", dependence="tree"),
+    "classifier weighted trees": _classifier(family="weighted tree"),
     "classifier prior": _classifier(class_prior=np.array([0.2, 0.3, 0.5])),
     "classifier words": lambda: ExchangeableClassifier().fit(FRAME, WORDS),
     "classifier objects": lambda: ExchangeableClassifier().fit(FRAME, WORDS.astype(object)),
@@ -62,30 +61,31 @@ MODELS = {
     ),
     "classifier in parts": _partial,
     "mixture": _mixture(),
-    "mixture average": _mixture(restarts="average"),
-    "mixture independent": _mixture(structure="independent"),
-    "mixture full": _mixture(structure="full"),
-    "mixture given": _mixture(structure=[[0, 1, 2], [3, 4, 5, 6, 7, 8]]),
+    "mixture average": _mixture(combine="average"),
+    "mixture independent": _mixture(blocks="independent"),
+    "mixture full": _mixture(blocks="full"),
+    "mixture with settings of blocks": _mixture(
+        blocks=Blocks("evidence", significance=0.2, start=0.4)
+    ),
+    "mixture given": _mixture(blocks=[[0, 1, 2], [3, 4, 5, 6, 7, 8]]),
     "mixture pooled": _mixture(pooling=1.0, validation_fraction=0.2),
-    "mixture pooled average": _mixture(pooling=1.0, restarts="average"),
-    "mixture urns": _mixture(urn="weighted"),
-    "mixture urns average": _mixture(urn="weighted", restarts="average"),
-    "mixture urns in blocks": _mixture(urn="weighted", structure=[[0, 1, 2], [3, 4, 5, 6, 7, 8]]),
-    "mixture trees": _mixture(dependence="tree"),
-    "mixture trees average": _mixture(dependence="tree", restarts="average"),
+    "mixture pooled average": _mixture(pooling=1.0, combine="average"),
+    "mixture urns": _mixture(family="urns"),
+    "mixture urns average": _mixture(family="urns", combine="average"),
+    "mixture urns in blocks": _mixture(family="urns", blocks=[[0, 1, 2], [3, 4, 5, 6, 7, 8]]),
+    "mixture trees": _mixture(family="tree"),
+    "mixture trees average": _mixture(family="tree", combine="average"),
     "mixture trees over counts": _mixture(
-        n_components=1, dependence="tree", structure=[[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+        n_components=1, family="count tree", blocks=[[0, 3, 6], [1, 4, 7], [2, 5, 8]]
     ),
     "mixture trees over counts average": _mixture(
-        dependence="tree", structure="welch", restarts="average"
+        family="count tree", blocks="welch", combine="average"
     ),
-    "mixture weighted trees": _mixture(urn="weighted", dependence="tree"),
-    "mixture weighted trees average": _mixture(
-        urn="weighted", dependence="tree", restarts="average"
-    ),
-    "mixture hidden": _mixture(dependence="hidden"),
+    "mixture weighted trees": _mixture(family="weighted tree"),
+    "mixture weighted trees average": _mixture(family="weighted tree", combine="average"),
+    "mixture hidden": _mixture(family="hidden tree"),
     "mixture hidden in blocks": _mixture(
-        dependence="hidden", structure=[[0, 1, 2], [3, 4, 5, 6, 7], [8]], restarts="average"
+        family="hidden tree", blocks=[[0, 1, 2], [3, 4, 5, 6, 7], [8]], combine="average"
     ),
     "mixture holes": lambda: ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0).fit(HOLES),
     "density": lambda: ExchangeableDensity(
@@ -117,7 +117,7 @@ def answers(model):
     named = hasattr(model, "feature_names_in_")
     found = [model.score_samples(pd.DataFrame(rows, columns=FRAME.columns) if named else rows)]
     if _is_categorical(model):
-        return [*found, model.conditional({0: 2})]
+        return [*found, model.marginals({0: 2})]
     found += [model.marginals({0: 1, 4: 0}), model.most_probable({2: 1}).X]
     if hasattr(model, "predict_proba"):
         found.append(model.predict_proba(FRAME if named else HOLES))
