@@ -108,3 +108,37 @@ def test_searches_begin_at_settings_of_known_models():
     for (dataset, model), settings in search_starts().items():
         assert dataset in SETS
         assert (settings.family, settings.blocks) == FAMILIES[model]
+
+
+def cell(dataset, model, valid, test, **more):
+    """Return a finished cell."""
+    row = dict(dataset=dataset, model=model, seed=0, test=test, valid=valid, n_components=3)
+    row |= dict(pooling=1.0, shrinkage=0.0, family="", n_averaged="", seconds=1.0)
+    return row | dict(n_parameters=10, search_seconds="") | more
+
+
+def test_the_family_of_the_average_is_chosen_by_validation_rows(tmp_path, small_set):
+    """Test rows would choose another one."""
+    store = Store(tmp_path / "cells.csv", KEY)
+    store.add(cell("nltcs", "urns", -8.0, -7.0))
+    store.add(cell("nltcs", "naive Bayes", -7.5, -9.0))
+    store.add(cell("nltcs", "urns", -8.5, -6.0, seed=1, n_components=5))
+    Beyond(store, n_averaged=1).run(["nltcs"], [AVERAGE, JOINED], range(1))
+    (average,), (joined,) = store.find(model=AVERAGE), store.find(model=JOINED)
+    assert average["family"] == "naive Bayes"
+    assert [float(row["valid"]) for row in Beyond(store)._finished("nltcs")] == [-7.5, -8.0]
+    assert "1 of" in joined["family"]
+
+
+def test_the_verdict_is_about_the_model_that_validation_rows_choose(tmp_path):
+    """The average is better on validation rows and worse on test rows, and the other way round."""
+    best = {name: float(published()[name]["best"]) for name in ("nltcs", "plants")}
+    store = Store(tmp_path / "cells.csv", KEY)
+    for name, gap in (("nltcs", 0.1), ("plants", -0.1)):
+        average = dict(family="tree", n_averaged=2)
+        store.add(cell(name, AVERAGE, -5.0, best[name] + gap, **average))
+        store.add(cell(name, JOINED, -6.0, best[name] - gap, family="2 of tree"))
+    write_report(store, tmp_path / "page.md")
+    lines = (tmp_path / "page.md").read_text().splitlines()
+    assert "Ahead: nltcs (+0.100)." in lines
+    assert "Behind: plants (\N{MINUS SIGN}0.100)." in lines

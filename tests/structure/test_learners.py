@@ -7,15 +7,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
+from scipy.stats import chi2, ttest_ind_from_stats
 from scipy.stats import t as student_t
-from scipy.stats import ttest_ind_from_stats
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.groups import Group
 from exchangeable.data.rows import as_rows
 from exchangeable.partitions import Partition, log_factorials
+from exchangeable.structure.conditions import equal_means_p_value
 from exchangeable.structure.evidence import merge_blocks
 from exchangeable.structure.learner import BlockSettings, check_structure
+from exchangeable.structure.rounds import learn_from_sums
 from exchangeable.structure.student import two_sided_p
 from exchangeable.structure.sweep import sweep, sweep_counts
 
@@ -196,6 +198,34 @@ def test_evidence_keeps_exchangeable_variables_in_one_block(seed):
     rng = np.random.default_rng(seed)
     X = (rng.random((200, 300)) < rng.beta(1, 30, (200, 1))).astype(np.uint8)
     assert learn("evidence", X).n_blocks == 1
+
+
+def cochran(X):
+    """Return Cochran's Q test of equal means, as textbooks write it."""
+    ones, counts, m = X.sum(axis=0).astype(float), X.sum(axis=1).astype(float), X.shape[1]
+    q = (m - 1) * (m * (ones**2).sum() - ones.sum() ** 2) / (m * counts.sum() - (counts**2).sum())
+    return chi2.sf(q, m - 1)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.01, 0.02), (0.005, 0.01)])
+def test_equal_means_are_tested_at_one_per_cent_before_evidence_looks_for_blocks(low, high):
+    rng = np.random.default_rng(0)
+    while True:
+        X = (rng.random((400, 6)) < np.where(np.arange(6) < 3, 0.5, 0.58)).astype(np.uint8)
+        if low < cochran(X) < high and len({*X.sum(axis=0).tolist()}) == 6:
+            break
+    found = learn("evidence", X)
+    ones, count = X.sum(axis=0).astype(float), X.sum(axis=1).astype(float)
+    p_value = equal_means_p_value(ones, X.sum(axis=1), np.empty(0))
+    assert p_value == pytest.approx(cochran(X), rel=1e-9)
+    assert (found.n_blocks == 1) == (low == 0.01)
+    sums = [(float(len(X)), ones, float(count.sum()), float(count @ count))]
+    rows, group = as_rows(X, None), Group(np.arange(len(X)))
+    learner = check_structure("evidence", SETTINGS, 6, [0])
+    (in_rounds,) = learn_from_sums(
+        learner, sums, 6, lambda wanted: [each.histogram(rows, group) for each in wanted]
+    )
+    assert in_rounds.same_as(found)
 
 
 def test_independent_and_full():

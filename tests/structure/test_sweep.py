@@ -23,3 +23,13 @@ def test_sweeping_together_is_sweeping_one_by_one(n_variables, scale):
     for found, level in zip(together, levels, strict=True):
         for y in range(5):
             np.testing.assert_array_equal(found[y], sweep(mean[y], variance[y], n, level))
+
+
+def test_equal_means_are_never_separated():
+    """A variable whose mean is its predecessor's is not tested, however small its variance."""
+    mean = np.array([0.1, 0.2, 0.2, 0.9])
+    variance = np.array([1e-4, 10.0, 1e-6, 0.01])
+    assert sweep(mean, variance, 100, 0.1).tolist() == [0, 0, 0, 1]
+    assert sweep(mean + [0, 0, 1e-9, 0], variance, 100, 0.1).tolist() == [0, 0, 1, 2]
+    moments = np.stack([100 * mean, 99 * variance + 100 * mean**2])[:, :, None]
+    assert sweep_each(moments, 100.0, (0.1, 0.5), 2)[0, 0].tolist() == [0, 0, 0, 1]

@@ -143,6 +143,23 @@ def test_completions_agree_and_no_block_can_be_bettered(model):
     assert best >= 0.95 * len(EVIDENCE) * model.n_classes
 
 
+@pytest.mark.parametrize(
+    ("seed", "labels"), [(94, [0, 1, 0, 2, 0]), (97, range(N)), (98, range(N))]
+)
+def test_a_completion_climbs_until_no_block_can_be_bettered(seed, labels):
+    """Of six states none says it all: what is best with its states is far from best without."""
+    model = HiddenModel([random_tree(seed, labels, 6, sharp=2.0)])
+    log_p = model.score(Observed.from_symbols(STATES))
+    block = model.partitions[0].labels
+    for y in (0, 1):
+        completed, log_prob = model.complete(Observed.from_symbols(EVIDENCE), y)
+        np.testing.assert_allclose(log_prob, log_p[place_of(completed), y], rtol=1e-10)
+        for row, answer, here in zip(EVIDENCE, completed, log_prob, strict=True):
+            for b in range(block.max() + 1):
+                same = able(row) & (STATES[:, block != b] == answer[block != b]).all(axis=1)
+                assert here >= log_p[same, y].max() - 1e-9
+
+
 @pytest.mark.parametrize("known", [{}, {1: 1, 4: 0}], ids=str)
 def test_draws_have_the_conditional_distribution(model, known):
     """Chi-square over all completions; a right sampler fails one run in 10,000."""

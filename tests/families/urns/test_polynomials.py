@@ -11,6 +11,7 @@ from scipy.special import gammaln
 from exchangeable.families.common import count_smoothing
 from exchangeable.families.common.pool import WIDTHS
 from exchangeable.families.urns import kernels, series_kernels
+from plain_smoothing import best_smoothing
 
 
 def exact_polynomials(weights):
@@ -153,28 +154,6 @@ def test_too_few_polynomials_are_noticed():
     assert not series_kernels.sum_series(weights, log_e[:130], histogram, out)
 
 
-def best_by_hand(histogram, prior):
-    """Return the smoothing under which each row, left out, is most probable."""
-    size, best = histogram.size, (-np.inf, None)
-    counts = np.arange(size)
-    for width in WIDTHS:
-        kernels = np.eye(size)
-        for count in counts[histogram >= 1e-5 * histogram.sum()]:
-            bandwidth = width * (count + 1)
-            if bandwidth >= 0.3:
-                kernel = np.exp(-0.5 * ((counts - count) / bandwidth) ** 2)
-                kernel[np.abs(counts - count) > np.ceil(3 * bandwidth)] = 0.0
-                kernels[count] = kernel / kernel.sum()
-        smooth = histogram @ kernels
-        unit = np.minimum(histogram, 1.0)
-        left = np.maximum(smooth - unit * np.diag(kernels), 0.0) + prior
-        chance = np.maximum(left, 1e-300) / (histogram.sum() - unit + prior.sum())
-        worth = histogram @ np.log(chance)
-        if worth > best[0]:
-            best = worth, smooth + prior
-    return best[1]
-
-
 def test_every_histogram_is_smoothed_by_its_own_best_width():
     rng = np.random.default_rng(0)
     histograms = np.zeros((5, 80))
@@ -186,7 +165,7 @@ def test_every_histogram_is_smoothed_by_its_own_best_width():
     out = np.empty(histograms.shape)
     count_smoothing.best_smoothing(histograms, prior, WIDTHS, out)
     for line, histogram in enumerate(histograms):
-        expected_line = best_by_hand(histogram, prior[line]) if line < 4 else prior[4]
+        expected_line = best_smoothing(histogram, prior[line]) if line < 4 else prior[4]
         np.testing.assert_allclose(out[line], expected_line, rtol=1e-10, err_msg=str(line))
 
 

@@ -1,0 +1,75 @@
+"""Mixtures of mixtures: their shares, against the likelihood itself."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import as_observed
+from exchangeable.families.mixture import LEAST_SHARE, Mixture, fit_shares
+from made_rows import clusters, examples_of, fit_mixture
+
+RNG = np.random.default_rng(0)
+
+
+def test_shares_count_rows_by_their_weights():
+    log_p = RNG.normal(-3, 1, (30, 3))
+    weights = RNG.integers(1, 5, 30)
+    weighted = fit_shares(log_p, weights.astype(float))
+    np.testing.assert_allclose(
+        weighted, fit_shares(np.repeat(log_p, weights, axis=0), np.ones(weights.sum()))
+    )
+    assert not np.allclose(weighted, fit_shares(log_p, np.ones(30)), atol=0.01)
+
+
+def test_two_shares_are_those_under_which_the_rows_are_likeliest():
+    log_p, weights = RNG.normal(-3, 1, (40, 2)), RNG.random(40)
+
+    def loss(share):
+        return -weights @ logsumexp(log_p + np.log([share, 1 - share]), axis=1)
+
+    best = minimize_scalar(loss, bounds=(1e-6, 1 - 1e-6), method="bounded").x
+    np.testing.assert_allclose(fit_shares(log_p, weights), [best, 1 - best], atol=1e-3)
+
+
+def test_a_model_that_counts_for_little_is_left_out():
+    log_p = np.log(RNG.random((2000, 2)))
+    poor = np.full((2000, 1), -20.0)
+    poor[:10] = 5.0  # good for half a per cent of the rows
+    shares = fit_shares(np.hstack([log_p, poor]), np.ones(2000))
+    assert shares[2] == 0
+    np.testing.assert_allclose(shares[:2], fit_shares(log_p, np.ones(2000)), atol=1e-6)
+    poor[:100] = 5.0  # five per cent, which is more than the least
+    assert fit_shares(np.hstack([log_p, poor]), np.ones(2000))[2] > LEAST_SHARE
+
+
+@pytest.fixture(scope="module")
+def mixtures():
+    rows = clusters(300, seed=1)
+    return [fit_mixture(rows, k, max_iter=5)._mixture() for k in (1, 3)]
+
+
+def test_a_join_counts_held_out_rows_by_their_weights(mixtures):
+    valid, weights = clusters(60, seed=2), np.random.default_rng(3).integers(1, 6, 60)
+    weighted = merge_equal_rows(as_observed(valid, None), weights.astype(float))[0]
+    repeated = examples_of(np.repeat(valid, weights, axis=0))
+    joined, shares = Mixture.join(mixtures, weighted)
+    np.testing.assert_allclose(shares, Mixture.join(mixtures, repeated)[1], atol=1e-9)
+    each = np.stack([mixture.log_posterior(weighted.observed)[1] for mixture in mixtures], axis=1)
+    kept = shares > 0
+    expected = logsumexp(each[:, kept] + np.log(shares[kept]), axis=1)
+    np.testing.assert_allclose(joined.log_posterior(weighted.observed)[1], expected, rtol=1e-10)
+
+
+def test_an_average_is_the_mean_of_probabilities(mixtures):
+    rows = as_observed(clusters(40, seed=4), None)
+    each = np.stack([mixture.log_posterior(rows)[1] for mixture in mixtures])
+    average = Mixture.average(mixtures)
+    np.testing.assert_allclose(
+        average.log_posterior(rows)[1], logsumexp(each, axis=0) - np.log(2), rtol=1e-10
+    )
+    assert average.n_parameters == sum(m.model.n_parameters for m in mixtures) + 3
+    some = mixtures[1].only(np.array([0, 2]))
+    expected = mixtures[1].log_prior[[0, 2]]
+    np.testing.assert_allclose(some.log_prior, expected - logsumexp(expected))
