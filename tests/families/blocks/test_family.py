@@ -1,10 +1,18 @@
-"""Blocks under a pooled prior: what q is, and that blocks are still learned."""
+"""The family of blocks: starts, which blocks a component takes, and the pooled prior."""
 
 import numpy as np
 import pytest
 
 from exchangeable import Blocks, ExchangeableClassifier
-from made_rows import clusters, fit_mixture
+from exchangeable.data.observed import flags
+from exchangeable.data.stream.passes import ChunkedRows
+from exchangeable.data.stream.sources import as_source
+from exchangeable.families.blocks.family import BlockFamily
+from exchangeable.families.common.em_data import InMemory, Streamed
+from exchangeable.families.problem import Problem
+from exchangeable.partitions import Partition
+from exchangeable.structure.proposals import Proposal
+from made_rows import clusters, examples_of, fit_mixture
 
 BLOCKS = [[0, 3], [1, 2, 4], [5]]
 
@@ -44,3 +52,81 @@ def test_structural_em_goes_on_under_a_pooled_prior():
     assert learned.log_likelihood_ > kept.log_likelihood_
     labels = [[p.labels.tolist() for p in model._model.partitions] for model in (kept, learned)]
     assert labels[0] != labels[1]
+
+
+def two_structures(n=800):
+    """Return rows of two kinds, and the blocks and posteriors under which each is explained."""
+    rng = np.random.default_rng(0)
+    pairs = np.repeat(rng.random((n, 2)) < 0.5, 2, axis=1)  # 0 with 1, 2 with 3
+    crossed = np.repeat(rng.random((n, 2)) < 0.5, 2, axis=1)[:, [0, 2, 1, 3]]  # 0 with 2, 1 with 3
+    X = np.concatenate([pairs, crossed]).astype(np.uint8)
+    return X, Partition.from_labels([0, 0, 1, 1]), Partition.from_labels([0, 1, 0, 1])
+
+
+def test_every_component_takes_the_blocks_that_explain_its_rows_better():
+    X, along, across = two_structures()
+    examples = examples_of(X)
+    data = InMemory(examples, n_jobs=1)
+    rows = flags(examples.rows)
+    first = np.where(rows[:, 0] == rows[:, 1], 0.9, 0.2)
+    posterior = np.stack([0.3 * first, 0.7 * (1 - first), 0.7 - 0.3 * first], axis=1)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    given = [along] * 3
+    problem = Problem(3, given, examples=examples, alpha=0.1, accept="component")
+    family = BlockFamily(problem)
+    sums = family.held(data, posterior)
+    old = family.first(data, sums, Proposal(given), None, None)
+    sums = data.expect(old)
+    choices = [
+        family.first(data, sums, Proposal([blocks] * 3), None, None).model
+        for blocks in (along, across)
+    ]
+    mass = examples.weights[:, None] * sums.posterior
+    worth = [(mass * model.score(examples.observed)).sum(axis=0) for model in choices]
+    for model, expected in zip(choices, worth, strict=True):
+        np.testing.assert_allclose(model.expected_log_likelihood(), expected, rtol=1e-10)
+    better = worth[1] > worth[0]
+    assert better.any()
+    assert not better.all()
+    (chosen,) = family.candidates(data, old.model, sums, 1, [Proposal([across] * 3)])
+    for y, crosswise in enumerate(better):
+        assert chosen.partitions[y].same_as(across if crosswise else along)
+        np.testing.assert_allclose(
+            chosen.score(examples.observed)[:, y],
+            choices[int(crosswise)].score(examples.observed)[:, y],
+            rtol=1e-10,
+        )
+
+
+def dealt(data, seed, k=3):
+    """Return which share of each row every component gets at the start."""
+    family = BlockFamily(Problem(k, [Partition.from_labels(range(4))] * k))
+    return family.start(data, "random", np.random.default_rng(seed))
+
+
+def test_a_random_start_deals_equally_many_rows_out_in_an_order_that_is_random():
+    rng = np.random.default_rng(0)
+    X = np.unique(rng.integers(0, 2, (600, 12)), axis=0)[:300].astype(np.uint8)
+    examples = examples_of(X)
+    starts = [dealt(InMemory(examples), seed).posterior for seed in range(40)]
+    for posterior in starts:
+        np.testing.assert_array_equal(np.sort(posterior, axis=1), [[0, 0, 1]] * 300)
+        np.testing.assert_array_equal(posterior.sum(axis=0), [100, 100, 100])
+    # Any two rows are in one component in 99 of 299 starts: so neighbours are not alike or unlike.
+    component = np.stack([posterior.argmax(axis=1) for posterior in starts])
+    for apart in (1, 3, 100):
+        together = (component[:, apart:] == component[:, :-apart]).mean()
+        assert together == pytest.approx(99 / 299, abs=0.03)
+    assert len({one.tobytes() for one in component}) == 40
+
+
+def test_a_random_start_from_chunks_deals_rows_out_as_one_in_memory_does():
+    rng = np.random.default_rng(1)
+    X = np.unique(rng.integers(0, 2, (600, 12)), axis=0)[:300].astype(np.uint8)
+    chunks = Streamed.of(ChunkedRows(as_source([X[:120], X[120:]])))
+    in_memory = InMemory(examples_of(X), np.arange(300), np.ones(300))
+    for seed in range(3):
+        found, expected = dealt(chunks, seed), dealt(in_memory, seed)
+        np.testing.assert_allclose(found.moments[0], expected.moments[0], atol=1e-9)
+        np.testing.assert_allclose(found.totals, expected.totals)
+    assert not np.allclose(dealt(chunks, 0).moments, dealt(chunks, 1).moments)
