@@ -19,6 +19,8 @@ OWN_SHARE = 0.25
 """How far a component's first means lean towards its row."""
 NAIVE_STEPS = 5
 """Of naive Bayes, from components that lean towards rows."""
+LEAST_CHANCE = 1e-15
+"""No variable is on, or off, with less probability than this where EM starts."""
 ACTIVE = 1e-6
 """Rows of less posterior than this do not count when pairs are summed to choose a tree."""
 
@@ -75,8 +77,13 @@ def naive_start(
         naive = LogLinear(*independent(means))
         sums = log_linear.expect(examples, naive, log_prior, n_jobs)
         ones, totals = with_pool(pool, sums)
-        means, log_prior = ones / totals, Family.log_shares_of(sums.totals)
+        means, log_prior = chances(ones, totals), Family.log_shares_of(sums.totals)
     return sums
+
+
+def chances(ones: FloatArray, totals: FloatArray) -> FloatArray:
+    """Return how probable each variable is to be on in each class, none of it certain."""
+    return np.clip(ones / totals, LEAST_CHANCE, 1 - LEAST_CHANCE)
 
 
 def independent(means: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,7 @@ from exchangeable.arrays import FloatArray
 from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.log_linear import LinearSums
 from exchangeable.families.common.log_linear_model import expect_rows
-from exchangeable.families.common.pooled import PooledFamily, with_pool
+from exchangeable.families.common.pooled import PooledFamily, chances, with_pool
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.urns.model import UrnModel
@@ -17,6 +17,8 @@ from exchangeable.families.urns.polynomials import expected_ones
 from exchangeable.partitions import Partition
 from exchangeable.structure.proposals import Proposal
 
+LARGEST_LOG_WEIGHT = 60.0
+"""Logarithms of weights stay within this: beyond it the polynomials lose their digits."""
 LOG_LEAST = -700.0
 """Weights that are less than this count as this where the mean is taken."""
 
@@ -39,7 +41,7 @@ class UrnFamily(PooledFamily):
     ) -> Mixture:
         """Return urns with the odds of naive Bayes as weights."""
         ones, totals = with_pool(self.problem.pool, sums)
-        means = ones / totals
+        means = chances(ones, totals)
         odds = np.log(means) - np.log1p(-means)
         model = self._with_counts(data, blocks.partitions, odds, sums)
         return Mixture(model, self.log_shares(sums.totals))
@@ -53,7 +55,8 @@ class UrnFamily(PooledFamily):
         ones, _ = with_pool(self.problem.pool, sums)
         mass = [h + known for h, known in zip(counted, prior.masses, strict=True)]
         expected = expected_ones(prior.partitions, model.polynomials, mass, data.n_jobs)
-        scaled = model.log_weights + np.log(ones / np.maximum(expected, 1e-300))
+        with np.errstate(divide="ignore"):  # weights are bounded below
+            scaled = model.log_weights + np.log(ones / np.maximum(expected, 1e-300))
         near = [polynomial.order for polynomial in model.polynomials]
         return [
             UrnModel.make(
@@ -106,9 +109,14 @@ class UrnFamily(PooledFamily):
 
 
 def centred(log_weights: FloatArray) -> FloatArray:
-    """Return weights divided by their geometric mean: their scale does not matter."""
+    """Return weights divided by their geometric mean: their scale does not matter.
+
+    They are bounded: without a prior to speak of, that of a variable which is never on would fall
+    without end.
+    """
     middle = np.maximum(log_weights, LOG_LEAST).mean(axis=0)
-    return np.asarray(log_weights - middle)
+    bounded: FloatArray = np.clip(log_weights - middle, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT)
+    return bounded
 
 
 def _same(known: Sequence[Partition], partitions: Sequence[Partition]) -> bool:
