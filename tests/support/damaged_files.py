@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -37,6 +38,17 @@ def with_header(data, change):
     return pack({**members, "header.json": json.dumps(header)})
 
 
+UNREADABLE = (
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What taking a damaged file apart may raise: it cannot be damaged further that way."""
 HUGE = (
     0,
     -1,
@@ -83,7 +95,7 @@ def damage(data, dice):
     while spoiled == data:
         try:
             spoiled = dice.choice(WAYS)(data, dice)
-        except (LookupError, RecursionError, TypeError, ValueError, zipfile.BadZipFile):
+        except UNREADABLE:
             continue  # this way is not open to this file
     return damage(spoiled, dice) if dice.random() < 0.15 and _opens(spoiled) else spoiled
 
@@ -91,7 +103,7 @@ def damage(data, dice):
 def _opens(data):
     try:
         json.loads(unpack(data)["header.json"])
-    except (ValueError, KeyError, RecursionError, zipfile.BadZipFile, OSError, EOFError):
+    except UNREADABLE:
         return False
     return True
 
