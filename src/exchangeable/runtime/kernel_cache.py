@@ -16,7 +16,7 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
-from numba.misc.appdirs import AppDirs
+from numba.misc.appdirs import user_cache_dir
 
 PACKAGE = __name__.partition(".")[0]
 _told: list[str] = []
@@ -28,7 +28,7 @@ class GuardedCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what is cached for a signature, None if there is nothing or it cannot be read."""
         try:
-            return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception as error:  # a damaged pickle may raise anything
             self._give_up(error)
             return None
@@ -36,12 +36,12 @@ class GuardedCache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Cache what was compiled for a signature, if that is possible."""
         try:
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except Exception as error:  # as above: the index is read first
             self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
-        self.disable()
+        self._enabled = False
         tell(f"{self.cache_path} ({type(error).__name__}: {error})")
 
 
@@ -59,15 +59,16 @@ def tell(where: str) -> None:
 
 def find_room() -> None:
     """Let Numba cache in a folder of this process if it could not anywhere else."""
-    if numba.config.CACHE_DIR:
-        places = [Path(numba.config.CACHE_DIR)]
+    config: Any = numba.config
+    if config.CACHE_DIR:
+        places = [Path(config.CACHE_DIR)]
     else:
-        own = Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
-        places = [Path(__file__).parent / "__pycache__", own]
+        own = user_cache_dir("numba", appauthor=False)  # type: ignore[no-untyped-call]
+        places = [Path(__file__).parent / "__pycache__", Path(own)]
     if not any(_can_write(place) for place in places):
         folder = tempfile.mkdtemp(prefix="exchangeable-kernels-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        numba.config.CACHE_DIR = folder
+        config.CACHE_DIR = folder
         tell(" or ".join(map(str, places)))
 
 
@@ -86,5 +87,6 @@ def guard_caches() -> None:
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == PACKAGE:
             for kernel in vars(module).values():
-                if isinstance(kernel, Dispatcher) and type(kernel._cache) is FunctionCache:
-                    kernel._cache.__class__ = GuardedCache
+                cache = getattr(kernel, "_cache", None) if isinstance(kernel, Dispatcher) else None
+                if type(cache) is FunctionCache:
+                    cache.__class__ = GuardedCache
