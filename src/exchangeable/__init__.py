@@ -1,6 +1,11 @@
 """Tractable probabilistic models made of exchangeable variables."""
 
+# ruff: noqa: E402
 from importlib.metadata import version
+
+from exchangeable.runtime.kernel_cache import find_room, guard_caches
+
+find_room()  # before the first kernel is declared
 
 from exchangeable.data.missing import with_missing
 from exchangeable.data.packed import PackedBits
@@ -23,6 +28,8 @@ from exchangeable.statistics import (
 )
 from exchangeable.structure.blocks import Blocks
 from exchangeable.structure.exchangeability import exchangeability_report
+
+guard_caches()
 
 __version__ = version("exchangeable")
 

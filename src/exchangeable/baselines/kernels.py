@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import guard_caches
 
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 TILE = 64
@@ -163,3 +164,6 @@ def expected_counts(tree, columns, weight, start, stop, out, joint):  # type: ig
         _open_tile(tree.variable, columns, first, width, messages.up)
         _upward(tree, width, messages, out[first:])
         _downward(tree, weight[first:], width, messages, joint)
+
+
+guard_caches()

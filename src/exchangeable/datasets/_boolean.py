@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from exchangeable.arrays import check_count
+from exchangeable.runtime.kernel_cache import guard_caches
 from exchangeable.runtime.threads import run
 
 Binary = NDArray[np.uint8]
@@ -309,3 +310,6 @@ def _fill_fair(X, n_ones, start, seed):  # type: ignore[no-untyped-def]
             X[i, j] = value
             count += np.int64(value)
         n_ones[i] = count
+
+
+guard_caches()

@@ -67,7 +67,11 @@ def decode_statistic(value: Any, n_values: int, budget: Budget | None = None) ->
     budget : Budget, optional
         The steps that are left to what is read from the same file.
     """
-    return plan_statistic(value, n_values, budget or Budget())()
+    make = plan_statistic(value, n_values, budget or Budget())
+    try:
+        return make()
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"statistic {short(value)} does not make sense: {error}") from None
 
 
 def plan_statistic(value: Any, n_values: int, budget: Budget) -> Callable[[], Statistic]:

@@ -1,0 +1,134 @@
+"""Sparse matrices whose arrays contradict each other are refused wherever rows are taken."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from exchangeable import (
+    ExchangeableClassifier,
+    ExchangeableDensity,
+    ExchangeableImputer,
+    ExchangeableMixture,
+    write_packed,
+)
+
+rng = np.random.default_rng(5)
+DENSE = (rng.random((24, 8)) < 0.4).astype(np.float64)
+LABELS = np.arange(24) % 2
+
+
+def _poke(name, position, value):
+    def damage(matrix):
+        array = getattr(matrix, name).copy()
+        array[position] = value
+        _set(matrix, name, array)
+
+    return damage
+
+
+def _replace(name, change):
+    return lambda matrix: _set(matrix, name, change(getattr(matrix, name)))
+
+
+def _set(matrix, name, array):
+    """Replace an array without asking the matrix."""
+    if matrix.format == "coo" and name in ("row", "col"):
+        place = {"row": 0, "col": 1}[name]
+        coords = list(matrix.coords)
+        coords[place] = array
+        matrix.coords = tuple(coords)
+    else:
+        setattr(matrix, name, array)
+
+
+COMPRESSED = {
+    "index too large": _poke("indices", 3, 8),
+    "index huge": _poke("indices", 0, 2**31 - 1),
+    "index negative": _poke("indices", -1, -1),
+    "indptr falls": _poke("indptr", 2, 10**6),
+    "indptr negative": _poke("indptr", 1, -5),
+    "indptr begins late": _poke("indptr", 0, 1),
+    "indptr ends late": _poke("indptr", -1, 10**6),
+    "indptr too short": _replace("indptr", lambda a: a[:-1].copy()),
+    "indptr too long": _replace("indptr", lambda a: np.append(a, a[-1])),
+    "indices too short": _replace("indices", lambda a: a[:-2].copy()),
+    "data too short": _replace("data", lambda a: a[:-2].copy()),
+}
+COORDINATES = {
+    "row too large": _poke("row", 0, 24),
+    "row negative": _poke("row", 0, -1),
+    "column too large": _poke("col", 2, 8),
+    "column negative": _poke("col", -1, -(2**31)),
+    "rows too short": _replace("row", lambda a: a[:-1].copy()),
+    "columns too short": _replace("col", lambda a: a[:-1].copy()),
+    "data too short": _replace("data", lambda a: a[:-1].copy()),
+}
+CASES = [
+    *[("csr", name) for name in COMPRESSED],
+    *[("csc", name) for name in COMPRESSED],
+    *[("bsr", name) for name in COMPRESSED],
+    *[("coo", name) for name in COORDINATES],
+]
+
+
+def damaged(form, name):
+    """Return a matrix of a format, damaged in one of its arrays."""
+    matrix = sp.coo_array(DENSE).asformat(form)
+    if form == "bsr":
+        matrix = sp.bsr_array(DENSE, blocksize=(2, 2))
+    elif form == "csc" and name == "index too large":
+        _poke("indices", 3, 24)(matrix)
+        return matrix
+    (COORDINATES if form == "coo" else COMPRESSED)[name](matrix)
+    return matrix
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return (
+            ExchangeableClassifier().fit(DENSE, LABELS),
+            ExchangeableMixture(2, max_iter=3, random_state=0).fit(DENSE),
+        )
+
+
+def places(classifier, mixture):
+    """Return everything that takes rows, by name."""
+    return {
+        "classifier.fit": lambda X: ExchangeableClassifier().fit(X, LABELS),
+        "classifier.partial_fit": lambda X: ExchangeableClassifier().partial_fit(
+            X, LABELS, classes=[0, 1]
+        ),
+        "classifier.predict": classifier.predict,
+        "classifier.predict_proba": classifier.predict_proba,
+        "mixture.fit": lambda X: ExchangeableMixture(2, max_iter=2).fit(X),
+        "mixture.score_samples": mixture.score_samples,
+        "mixture.predict_proba": mixture.predict_proba,
+        "mixture.most_probable": mixture.most_probable,
+        "mixture.marginals": mixture.marginals,
+        "density.fit": lambda X: ExchangeableDensity(families=["blocks"]).fit(X),
+        "imputer.fit": lambda X: ExchangeableImputer().fit(X),
+        "chunks": lambda X: ExchangeableMixture(2, max_iter=2).fit([X]),
+    }
+
+
+@pytest.mark.parametrize(("form", "name"), CASES)
+def test_damaged_matrices_are_refused_everywhere(form, name, fitted, tmp_path):
+    for call in places(*fitted).values():
+        matrix = damaged(form, name)
+        with pytest.raises(ValueError, match="damaged sparse matrix"):
+            call(matrix)
+    with pytest.raises(ValueError, match="damaged sparse matrix"):
+        write_packed([damaged(form, name)], tmp_path / "rows.npy")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo"])
+def test_intact_matrices_are_taken(form, fitted):
+    classifier, mixture = fitted
+    matrix = sp.coo_array(DENSE).asformat(form)
+    np.testing.assert_array_equal(classifier.predict(matrix), classifier.predict(DENSE))
+    np.testing.assert_allclose(mixture.score_samples(matrix), mixture.score_samples(DENSE))
