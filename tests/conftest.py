@@ -1,14 +1,22 @@
 """What several tests of the data sets share: a real web server, and the real data if present."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import pooch
 import pytest
+
+from missing_data import (
+    data_folder,
+    pytest_runtest_makereport,
+    pytest_terminal_summary,
+    skip_without_data,
+)
+
+__all__ = ["pytest_runtest_makereport", "pytest_terminal_summary"]
+DATA = data_folder()
 
 
 @dataclass
@@ -68,9 +76,6 @@ def loopback() -> Iterator[Loopback]:
     server.server_close()
 
 
-DATA = Path(os.environ.get("EXCHANGEABLE_DATA") or pooch.os_cache("exchangeable"))
-
-
 @pytest.fixture(scope="session")
 def real_data() -> Callable[..., Path]:
     """Return a function that gives the folder with the named real files, or skips the test."""
@@ -78,7 +83,7 @@ def real_data() -> Callable[..., Path]:
     def folder_with(*names: str) -> Path:
         missing = [name for name in names if not (DATA / name).is_file()]
         if missing:
-            pytest.skip(f"{missing[0]} is not in {DATA} (EXCHANGEABLE_DATA names the folder)")
+            skip_without_data(missing[0])
         return DATA
 
     return folder_with

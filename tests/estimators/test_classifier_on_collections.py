@@ -6,6 +6,7 @@ from sklearn.naive_bayes import BernoulliNB
 
 from exchangeable import ExchangeableClassifier
 from exchangeable.datasets import fetch_classification, make_boolean
+from missing_data import skip_without_data
 
 WELCH = [
     ("reuters8", "as_published", 0.9114, 16.9, 9.1),
@@ -18,8 +19,8 @@ WELCH = [
 def load(name, **options):
     try:
         return fetch_classification(name, download_if_missing=False, **options)
-    except OSError as error:
-        pytest.skip(f"needs a collection that is not in the data folder: {error}")
+    except OSError:
+        skip_without_data(name)
 
 
 @pytest.mark.parametrize(("name", "variant", "accuracy", "blocks", "spread"), WELCH)

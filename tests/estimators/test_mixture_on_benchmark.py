@@ -4,13 +4,14 @@ import pytest
 
 from exchangeable import ExchangeableMixture
 from exchangeable.datasets import fetch_density
+from missing_data import skip_without_data
 
 
 def load(name):
     try:
         return fetch_density(name, download_if_missing=False)
-    except OSError as error:
-        pytest.skip(f"needs a set of the benchmark that is not in the data folder: {error}")
+    except OSError:
+        skip_without_data(name)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import click
 
 from exchangeable.cli.options import debug_option
 from exchangeable.runtime.interrupts import InterruptedFitWarning
+from exchangeable.runtime.text import printable
 
 INTERRUPTED = 130
 """The exit status of a command that Ctrl-C has ended, as shells have it."""
+UNFINISHED = "the command has not finished"
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, AttributeError, RuntimeError)
 
 
@@ -33,12 +35,12 @@ def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
         except KeyboardInterrupt as interrupt:
             if debug:
                 raise
-            click.echo(f"Interrupted: {interrupt or 'nothing was saved'}", file=sys.stderr)
+            click.echo(f"Interrupted: {printable(str(interrupt)) or UNFINISHED}", file=sys.stderr)
             raise click.exceptions.Exit(INTERRUPTED) from None
         except EXPECTED as error:
             if debug:
                 raise
-            text = " ".join(str(error).split()) or type(error).__name__
+            text = printable(" ".join(str(error).split())) or type(error).__name__
             raise click.ClickException(text) from error
 
     return wrapped
@@ -77,4 +79,4 @@ def _show_warning(
 ) -> None:
     if issubclass(category, InterruptedFitWarning):
         raise KeyboardInterrupt  # a command that uses what was found so far is `best_so_far`
-    click.echo(f"Warning: {' '.join(str(message).split())}", file=sys.stderr)
+    click.echo(f"Warning: {printable(' '.join(str(message).split()))}", file=sys.stderr)

@@ -17,6 +17,7 @@ from exchangeable.cli.options import (
     seed_option,
 )
 from exchangeable.families import REGISTRY
+from exchangeable.runtime.text import printable
 from exchangeable.structure.blocks import AUTO
 from exchangeable.structure.learner import METHODS
 from exchangeable.tables.coding import learn_coding
@@ -152,7 +153,7 @@ def fit(
         raise KeyboardInterrupt(f"{output} holds the best model found so far")
     plural, each = ("classes", "class") if supervised else ("components", "component")
     click.echo(
-        f"{output}: {table.n_rows:,} rows, {len(coding.variables):,} variables, "
+        f"{printable(output)}: {table.n_rows:,} rows, {len(coding.variables):,} variables, "
         f"{model.n_blocks_.size} {plural}, {model.n_blocks_.mean():.1f} blocks per {each}, "
         f"{seconds:.1f} s",
         err=True,

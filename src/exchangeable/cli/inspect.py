@@ -8,11 +8,11 @@ import numpy as np
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
-from rich.text import Text
 
 from exchangeable.cli.errors import one_line
-from exchangeable.cli.options import busy, examples, model_argument, open_model
+from exchangeable.cli.options import busy, examples, model_argument, open_model, shown
 from exchangeable.report import write_report
+from exchangeable.runtime.text import printable
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.words import AnyCoding, WordCoding
 from exchangeable.tables.writing import write_json
@@ -47,7 +47,7 @@ def info(model_path: str, as_json: bool) -> None:
         return
     table = Table(show_header=False, box=None)
     for name, value in facts.items():
-        table.add_row(name, Text(decimal(value) if name == "size" else _shown(value)))
+        table.add_row(name, shown(decimal(value) if name == "size" else _listed(value)))
     console = Console()
     if not console.is_terminal:
         console.width = 120
@@ -69,7 +69,7 @@ def _described(coding: AnyCoding) -> str:
     return "numbered columns of a sparse file"
 
 
-def _shown(value: Any) -> str:
+def _listed(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}={entry}" for name, entry in value.items())
     if isinstance(value, list):
@@ -98,7 +98,7 @@ def inspect(model_path: str, output: str | None, top: int) -> None:
     if output is not None:
         with busy("writing the page"):
             write_report(model, output, names=coding.variables, title=Path(model_path).stem)
-        click.echo(f"wrote {output}", err=True)
+        click.echo(f"wrote {printable(output)}", err=True)
         return
     if not hasattr(model, "partitions_"):
         raise ValueError(
@@ -116,7 +116,7 @@ def inspect(model_path: str, output: str | None, top: int) -> None:
 def _blocks(model: Any, y: int, label: Any, names: list[str], top: int) -> Table:
     """Return a table of the largest blocks of a class."""
     blocks, counts = model.partitions_[y], model.count_probabilities_[y]
-    title = Text(f"{label}: {len(blocks)} blocks")
+    title = shown(f"{label}: {len(blocks)} blocks")
     table = Table("variables", "mean", "correlation", "which", title=title, title_justify="left")
     for b in sorted(range(len(blocks)), key=lambda b: -len(blocks[b]))[:top]:
         members = [names[j] for j in blocks[b][:8]]
@@ -126,7 +126,7 @@ def _blocks(model: Any, y: int, label: Any, names: list[str], top: int) -> Table
             f"{len(blocks[b]):,}",
             f"{mean:.3f}",
             "" if len(blocks[b]) == 1 else f"{correlation:+.3f}",
-            Text(", ".join(members) + more),
+            shown(", ".join(members) + more),
         )
     return table
 

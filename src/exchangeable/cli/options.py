@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from exchangeable.persistence import SavedModel, read_model
+from exchangeable.runtime.text import printable
 from exchangeable.tables.reading import FORMATS, TableData, read_table
 from exchangeable.tables.words import AnyCoding, SparseCoding, coding_from_json
 
@@ -69,7 +71,12 @@ def definitions(title: str, entries: Mapping[str, str]) -> str:
 
 def busy(what: str) -> Any:
     """Return a context that shows, on an interactive terminal, what is being done."""
-    return Console(stderr=True).status(what)
+    return Console(stderr=True).status(shown(what))
+
+
+def shown(value: Any) -> Text:
+    """Return names and the like as rich prints them: no markup, control characters escaped."""
+    return Text(printable(str(value)))
 
 
 def open_model(path: str) -> tuple[SavedModel, AnyCoding]:

@@ -6,7 +6,6 @@ import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from exchangeable.cli.errors import one_line
 from exchangeable.cli.options import (
@@ -15,6 +14,7 @@ from exchangeable.cli.options import (
     given_option,
     model_argument,
     open_model,
+    shown,
 )
 from exchangeable.tables.reading import import_pandas, listed
 from exchangeable.tables.words import AnyCoding
@@ -49,14 +49,14 @@ def query(
     model = getattr(saved.model, "model_", saved.model)
     evidence = evidence_of(given, coding)
     before, after = model.marginals(None), model.marginals(evidence or None)
-    shown = _asked(ask, coding, evidence, np.abs(after - before), top)
+    asked = _asked(ask, coding, evidence, np.abs(after - before), top)
     completion = model.most_probable(evidence or None)
     names = coding.variables
     answer: dict[str, Any] = {
         "given": {names[j]: value for j, value in evidence.items()},
         "classes": _posterior(model, evidence),
         "variables": [
-            {"name": names[j], "before": before[j], "given": after[j]} for j in shown.tolist()
+            {"name": names[j], "before": before[j], "given": after[j]} for j in asked.tolist()
         ],
         "most probable": {
             "on": [names[j] for j in np.flatnonzero(completion.X)],
@@ -110,27 +110,23 @@ def _show(answer: dict[str, Any], top: int) -> None:
     if not console.is_terminal:
         console.width = 100
     given = ", ".join(f"{name}={value}" for name, value in answer["given"].items())
-    console.print(f"Given {given or 'nothing'}:", markup=False, highlight=False)
+    console.print(shown(f"Given {given or 'nothing'}:"))
     if answer["classes"]:
         table = Table("class", "probability")
         ranked = sorted(answer["classes"].items(), key=lambda entry: -entry[1])
         for label, p in ranked[:top]:
-            table.add_row(_cell(label), f"{p:.4f}")
+            table.add_row(shown(label), f"{p:.4f}")
         console.print(table)
     table = Table("variable", "probability before", "probability now")
     for entry in answer["variables"]:
-        table.add_row(_cell(entry["name"]), f"{entry['before']:.4f}", f"{entry['given']:.4f}")
+        table.add_row(shown(entry["name"]), f"{entry['before']:.4f}", f"{entry['given']:.4f}")
     console.print(table)
     completion = answer["most probable"]
     on = completion["on"]
-    shown = ", ".join(on[:30]) + (f" and {len(on) - 30} more" if len(on) > 30 else "")
+    switched = ", ".join(on[:30]) + (f" and {len(on) - 30} more" if len(on) > 30 else "")
     console.print(
-        f"Most probable completion (log-probability {completion['log-probability']:.3f}, "
-        f"class {completion['class']}): {shown or 'nothing'} on",
-        markup=False,
-        highlight=False,
+        shown(
+            f"Most probable completion (log-probability {completion['log-probability']:.3f}, "
+            f"class {completion['class']}): {switched or 'nothing'} on"
+        )
     )
-
-
-def _cell(text: str) -> Text:
-    return Text(str(text))

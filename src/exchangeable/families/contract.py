@@ -7,7 +7,7 @@ modules (EM, search, averages, queries, files, command line, page) read these th
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.sums import EMData, RowsInMemory, Sums
 from exchangeable.partitions import Partition
+from exchangeable.runtime.memory import check_memory
 from exchangeable.runtime.threads import row_ranges
 from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
@@ -327,6 +328,15 @@ class SearchSpace:
     alone: bool = False
 
 
+NUMBER = 8
+"""Bytes of a floating-point number."""
+
+
+def least_memory(n_rows: int, n_variables: int, n_components: int) -> float:
+    """Return the bytes of posteriors, old and new, and of one parameter per variable."""
+    return NUMBER * n_components * (2.0 * n_rows + n_variables)
+
+
 @dataclass(frozen=True)
 class FamilySpec:
     """What a family is called, what it is for, and what it can do.
@@ -371,6 +381,9 @@ class FamilySpec:
         their blocks each for itself).
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    memory : callable
+        Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
+        of variables and of components. A fit for which there is too little is not begun.
     """
 
     name: str
@@ -389,6 +402,7 @@ class FamilySpec:
     direct: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    memory: Callable[[int, int, int], float] = least_memory
 
     def check(self, ability: str, asked: str) -> None:
         """Refuse what the family cannot do, saying why; `asked` names what the user wants."""
@@ -405,3 +419,12 @@ class FamilySpec:
                 f"{self.most_variables:,}, X has {n_variables:,}: choose fewer variables or "
                 "another family"
             )
+
+    def check_memory(self, n_rows: int, n_variables: int, n_components: int) -> None:
+        """Refuse a fit that needs more memory than there is."""
+        check_memory(
+            self.memory(n_rows, n_variables, n_components),
+            f"a fit of family={self.name!r} with {n_components:,} components to {n_rows:,} "
+            f"distinct rows of {n_variables:,} variables",
+            "choose fewer components or variables, another family, or rows in chunks",
+        )

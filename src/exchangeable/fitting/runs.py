@@ -19,7 +19,13 @@ Data = InMemory | Streamed
 
 
 def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
-    """Return the families to be fitted, each starting from the one before, the last as asked."""
+    """Return the families to be fitted, each starting from the one before, the last as asked.
+
+    If there is too little memory for the last, whose parameters are the largest, it is refused.
+    """
+    if problem.examples is not None:
+        rows = problem.examples.rows
+        spec.check_memory(rows.n_rows, rows.n_variables, problem.n_components)
     families = [spec.family(problem)]
     while spec.before is not None:
         name, problem = spec.before(problem)

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.runtime.text import printable
 
 MODEL, OTHER, DATA, QUIET = "#3f55c9", "#d56b2f", "#cfd6e4", "#7a8296"
 
@@ -50,6 +51,15 @@ def number_of(model: Any, target: Any) -> int:
     if not numbers.size:
         raise ValueError(f"target={target!r} is unknown; expected one of {labels.tolist()}")
     return int(numbers[0])
+
+
+def drawn(text: str) -> str:
+    r"""Return a text as matplotlib draws it: not as a formula, control characters escaped.
+
+    >>> drawn("$5 off\x07")
+    '\\$5 off\\x07'
+    """
+    return printable(text).replace("$", r"\$")
 
 
 def title_of(model: Any, y: int) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray
 from exchangeable.data.observed import Observed
-from exchangeable.plotting._axes import check_model, number_of, pyplot, tidy, title_of
+from exchangeable.plotting._axes import check_model, drawn, number_of, pyplot, tidy, title_of
 
 MOST_CLASSES = 8
 
@@ -104,7 +104,8 @@ class BlockMapDisplay:
             colour = colours[rank[int(block[part[0]])] % len(colours)]
             ax.fill_between(edges, 0, steps, step="post", color=colour, lw=0)
         n_blocks = len(rank)
-        ax.set_title(f"{title}: {n_blocks} block{'s' * (n_blocks > 1)}", loc="left", fontsize=10)
+        heading = f"{drawn(title)}: {n_blocks} block{'s' * (n_blocks > 1)}"
+        ax.set_title(heading, loc="left", fontsize=10)
         ax.set_ylabel("P(on)")
         ax.set_xlim(0, block.size)
         ax.set_ylim(0, 1)

@@ -10,6 +10,7 @@ from exchangeable.plotting._axes import (
     MODEL,
     OTHER,
     check_model,
+    drawn,
     names_of,
     new_axes,
     number_of,
@@ -163,7 +164,8 @@ class ContributionsDisplay:
         ax.set_yticks(heights, [_shortened(name) for name, _ in bars])
         ax.get_yticklabels()[-1].set_fontweight("bold")
         ax.axvline(0, color="black", lw=0.8)
-        ax.set(xlabel=f"favours {self.titles[1]}  ←  log-odds  →  favours {self.titles[0]}")
+        against, target = drawn(self.titles[1]), drawn(self.titles[0])
+        ax.set(xlabel=f"favours {against}  ←  log-odds  →  favours {target}")
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -172,7 +174,7 @@ class ContributionsDisplay:
 def _shortened(name: str) -> str:
     """Return a name that is not read as a formula, and not too long."""
     text = name if len(name) <= 40 else name[:39] + "…"
-    return text.replace("$", r"\$")
+    return drawn(text)
 
 
 def _differences(inner: Model, y: int, z: int, on: IntArray) -> tuple[float, FloatArray]:

@@ -11,6 +11,7 @@ from exchangeable.plotting._axes import (
     MODEL,
     OTHER,
     check_model,
+    drawn,
     new_axes,
     number_of,
     tidy,
@@ -125,7 +126,7 @@ class CountDistributionDisplay:
         marks = {"ms": 4 if last < 60 else 0}
         ax.plot(counts, self.probabilities[: last + 1], "o-", color=MODEL, label="model", **marks)
         ax.plot(counts, self.binomial[: last + 1], "s--", color=OTHER, label="independent", **marks)
-        ax.set(xlabel="number of variables on", ylabel="probability", title=self.title)
+        ax.set(xlabel="number of variables on", ylabel="probability", title=drawn(self.title))
         ax.set_ylim(0)
         ax.legend(frameon=False)
         tidy(ax)

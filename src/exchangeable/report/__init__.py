@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
+from exchangeable.runtime.text import without_surrogates
 from exchangeable.storage.files import replacing
 from exchangeable.structure.blocks import as_blocks, kind_of
 
@@ -91,7 +92,7 @@ def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | 
         before, found, after = page.partition(f"<!--{key}-->")
         assert found
         page = before + value + after
-    return page
+    return without_surrogates(page)
 
 
 def _data(model: MixtureEstimator, names: Sequence[str] | None, title: str) -> dict[str, Any]:

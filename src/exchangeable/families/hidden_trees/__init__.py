@@ -1,8 +1,19 @@
 """Hidden trees: one tree over blocks, each of which has a hidden state."""
 
-from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.contract import NUMBER, FamilySpec, SearchSpace, least_memory
 from exchangeable.families.hidden_trees.family import HiddenFamily
 from exchangeable.families.hidden_trees.model import HiddenModel
+
+
+def _memory(n_rows: int, n_variables: int, n_components: int) -> float:
+    """Return what a fit needs at least: tables of states by states for every edge, and all pairs.
+
+    Tables are held old and new, as parameters and as sums.
+    """
+    tables = 4.0 * n_variables * n_components**2
+    pairs = 4.0 * n_variables**2
+    return least_memory(n_rows, n_variables, n_components) + NUMBER * (tables + pairs)
+
 
 SPECS = (
     FamilySpec(
@@ -18,6 +29,7 @@ SPECS = (
         shrinkage=1.0,
         needs_smoothing=True,
         most_variables=4_000,
+        memory=_memory,
         cannot={
             "classes": "its components are hidden states, which nobody can label; fit an "
             "ExchangeableMixture to the rows of each class, or choose another family",

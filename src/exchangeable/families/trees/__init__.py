@@ -6,7 +6,7 @@ Weighted trees are composed of weighted urns, from whose fit they start.
 from dataclasses import replace
 from typing import Any
 
-from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.contract import NUMBER, FamilySpec, SearchSpace, least_memory
 from exchangeable.families.trees.family import TreeFamily, WeightedTreeFamily
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.families.trees.polynomials import MOST_VARIABLES
@@ -24,6 +24,18 @@ def _urns_first(problem: Any) -> tuple[str, Any]:
     return "urns", replace(problem, shrinkage=0.0)
 
 
+def _memory(n_rows: int, n_variables: int, n_components: int) -> float:
+    """Return what a fit needs at least: the masses of all pairs, for every component."""
+    pairs = NUMBER * n_components * float(n_variables) ** 2
+    return least_memory(n_rows, n_variables, n_components) + pairs
+
+
+def _weighted_memory(n_rows: int, n_variables: int, n_components: int) -> float:
+    """Return what a fit needs at least: the masses of all pairs, for one component at a time."""
+    pairs = 2 * NUMBER * float(n_variables) ** 2
+    return least_memory(n_rows, n_variables, n_components) + pairs
+
+
 SPECS = (
     FamilySpec(
         name="tree",
@@ -36,6 +48,7 @@ SPECS = (
         shrinkage=32.0,
         needs_smoothing=True,
         most_variables=MOST_VARIABLES,
+        memory=_memory,
         cannot=CANNOT,
         search=SearchSpace(),
     ),
@@ -50,6 +63,7 @@ SPECS = (
         shrinkage=200.0,
         needs_smoothing=True,
         most_variables=MOST_VARIABLES,
+        memory=_weighted_memory,
         before=_urns_first,
         cannot=CANNOT,
         search=SearchSpace(),

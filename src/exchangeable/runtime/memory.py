@@ -1,0 +1,48 @@
+"""How much memory there is, and a refusal of work that needs more."""
+
+from pathlib import Path
+
+MEMINFO = Path("/proc/meminfo")
+CGROUP = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
+
+
+def available() -> float:
+    """Return the bytes that can still be had, infinite where the system does not say."""
+    room = float("inf")
+    try:
+        lines = dict(line.split(":") for line in MEMINFO.read_text().splitlines() if ":" in line)
+        kilobytes = [int(lines[key].split()[0]) for key in ("MemAvailable", "SwapFree")]
+        room = 1024.0 * sum(kilobytes)
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        limit, used = (path.read_text().strip() for path in CGROUP)
+        if limit != "max":
+            room = min(room, float(int(limit) - int(used)))
+    except (OSError, ValueError):
+        pass
+    return room
+
+
+def check_memory(n_bytes: float, what: str, advice: str) -> None:
+    """Refuse work that needs more memory than there is.
+
+    Parameters
+    ----------
+    n_bytes : float
+        What it needs at least.
+    what : str
+        The work.
+    advice : str
+        How to need less.
+    """
+    room = available()
+    if n_bytes > room:
+        raise MemoryError(
+            f"{what} needs at least {_gigabytes(n_bytes)} of memory, but only {_gigabytes(room)} "
+            f"are available: {advice}"
+        )
+
+
+def _gigabytes(n_bytes: float) -> str:
+    return f"{n_bytes / 1e9:,.1f} GB"

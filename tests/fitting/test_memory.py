@@ -1,0 +1,84 @@
+"""Fits that cannot have the memory they need are refused before they start."""
+
+import time
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable.families import REGISTRY
+from exchangeable.runtime import memory
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def rows(n_rows: int, n_variables: int) -> Any:
+    return (np.random.default_rng(0).random((n_rows, n_variables)) < 0.3).astype(np.uint8)
+
+
+def mixture(family: str, n_components: int) -> ExchangeableMixture:
+    return ExchangeableMixture(n_components, family=family, max_iter=2, random_state=0, n_jobs=1)
+
+
+@pytest.mark.parametrize("family", REGISTRY)
+@pytest.mark.parametrize(("n_rows", "n", "k"), [(2000, 40, 30), (400, 200, 10), (300, 150, 30)])
+def test_the_estimate_is_no_more_than_what_a_fit_takes(
+    family: str, n_rows: int, n: int, k: int
+) -> None:
+    X = rows(n_rows, n)
+    model = mixture(family, k)
+    model.fit(X[: k + 10])  # compiles what it needs
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    estimate = REGISTRY[family].memory(len(np.unique(X, axis=0)), n, k)
+    assert peak / 50 < estimate <= peak
+
+
+@pytest.mark.parametrize("family", REGISTRY)
+def test_too_little_memory_is_refused_and_changes_nothing(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = rows(300, 20)
+    model = mixture(family, 3).fit(X)
+    before = dict(vars(model))
+    monkeypatch.setattr(memory, "available", lambda: 5_000.0)
+    message = rf"family='{family}' with 3 components .* needs at least .* GB of memory, but only"
+    with pytest.raises(MemoryError, match=message):
+        model.fit(X)
+    assert vars(model) == before
+    if "classes" not in REGISTRY[family].cannot:
+        holed = X.astype(float)
+        holed[::3, 4] = np.nan
+        with pytest.raises(MemoryError, match="choose fewer components"):
+            ExchangeableClassifier(family).fit(holed, X[:, 1])
+
+
+def test_the_machine_says_how_much_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    assert memory.available() > 1e6
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 5 kB\nSwapFree: 1 kB\n")
+    (tmp_path / "max").write_text("4000\n")
+    (tmp_path / "current").write_text("1000\n")
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "CGROUP", (tmp_path / "nothing", tmp_path / "current"))
+    assert memory.available() == 6 * 1024
+    monkeypatch.setattr(memory, "CGROUP", (tmp_path / "max", tmp_path / "current"))
+    assert memory.available() == 3000
+    (tmp_path / "max").write_text("max\n")
+    assert memory.available() == 6 * 1024
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "nothing")
+    assert memory.available() == float("inf")
+
+
+def test_hidden_trees_over_30000_variables_are_refused_at_once() -> None:
+    X = sp.random_array((50, 30_000), density=0.001, random_state=0, format="csr")
+    began = time.process_time()
+    with pytest.raises(ValueError, match=r"the limit is 4,000, X has 30,000"):
+        mixture("hidden tree", 4).fit(X)
+    assert time.process_time() - began < 5
