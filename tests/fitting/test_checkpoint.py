@@ -64,6 +64,7 @@ def test_with_held_out_rows(monkeypatch, tmp_path, family):
     assert_resumes(monkeypatch, tmp_path, 5, X, valid, family=family, tol=0.0, max_iter=8)
 
 
+@pytest.mark.filterwarnings("ignore:the fit was interrupted")
 @pytest.mark.parametrize("family", ["blocks", "weighted tree", "count tree"])
 def test_a_fit_that_was_interrupted_goes_on_as_if_it_was_not(monkeypatch, tmp_path, family):
     """Ctrl-C ends the families that come before as well, but the checkpoint remembers them."""
