@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format bench docs kernels clean
+.PHONY: help demo test mutate lint format bench docs kernels clean
 
 help:
 	@echo "make demo    install into $(VENV) and run a short tour"
 	@echo "make test    install into $(VENV) and run all tests"
+	@echo "make mutate  put small bugs into a copy of the sources, and see whether tests notice"
 	@echo "make lint    ruff (check and format), mypy and import-linter"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run the benchmarks"
@@ -20,6 +21,9 @@ demo: $(VENV)/.base
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
+
+mutate: $(VENV)/.test
+	$(BIN)/python tests/mutation/run.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
