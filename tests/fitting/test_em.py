@@ -158,6 +158,17 @@ def test_a_step_down_is_not_taken_and_is_not_convergence():
     assert again.history == [*state.history, state.history[-1]]
 
 
+def test_a_step_that_the_prior_pays_for_is_taken():
+    """From parameters without a prior to those under a strong one the log-likelihood falls."""
+    X = clusters(seed=1)
+    free = runs_of(ExchangeableMixture(3, blocks="independent", alpha=1e-6, tol=1e-6), X)
+    strong = runs_of(ExchangeableMixture(3, blocks="independent", alpha=20.0, tol=1e-6), X)
+    start = replace(free.run(0), converged=False)
+    end = run_em(strong.data, BlockFamily(strong.problem), start, StopRule(1e-6, 500))
+    assert end.converged
+    assert end.history[-1] < start.history[-1] - 0.05
+
+
 class Stumbling(BlockFamily):
     """A family whose second step leads downhill, unless it is asked to be steady."""
 

@@ -59,6 +59,16 @@ def test_shrinkage_adds_rows_in_which_two_blocks_are_independent(shrinkage):
     np.testing.assert_allclose(np.exp(model.score_samples([[1, 1]])), expected, rtol=1e-5)
 
 
+def test_counts_of_a_block_have_its_q_after_a_fit():
+    """The edges are raked to the q of both blocks, which are smoothed as edges are not."""
+    model = mixture(coupled(150), 1, pooling=20.0)
+    p = np.exp(model.score_samples(STATES))
+    assert len(model.edges_[0]) == 1
+    for block, q in zip(BLOCKS, model.count_probabilities_[0], strict=True):
+        found = np.bincount(STATES[:, block].sum(axis=1), weights=p)
+        np.testing.assert_allclose(found, q, rtol=1e-8)
+
+
 @pytest.mark.parametrize("blocks", ["welch", "evidence", "full", BLOCKS], ids=str)
 def test_any_blocks_give_probabilities(blocks):
     model = mixture(coupled(400), 2, blocks=blocks)
