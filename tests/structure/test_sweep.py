@@ -30,6 +30,6 @@ def test_equal_means_are_never_separated():
     mean = np.array([0.1, 0.2, 0.2, 0.9])
     variance = np.array([1e-4, 10.0, 1e-6, 0.01])
     assert sweep(mean, variance, 100, 0.1).tolist() == [0, 0, 0, 1]
-    assert sweep(mean + [0, 0, 1e-9, 0], variance, 100, 0.1).tolist() == [0, 0, 1, 2]
+    assert sweep(mean + np.array([0, 0, 1e-9, 0]), variance, 100, 0.1).tolist() == [0, 0, 1, 2]
     moments = np.stack([100 * mean, 99 * variance + 100 * mean**2])[:, :, None]
     assert sweep_each(moments, 100.0, (0.1, 0.5), 2)[0, 0].tolist() == [0, 0, 0, 1]
