@@ -115,7 +115,9 @@ def _run_tests(package: Path, arguments: list[str], compiled: bool, answer: Any)
     answer.send((int(pytest.main(options, plugins=[failure])), failure.name))
 
 
-def run_tests(package: Path, tests: str, compiled: bool) -> tuple[int, str]:
+def run_tests(
+    package: Path, tests: str, compiled: bool, seconds: float = SECONDS
+) -> tuple[int, str]:
     """Return the exit status of pytest, and the first test that failed."""
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
@@ -124,7 +126,7 @@ def run_tests(package: Path, tests: str, compiled: bool) -> tuple[int, str]:
     process.start()
     theirs.close()
     try:
-        return ours.recv() if ours.poll(SECONDS) else (FAILED, "timeout")
+        return ours.recv() if ours.poll(seconds) else (FAILED, "timeout")
     except EOFError:
         return FAILED, "crash"
     finally:
@@ -181,9 +183,11 @@ def failing_anyway(kills: set[tuple[str, bool]], package: Path) -> list[str]:
     failing = []
     for compiled in (False, True):
         tests = sorted(test for test, with_compiler in kills if with_compiler is compiled)
-        status, test = run_tests(package, shlex.join(tests), compiled) if tests else (PASSED, "")
-        if status != PASSED:
-            failing.append(test or f"status {status} of pytest")
+        if tests:
+            seconds = SECONDS * len(tests)
+            status, test = run_tests(package, shlex.join(tests), compiled, seconds)
+            if status != PASSED:
+                failing.append(test or f"status {status} of pytest")
     return failing
 
 
