@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test fuzz lint format bench docs kernels clean
+.PHONY: help demo test fuzz mutate lint format bench docs kernels clean
 
 help:
 	@echo "make demo    install into $(VENV) and run a short tour"
 	@echo "make test    install into $(VENV) and run all tests"
 	@echo "make fuzz    damage model files for a minute, and kill processes that write them"
+	@echo "make mutate  put small bugs into a copy of the sources, and see whether tests notice"
 	@echo "make lint    ruff (check and format), mypy and import-linter"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   run the benchmarks"
@@ -24,6 +25,9 @@ test: $(VENV)/.test
 
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/fuzz_files.py --seconds 60 --kills 20
+
+mutate: $(VENV)/.test
+	$(BIN)/python tests/mutation/run.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -4,18 +4,21 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from exchangeable.data import row_kernels
+from exchangeable.data import packed_kernels, row_kernels
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.rows import as_rows
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 254, 255, 256, 300, 513])
-def test_bytes_are_summed_however_many_rows_there_are(n_rows):
+def test_bytes_and_bits_are_summed_however_many_rows_there_are(n_rows):
     X = np.ones((n_rows + 5, 3), dtype=np.uint8)  # every counter is as full as can be
     X[::7, 1] = X[::2, 2] = 0
     members = np.arange(5, n_rows + 5)[::-1].copy()
     total = np.full(3, 10.0)
     row_kernels.sum_bytes(X, members, total)
+    np.testing.assert_array_equal(total, 10 + X[5:].sum(axis=0))
+    total[:] = 10.0
+    packed_kernels.sum_bits(as_rows(X, None).bits, members, total)
     np.testing.assert_array_equal(total, 10 + X[5:].sum(axis=0))
 
 

@@ -7,10 +7,13 @@ from scipy.special import logsumexp
 
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import as_observed
+from exchangeable.families.contract import Family
+from exchangeable.families.joined import JoinedModel
 from exchangeable.families.mixture import LEAST_SHARE, Mixture, fit_shares
 from made_rows import clusters, examples_of, fit_mixture
 
 RNG = np.random.default_rng(0)
+KINDS = ((1, 1), (5, 3))
 
 
 def test_shares_count_rows_by_their_weights():
@@ -36,25 +39,36 @@ def test_two_shares_are_those_under_which_the_rows_are_likeliest():
 def test_a_model_that_counts_for_little_is_left_out():
     log_p = np.log(RNG.random((2000, 2)))
     poor = np.full((2000, 1), -20.0)
-    poor[:10] = 5.0  # good for half a per cent of the rows
+    poor[:10] = 30.0  # good for half a per cent of the rows
     shares = fit_shares(np.hstack([log_p, poor]), np.ones(2000))
     assert shares[2] == 0
     np.testing.assert_allclose(shares[:2], fit_shares(log_p, np.ones(2000)), atol=1e-6)
-    poor[:100] = 5.0  # five per cent, which is more than the least
+    poor[:100] = 30.0  # five per cent, which is more than the least
     assert fit_shares(np.hstack([log_p, poor]), np.ones(2000))[2] > LEAST_SHARE
+
+
+def test_shares_of_classes_are_shares_of_the_weight_and_none_is_zero():
+    np.testing.assert_allclose(
+        np.exp(Family.log_shares_of(np.array([1.0, 2.0, 5.0]))), [0.125, 0.25, 0.625], rtol=1e-12
+    )
+    log_shares = Family.log_shares_of(np.array([0.0, 3.0]))
+    assert np.isfinite(log_shares).all()
+    np.testing.assert_allclose(np.exp(log_shares), [0, 1], atol=1e-9)
 
 
 @pytest.fixture(scope="module")
 def mixtures():
-    rows = clusters(300, seed=1)
-    return [fit_mixture(rows, k, max_iter=5)._mixture() for k in (1, 3)]
+    """Two mixtures, each fitted to other rows."""
+    return [fit_mixture(clusters(300, seed=seed), k, max_iter=5)._mixture() for seed, k in KINDS]
 
 
 def test_a_join_counts_held_out_rows_by_their_weights(mixtures):
-    valid, weights = clusters(60, seed=2), np.random.default_rng(3).integers(1, 6, 60)
+    valid = np.concatenate([clusters(40, seed=seed) for seed, _ in KINDS])
+    weights = np.repeat([1, 4], 40)
     weighted = merge_equal_rows(as_observed(valid, None), weights.astype(float))[0]
     repeated = examples_of(np.repeat(valid, weights, axis=0))
     joined, shares = Mixture.join(mixtures, weighted)
+    assert (shares > 0).all()
     np.testing.assert_allclose(shares, Mixture.join(mixtures, repeated)[1], atol=1e-9)
     each = np.stack([mixture.log_posterior(weighted.observed)[1] for mixture in mixtures], axis=1)
     kept = shares > 0
@@ -73,3 +87,13 @@ def test_an_average_is_the_mean_of_probabilities(mixtures):
     some = mixtures[1].only(np.array([0, 2]))
     expected = mixtures[1].log_prior[[0, 2]]
     np.testing.assert_allclose(some.log_prior, expected - logsumexp(expected))
+
+
+def test_some_classes_of_a_joined_model_are_those_of_its_parts(mixtures):
+    rows = as_observed(clusters(40, seed=4), None)
+    joined = JoinedModel([mixture.model for mixture in (*mixtures, mixtures[1])])
+    scores = joined.score(rows)
+    assert scores.shape[1] == joined.n_classes == 7
+    for chosen in ([0, 2, 3], [1, 6], [4, 5, 6]):
+        some = joined.only(np.array(chosen))
+        np.testing.assert_allclose(some.score(rows), scores[:, chosen], rtol=1e-12)

@@ -158,6 +158,53 @@ def test_a_step_down_is_not_taken_and_is_not_convergence():
     assert again.history == [*state.history, state.history[-1]]
 
 
+def test_a_step_that_the_prior_pays_for_is_taken():
+    """From parameters without a prior to those under a strong one the log-likelihood falls."""
+    X = clusters(seed=1)
+    free = runs_of(ExchangeableMixture(3, blocks="independent", alpha=1e-6, tol=1e-6), X)
+    strong = runs_of(ExchangeableMixture(3, blocks="independent", alpha=20.0, tol=1e-6), X)
+    start = replace(free.run(0), converged=False)
+    end = run_em(strong.data, BlockFamily(strong.problem), start, StopRule(1e-6, 500))
+    assert end.converged
+    assert end.history[-1] < start.history[-1] - 0.05
+
+
+class Stumbling(BlockFamily):
+    """A family whose second step leads downhill, unless it is asked to be steady."""
+
+    def candidates(self, data, model, sums, step, proposals):
+        (found,) = super().candidates(data, model, sums, step, proposals)
+        if step == 2:
+            found.set_tables(1e6)
+        return [found]
+
+
+def test_a_steady_step_is_taken_in_place_of_one_that_leads_down():
+    X = clusters(seed=1)
+    runs = runs_of(ExchangeableMixture(3, blocks="independent", tol=1e-7), X)
+    family = Stumbling(runs.problem)
+    sums = family.start(runs.data, "rows", np.random.default_rng(0))
+    state = run_em(runs.data, family, begin(runs.data, family, sums), StopRule(1e-7, 500))
+    assert state.converged
+    assert state.n_iter > 3
+    assert np.diff(state.history).min() > -1e-9
+
+
+def test_merging_begins_where_the_sweep_has_ended(monkeypatch):
+    X = clusters(seed=1)
+    model = ExchangeableMixture(3, blocks="evidence", tol=1e-4, max_iter=300)
+    ((_, states),) = followed(runs_of(model, X), monkeypatch)
+    phases = [state.phase for state in states]
+    assert phases == sorted(phases)
+    assert states[-1].converged
+    assert states[-1].phase == 1
+
+
+def last_progress(history):
+    """Return the last iteration that was at least as good as all before it."""
+    return max(i for i, worth in enumerate(history) if worth >= max(history[: i + 1]))
+
+
 class TestHeldOutRows:
     """Rows held out end a run and choose its parameters, and are never fitted."""
 
@@ -172,6 +219,9 @@ class TestHeldOutRows:
         assert len(history) == len(model.history_[0])
         np.testing.assert_allclose(model.score(valid), max(history), atol=1e-9)
         assert max(history[-3:]) <= max(history)
+        # Three iterations without progress end a run, for each of the learners of blocks.
+        n_learners = 2 if family == "blocks" else 1
+        assert len(history) - 1 - last_progress(history) == 3 * n_learners
         best = int(np.argmax(history))
         np.testing.assert_allclose(model.log_likelihood_, model.history_[0][best], atol=1e-9)
         np.testing.assert_allclose(model.score(X), model.log_likelihood_, atol=1e-9)

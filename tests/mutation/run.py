@@ -115,7 +115,9 @@ def _run_tests(package: Path, arguments: list[str], compiled: bool, answer: Any)
     answer.send((int(pytest.main(options, plugins=[failure])), failure.name))
 
 
-def run_tests(package: Path, tests: str, compiled: bool) -> tuple[int, str]:
+def run_tests(
+    package: Path, tests: str, compiled: bool, seconds: float = SECONDS
+) -> tuple[int, str]:
     """Return the exit status of pytest, and the first test that failed."""
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
@@ -124,7 +126,7 @@ def run_tests(package: Path, tests: str, compiled: bool) -> tuple[int, str]:
     process.start()
     theirs.close()
     try:
-        return ours.recv() if ours.poll(SECONDS) else (FAILED, "timeout")
+        return ours.recv() if ours.poll(seconds) else (FAILED, "timeout")
     except EOFError:
         return FAILED, "crash"
     finally:
@@ -176,15 +178,17 @@ def chosen(mutations: list[Mutation], wanted: list[str]) -> list[tuple[int, Muta
     ]
 
 
-def check_tests(mutations: list[Mutation], package: Path) -> list[str]:
-    """Return the tests that fail without any bug."""
-    asked = sorted({(m.tests, m.compiled) for m in mutations if m.fits})
-    return [
-        f"{tests} ({test or status})"
-        for tests, compiled in asked
-        for status, test in [run_tests(package, tests, compiled)]
-        if status != PASSED
-    ]
+def failing_anyway(kills: set[tuple[str, bool]], package: Path) -> list[str]:
+    """Return which of the tests that failed under a bug, compiled or not, fail without one too."""
+    failing = []
+    for compiled in (False, True):
+        tests = sorted(test for test, with_compiler in kills if with_compiler is compiled)
+        if tests:
+            seconds = SECONDS * len(tests)
+            status, test = run_tests(package, shlex.join(tests), compiled, seconds)
+            if status != PASSED:
+                failing.append(test or f"status {status} of pytest")
+    return failing
 
 
 def run(mutations: list[tuple[int, Mutation]], n_jobs: int) -> Counter[str]:
@@ -192,18 +196,11 @@ def run(mutations: list[tuple[int, Mutation]], n_jobs: int) -> Counter[str]:
     began = time.perf_counter()
     found: Counter[str] = Counter()
     by_file: Counter[str] = Counter()
+    kills: set[tuple[str, bool]] = set()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(n_jobs) as executor:
         free: SimpleQueue[Path] = SimpleQueue()
         for job in range(n_jobs):
             free.put(Path(shutil.copytree(ROOT / "src", Path(folder, str(job)))))
-        package = free.get()
-        failing = check_tests([mutation for _, mutation in mutations], package)
-        free.put(package)
-        if failing:
-            print(
-                "These fail without any bug, and would kill whatever it is:", *failing, sep="\n  "
-            )
-            return Counter(broken=len(failing))
 
         def one(numbered: tuple[int, Mutation]) -> tuple[int, Mutation, str, str, float]:
             package, start = free.get(), time.perf_counter()
@@ -218,6 +215,12 @@ def run(mutations: list[tuple[int, Mutation]], n_jobs: int) -> Counter[str]:
             found[what] += 1
             if what == "killed":
                 by_file[test.partition("::")[0]] += 1
+                if "::" in test:
+                    kills.add((test, mutation.compiled))
+        failing = failing_anyway(kills, free.get())
+    for test in failing:
+        found["broken"] += 1
+        print(f"{test} fails without any bug, and kills whatever there is")
     print("\nkilled by")
     for file, count in by_file.most_common():
         print(f"{count:6} {file}")

@@ -14,7 +14,11 @@ from exchangeable.arrays import FloatArray
 from exchangeable.data.groups import Group
 from exchangeable.data.rows import as_rows
 from exchangeable.partitions import Partition, log_factorials
-from exchangeable.structure.conditions import equal_means_p_value
+from exchangeable.structure.conditions import (
+    equal_means_p_value,
+    split_by_covariance,
+    split_by_variance,
+)
 from exchangeable.structure.evidence import merge_blocks
 from exchangeable.structure.learner import BlockSettings, check_structure
 from exchangeable.structure.rounds import learn_from_sums
@@ -171,8 +175,6 @@ def test_condition_3_leaves_exchangeable_variables_together():
 
 def test_condition_2_separates_unequal_variances():
     """Within a given block of means 0.1 and 0.5, which the first condition alone would cut too."""
-    from exchangeable.structure.conditions import split_by_variance
-
     ones = np.array([100.0, 100, 500, 500])
     one_block = Partition.from_labels(np.zeros(4, dtype=int))
     np.testing.assert_array_equal(
@@ -180,6 +182,25 @@ def test_condition_2_separates_unequal_variances():
     )
     mirrored = np.array([100.0, 900, 100, 900])
     assert split_by_variance(one_block, mirrored, 1000, 0.1).n_blocks == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_conditions_2_and_3_are_sweeps_over_squares_and_products(seed):
+    """Of deviations from the mean, and of these with the rest of the block, as in the text."""
+    rng = np.random.default_rng(seed)
+    n, m = 150, 8
+    X = (rng.random((n, m)) < rng.uniform(0.1, 0.6, m) + 0.3 * rng.random((n, 1))).astype(np.uint8)
+    ones, one_block = X.sum(axis=0).astype(float), Partition.from_labels(np.zeros(m, dtype=int))
+    deviation = X - X.mean(axis=0)
+    rest = X.sum(axis=1, keepdims=True) - X.astype(float)
+    products = deviation * (rest - rest.mean(axis=0))
+    rows, group = as_rows(X, None), Group(np.arange(n))
+    for level in (0.1, 0.5):
+        by_variance = split_by_variance(one_block, ones, n, level)
+        by_covariance = split_by_covariance(one_block, rows, group, ones, level)
+        for found, value in ((by_variance, deviation**2), (by_covariance, products)):
+            expected = literal_sweep(value.mean(axis=0), value.var(axis=0, ddof=1), n, level)
+            np.testing.assert_array_equal(found.labels, expected)
 
 
 def test_evidence_finds_planted_blocks():

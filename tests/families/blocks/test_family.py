@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from exchangeable import Blocks, ExchangeableClassifier
-from exchangeable.data.observed import flags
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import Observed, flags
 from exchangeable.data.stream.passes import ChunkedRows
 from exchangeable.data.stream.sources import as_source
 from exchangeable.families.blocks.family import BlockFamily
+from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.common.em_data import InMemory, Streamed
 from exchangeable.families.problem import Problem
 from exchangeable.partitions import Partition
@@ -130,3 +132,20 @@ def test_a_random_start_from_chunks_deals_rows_out_as_one_in_memory_does():
         np.testing.assert_allclose(found.moments[0], expected.moments[0], atol=1e-9)
         np.testing.assert_allclose(found.totals, expected.totals)
     assert not np.allclose(dealt(chunks, 0).moments, dealt(chunks, 1).moments)
+
+
+def test_known_entries_alone_say_how_often_a_variable_is_on():
+    symbols = np.array([[1, 0, -1], [1, -1, -1], [0, 1, -1], [-1, 1, -1]], dtype=np.int8)
+    observed, weights = Observed.from_symbols(symbols), np.array([1.0, 2.0, 3.0, 4.0])
+    examples = Examples(observed.ones, weights, holes=observed.holes)
+    posterior = np.array([[1.0, 0.0], [0.5, 0.5], [0.25, 0.75], [0.0, 1.0]])
+    model = BlockModel.of_known_entries(examples, posterior, 1e-9)
+    found = np.array([[block[1] for block in blocks] for blocks in model.count_probabilities()])
+    mass = weights[:, None] * posterior
+    for y, (first, second, third, fourth) in enumerate(mass.T):
+        expected = [
+            (first + second) / (first + second + third),
+            (third + fourth) / (first + third + fourth),
+            0.5,  # nobody knows
+        ]
+        np.testing.assert_allclose(found[y], expected, rtol=1e-6)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import comb, logsumexp
+from scipy.stats import chisquare
 
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
@@ -69,3 +70,17 @@ def test_counts_that_no_row_has_have_no_mass_at_all():
     for partition, histogram in zip(partitions, found.histograms, strict=True):
         np.testing.assert_array_equal(histogram[partition.starts], 0.0)
         assert (histogram[partition.starts + 1] > 1.0).all()
+
+
+def test_draws_of_a_block_are_completions_by_their_probability():
+    """Chi-square over the eight completions of one pattern; a right sampler fails in 1 of 10^4."""
+    rng = np.random.default_rng(3)
+    partition = Partition.from_labels([0, 0, 0, 0, 0])
+    table = random_tables(rng, [partition]).values
+    symbols = np.tile(np.array([-1, 1, -1, 0, -1], dtype=np.int8), (4000, 1))
+    drawn = holes.draw(Observed.from_symbols(symbols), partition, table, rng)
+    assert (drawn[:, [1, 3]] == [1, 0]).all()
+    seen = np.bincount(drawn[:, [0, 2, 4]] @ [4, 2, 1], minlength=8)
+    ones = np.array([bin(number).count("1") for number in range(8)])
+    chances = np.exp(table[1 + ones])
+    assert chisquare(seen, 4000 * chances / chances.sum()).pvalue > 1e-4

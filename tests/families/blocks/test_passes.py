@@ -113,3 +113,29 @@ def test_only_the_counts_of_the_latest_blocks_are_kept(accept, monkeypatch):
     ExchangeableMixture(3, blocks=Blocks("evidence", accept=accept), random_state=0).fit(X)
     assert len(held) > 3
     assert max(held) == 1
+
+
+def test_rows_without_shares_in_a_class_are_passed_over():
+    """Most rows belong to one class alone."""
+    rng, X, partitions = make(density=0.4, n_variables=40)
+    weights = rng.random(len(X))
+    examples = Examples(rows_of(X), weights)
+    posterior = np.eye(3)[rng.integers(0, 3, len(X))]
+    posterior[::50] = 1 / 3
+    found = passes.soft_histograms(examples, posterior, np.arange(3), partitions, 1)
+    for y, partition in enumerate(partitions):
+        expected = np.zeros(partition.table_size)
+        for b, column in enumerate(counts(X, partition).T):
+            np.add.at(expected, partition.starts[b] + column, weights * posterior[:, y])
+        np.testing.assert_allclose(found[y], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("share", [1e-3, 1e-6, 1e-12])
+def test_small_posteriors_are_kept_down_to_rounding(share):
+    partitions = [Partition.from_labels([0, 0, 1])] * 2
+    tables = Tables.layout(partitions)
+    tables.values[:] = -1.0
+    examples = Examples(rows_of(np.array([[1, 0, 1], [0, 0, 0]])), np.ones(2))
+    log_prior = np.log([1 - share, share])
+    found = passes.score(RowCounts.of(examples, partitions), tables, log_prior)
+    np.testing.assert_allclose(found.posterior, [[1 - share, share]] * 2, rtol=1e-9)

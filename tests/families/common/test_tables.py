@@ -160,3 +160,16 @@ def test_without_binarize_only_zero_and_one_pass(make):
     assert as_rows(make([[0, 1], [1, 1]]), None).n_rows == 2
     with pytest.raises(ValueError, match=r"X\[1, 0\] is 3"):
         as_rows(make([[0, 1], [3, 1]]), None)
+
+
+def test_counts_that_no_row_has_have_no_mass_at_all():
+    """Zeros are found by subtraction, whose rounding must not be taken for rows."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (400, 30)).astype(np.uint8)
+    X[:, ::2] = 1
+    partition = Partition.from_labels(np.arange(30) // 2)
+    group = Group(np.arange(400), rng.random(400))
+    for form in (X, sp.csr_matrix(X)):
+        (histogram,) = group_histograms(as_rows(form, None), [group], [partition])
+        np.testing.assert_array_equal(histogram[partition.starts], 0.0)
+        np.testing.assert_allclose(histogram.sum(), 15 * group.total)

@@ -187,6 +187,11 @@ def test_bins_are_few_and_full(seed):
     assert np.bincount(bins, mass).min() >= 2.0
 
 
+def test_the_last_bin_has_enough_mass_too():
+    assert cut_counts(np.array([10, 10, 10, 0.5]), 8, 1.0).tolist() == [0, 1, 2, 2]
+    assert cut_counts(np.array([0.5, 10, 10, 10]), 8, 1.0).tolist() == [0, 0, 1, 2]
+
+
 def test_small_blocks_have_a_bin_for_every_count():
     masses = [np.array([300.0, 200.0, 100.0, 50.0]), np.array([649.0, 1.0])]
     assert choose_bins(masses).tolist() == [0, 1, 2, 3, 0, 1]

@@ -49,6 +49,26 @@ def test_coupled_counts_are_fitted_better_than_by_independent_blocks():
         np.testing.assert_allclose(found, expected, atol=0.02)
 
 
+@pytest.mark.parametrize("shrinkage", [1e-6, 25.0, 400.0])
+def test_shrinkage_adds_rows_in_which_two_blocks_are_independent(shrinkage):
+    """Blocks of one variable: a hundred rows, and so many more with independent blocks."""
+    X = np.repeat(np.array([[1, 1], [1, 0], [0, 1], [0, 0]]), (40, 10, 20, 30), axis=0)
+    model = mixture(X, blocks=[[0], [1]], pooling=1e-6, shrinkage=shrinkage)
+    assert model.edges_[0].tolist() == [[1, 0]]
+    expected = (40 + shrinkage * 0.5 * 0.6) / (100 + shrinkage)
+    np.testing.assert_allclose(np.exp(model.score_samples([[1, 1]])), expected, rtol=1e-5)
+
+
+def test_counts_of_a_block_have_its_q_after_a_fit():
+    """The edges are raked to the q of both blocks, which are smoothed as edges are not."""
+    model = mixture(coupled(150), 1, pooling=20.0)
+    p = np.exp(model.score_samples(STATES))
+    assert len(model.edges_[0]) == 1
+    for block, q in zip(BLOCKS, model.count_probabilities_[0], strict=True):
+        found = np.bincount(STATES[:, block].sum(axis=1), weights=p)
+        np.testing.assert_allclose(found, q, rtol=1e-8)
+
+
 @pytest.mark.parametrize("blocks", ["welch", "evidence", "full", BLOCKS], ids=str)
 def test_any_blocks_give_probabilities(blocks):
     model = mixture(coupled(400), 2, blocks=blocks)

@@ -180,6 +180,20 @@ def test_draws_have_the_conditional_distribution(model, known):
         assert chisquare(counts[keep], wanted[keep]).pvalue > 1e-4
 
 
+def test_draws_look_at_what_is_known_further_down():
+    """A chain of three: what is drawn in the middle depends on the end, which is known."""
+    log_q = np.log(np.tile([[0.9, 0.1], [0.1, 0.9]], (3, 1)))
+    edges = np.array([[[0.5, 0.5], [0.5, 0.5]], [[0.6, 0.4], [0.3, 0.7]], [[0.9, 0.1], [0.1, 0.9]]])
+    parent = np.array([3, 0, 1], dtype=np.int32)
+    tree = HiddenTree.make(Partition.from_labels(range(3)), parent, log_q, edges)
+    model, n_draws = HiddenModel([tree]), 4000
+    observed = Observed.from_symbols(np.tile([-1, -1, 1], (n_draws, 1)))
+    expected = model.marginals(observed, 0)[0]
+    assert expected[1] > model.marginals(Observed.from_symbols(np.full((1, 3), -1)), 0)[0, 1] + 0.1
+    drawn = model.draw(observed, 0, np.random.default_rng(0))
+    np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.04)  # five standard errors
+
+
 def test_stacked_and_chosen_classes_keep_their_scores(model):
     rows = Observed.from_symbols(EVIDENCE)
     scores = model.score(rows)

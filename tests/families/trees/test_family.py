@@ -3,8 +3,11 @@
 import itertools
 
 import numpy as np
+import pytest
 
-from made_rows import fit_mixture
+from enumeration import all_states
+from exchangeable.families.trees.model import TreeModel
+from made_rows import clusters, fit_mixture
 
 
 def test_one_component_of_single_variables_is_the_chow_liu_tree():
@@ -45,3 +48,56 @@ def tree_likelihood(X, edges):
         total = total + log_frequency(X[:, [i, j]])
         total -= log_frequency(X[:, [i]]) + log_frequency(X[:, [j]])
     return total.mean()
+
+
+def pair_rows(n11, n10, n01, n00):
+    """Return rows of two variables, so many of each kind."""
+    return np.repeat(np.array([[1, 1], [1, 0], [0, 1], [0, 0]]), (n11, n10, n01, n00), axis=0)
+
+
+@pytest.mark.parametrize("shrinkage", [1e-6, 25.0, 400.0])
+def test_shrinkage_adds_rows_in_which_the_two_ends_of_an_edge_are_independent(shrinkage):
+    X = pair_rows(40, 10, 20, 30)
+    model = fit_mixture(X, 1, family="tree", pooling=1e-9, shrinkage=shrinkage)
+    expected = (40 + shrinkage * 0.5 * 0.6) / (100 + shrinkage)
+    assert model.edges_[0].shape == (1, 2)
+    np.testing.assert_allclose(np.exp(model.score_samples([[1, 1]])), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.marginals(), [0.5, 0.6], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("n11", "n_edges"), [(27, 0), (31, 1)])
+def test_an_edge_must_gain_more_than_its_penalty_of_two(n11, n_edges):
+    """One hundred rows, both variables on in half of them."""
+    X = pair_rows(n11, 50 - n11, 50 - n11, n11)
+    cells = np.array([n11, 50 - n11, 50 - n11, n11])
+    gain = cells @ np.log(cells / 25)
+    assert 0.1 < gain < 10
+    assert (gain > 2) == bool(n_edges)
+    model = fit_mixture(X, 1, family="tree", pooling=1e-9, shrinkage=1e-9)
+    assert len(model.edges_[0]) == n_edges
+
+
+def test_a_weighted_tree_expects_what_is_observed():
+    """Given the counts, every variable and every edge is on as often as in the rows."""
+    X = clusters(500)
+    options = dict(family="weighted tree", pooling=1e-6, shrinkage=1e-6, tol=1e-10, max_iter=500)
+    model = fit_mixture(X, 1, **options)
+    states = all_states(6)
+    log_p, counts = model.score_samples(states), states.sum(axis=1)
+    p = np.exp(log_p)
+    given_count = p / np.bincount(counts, weights=p)[counts]
+    weight = given_count * np.bincount(X.sum(axis=1), minlength=7)[counts]
+    np.testing.assert_allclose(weight @ states, X.sum(axis=0), atol=0.01)
+    assert len(model.edges_[0]) > 0
+    for a, b in model.edges_[0]:
+        expected = weight @ (states[:, a] * states[:, b])
+        assert expected == pytest.approx((X[:, a] & X[:, b]).sum(), abs=0.01)
+
+
+def test_parameters_are_variables_edges_and_probabilities_of_counts():
+    parent = np.array([[5], [0], [0], [5], [3]], dtype=np.int32)
+    plain = TreeModel.make(np.zeros(1), np.zeros((5, 1)), parent, np.ones((5, 1)))
+    assert plain.n_parameters == 5 + 3
+    log_q = np.full((6, 1), -np.log(6))
+    weighted = TreeModel.make(np.zeros(1), np.zeros((5, 1)), parent, np.ones((5, 1)), log_q)
+    assert weighted.n_parameters == 5 + 3 + 4
