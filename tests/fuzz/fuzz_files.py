@@ -21,6 +21,7 @@ import tempfile
 import time
 import traceback
 import warnings
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -148,7 +149,7 @@ def try_file(path, purpose):
     try:
         model = exchangeable.load(path) if purpose is None else load_states(path, 2, purpose)
     except ModelFileError as error:
-        if error.__cause__ is None:
+        if isinstance(error.__cause__, zipfile.BadZipFile | None):
             return "refused", ""
         return "refused by surprise", repr(error.__cause__)[:200]
     except ValueError as error:

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 import zlib
+from tokenize import TokenError
 
 import numpy as np
 
@@ -41,8 +42,11 @@ def with_header(data, change):
 UNREADABLE = (
     EOFError,
     LookupError,
+    MemoryError,
     OSError,
     RuntimeError,
+    SyntaxError,
+    TokenError,
     TypeError,
     ValueError,
     zipfile.BadZipFile,

@@ -65,7 +65,7 @@ def refusing(path: str | os.PathLike[str]) -> Iterator[None]:
     except ModelFileError as error:
         raise ModelFileError(f"{Path(path)}: {str(error)[:LONGEST_REASON]}") from None
     except DAMAGE as error:
-        problem = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+        problem = (str(error) or type(error).__name__)[:LONGEST_REASON]
         raise ModelFileError(f"{Path(path)} is not a model file: {problem}") from error
 
 
@@ -92,8 +92,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.ND
                 arrays = {
                     name: _array(archive.read(member), name) for name, member in members.items()
                 }
-        except (zipfile.BadZipFile, OSError, EOFError, RuntimeError) as error:
-            raise ModelFileError(f"is not a model file: {error}") from None
+        except (OSError, RuntimeError) as error:
+            raise ValueError(error) from error
     return header, arrays
 
 

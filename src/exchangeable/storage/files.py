@@ -41,7 +41,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from exchangeable.files import replacing
+    >>> from exchangeable.storage.files import replacing
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "note.txt")
     ...     with replacing(path, "w") as file:
