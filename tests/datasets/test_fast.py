@@ -47,6 +47,14 @@ def test_damaged_one_is_made_anew(kept, tmp_path, place):
     np.testing.assert_array_equal(fast_form("set", ("hash",), tmp_path, maker)["table"], TABLE)
 
 
+def test_one_with_other_arrays_is_made_anew(kept, tmp_path):
+    """Intact as an archive, but not what was cached."""
+    np.savez(kept, table=TABLE + 1)
+    maker = Maker()
+    np.testing.assert_array_equal(fast_form("set", ("hash",), tmp_path, maker)["table"], TABLE)
+    assert maker.calls == 1
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
 def test_truncated_one_is_made_anew(kept, tmp_path, share):
     data = kept.read_bytes()

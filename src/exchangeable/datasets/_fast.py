@@ -1,14 +1,15 @@
 """A cache of arrays parsed from source files, in the data folder or in the user's cache.
 
 The name of a cached file contains a key derived from the hashes of its sources, so a file made from
-other sources is never used; damaged files are recognised by the archive's checksums. In both cases,
-and if no folder can be written, the arrays are simply parsed again.
+other sources is never used, and the hash of its own contents, so one that was changed is not used
+either. In both cases, and if no folder can be written, the arrays are simply parsed again.
 """
 
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +30,27 @@ def fast_form(
     folders = (data_home / "fast", Path(pooch.os_cache("exchangeable")) / "fast")
     for folder in folders:
         with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return _read(folder / f"{name}-{key}.npz")
-    arrays = dict(make())
+            for path in sorted(folder.glob(f"{name}-{key}-*.npz")):
+                arrays = _read(path)
+                if arrays is not None:
+                    return arrays
+    made = dict(make())
+    buffer = BytesIO()
+    np.savez(buffer, **made)
+    digest = sha256(buffer.getbuffer()).hexdigest()
     for folder in folders:
         with suppress(OSError):
-            with replacing(folder / f"{name}-{key}.npz") as partial, partial.open("wb") as file:
-                np.savez(file, **arrays)
+            path = folder / f"{name}-{key}-{digest[:32]}.npz"
+            with replacing(path) as partial, partial.open("wb") as file:
+                file.write(buffer.getbuffer())
             break
-    return arrays
+    return made
 
 
-def _read(path: Path) -> Arrays:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+def _read(path: Path) -> Arrays | None:
+    """Return the arrays of a cached file, None if its contents are not what its name says."""
+    data = path.read_bytes()
+    if not path.stem.endswith(sha256(data).hexdigest()[:32]):
+        return None
+    with np.load(BytesIO(data), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
