@@ -10,7 +10,7 @@ from exchangeable.data.observed import as_observed
 from exchangeable.families.contract import Family
 from exchangeable.families.joined import JoinedModel
 from exchangeable.families.mixture import LEAST_SHARE, Mixture, fit_shares
-from made_rows import clusters, examples_of, fit_mixture
+from made_rows import clusters, fit_mixture
 
 RNG = np.random.default_rng(0)
 KINDS = ((1, 1), (5, 3))
@@ -65,15 +65,14 @@ def mixtures():
 def test_a_join_counts_held_out_rows_by_their_weights(mixtures):
     valid = np.concatenate([clusters(40, seed=seed) for seed, _ in KINDS])
     weights = np.repeat([1, 4], 40)
-    weighted = merge_equal_rows(as_observed(valid, None), weights.astype(float))[0]
-    repeated = examples_of(np.repeat(valid, weights, axis=0))
-    joined, shares = Mixture.join(mixtures, weighted)
+    merged = merge_equal_rows(as_observed(valid, None), weights.astype(float))[0]
+    joined, shares = Mixture.join(mixtures, merged)
+    repeated = as_observed(np.repeat(valid, weights, axis=0), None)
+    each = np.stack([mixture.log_posterior(repeated)[1] for mixture in mixtures], axis=1)
+    np.testing.assert_allclose(shares, fit_shares(each, np.ones(repeated.n_rows)), atol=1e-9)
     assert (shares > 0).all()
-    np.testing.assert_allclose(shares, Mixture.join(mixtures, repeated)[1], atol=1e-9)
-    each = np.stack([mixture.log_posterior(weighted.observed)[1] for mixture in mixtures], axis=1)
-    kept = shares > 0
-    expected = logsumexp(each[:, kept] + np.log(shares[kept]), axis=1)
-    np.testing.assert_allclose(joined.log_posterior(weighted.observed)[1], expected, rtol=1e-10)
+    expected = logsumexp(each + np.log(shares), axis=1)
+    np.testing.assert_allclose(joined.log_posterior(repeated)[1], expected, rtol=1e-10)
 
 
 def test_an_average_is_the_mean_of_probabilities(mixtures):

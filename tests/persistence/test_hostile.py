@@ -116,6 +116,12 @@ def test_embedded_pickle(intact, tmp_path):
     refused(data, tmp_path, "never objects")
 
 
+@pytest.mark.parametrize("kind", ["<U4", "S4", "<c16", "<M8[s]", ">f8"])
+def test_arrays_of_anything_but_plain_numbers(kind, intact, tmp_path):
+    data = changed(intact["count"], "arrays/weights_.npy", npy(np.zeros(3, dtype=kind)))
+    refused(data, tmp_path, "plain numbers only")
+
+
 def test_shape_that_does_not_fit_the_bytes(intact, tmp_path):
     for shape in ("(99999999999,)", "(10, 10)", "(-1,)", "(True,)", "()"):
         header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"

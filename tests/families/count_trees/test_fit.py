@@ -59,6 +59,17 @@ def test_shrinkage_adds_rows_in_which_two_blocks_are_independent(shrinkage):
     np.testing.assert_allclose(np.exp(model.score_samples([[1, 1]])), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("n11", "edges"), [(27, []), (31, [[1, 0]])])
+def test_an_edge_must_gain_more_than_its_penalty_of_one(n11, edges):
+    """One hundred rows of two blocks of one variable each, on in half of them."""
+    cells = np.array([n11, 50 - n11, 50 - n11, n11])
+    X = np.repeat(np.array([[1, 1], [1, 0], [0, 1], [0, 0]]), cells, axis=0)
+    gain = cells @ np.log(cells / 25)
+    assert gain > 0.1
+    assert (gain > 1) == bool(edges)
+    assert mixture(X, blocks=[[0], [1]], pooling=1e-6).edges_[0].tolist() == edges
+
+
 def test_counts_of_a_block_have_its_q_after_a_fit():
     """The edges are raked to the q of both blocks, which are smoothed as edges are not."""
     model = mixture(coupled(150), 1, pooling=20.0)
