@@ -227,7 +227,7 @@ class Search:
         if settings.spec.before is None:
             return run(settings, problem, None)
         name, earlier = settings.spec.before(problem)
-        key = (name, earlier.n_components, earlier.pooling, seed, rule)
+        key = (name, settings.blocks, earlier.n_components, earlier.pooling, seed, rule)
         if key not in self._before:  # trials that differ in shrinkage alone share what comes before
             first = Settings(name, settings.n_components, settings.pooling, blocks=settings.blocks)
             self._before[key] = run(first, earlier, None).best
