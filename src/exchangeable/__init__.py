@@ -15,6 +15,7 @@ from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
+from exchangeable.families import Neural
 from exchangeable.persistence import ModelFileError, load, save
 from exchangeable.statistics import (
     BlockCounts,
@@ -46,6 +47,7 @@ __all__ = [
     "FiniteState",
     "ModelFileError",
     "Nested",
+    "Neural",
     "PackedBits",
     "Pooled",
     "Statistic",

@@ -7,7 +7,7 @@ modules (EM, search, averages, queries, files, command line, page) read these th
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -308,6 +308,38 @@ class Family(ABC):
         return 0.0
 
 
+class Trainer(ABC):
+    """A family's own way to its parameters, in place of EM.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows, those held out, and the family's settings.
+    """
+
+    def __init__(self, problem: "Problem") -> None:
+        self.problem = problem
+
+    @abstractmethod
+    def train(
+        self, data: RowsInMemory, rng: np.random.Generator, tol: float, max_iter: int
+    ) -> Iterator[tuple[float, float]]:
+        """Train, one iteration at a time, until held-out rows gain less than `tol`.
+
+        After each it yields about what the rows and the held-out rows are worth: their average
+        log-likelihoods. Whoever has enough stops asking.
+        """
+
+    @abstractmethod
+    def mixture(self, data: RowsInMemory) -> "Mixture":
+        """Return the best that training has found so far; at least one iteration was made."""
+
+    @property
+    @abstractmethod
+    def converged(self) -> bool:
+        """Whether training has ended because nothing more was to be gained."""
+
+
 @dataclass(frozen=True)
 class SearchSpace:
     """Where a search over a family's sizes and priors begins, and where it ends.
@@ -320,12 +352,18 @@ class SearchSpace:
         Pseudo-rows of the first trial, for few and for many variables.
     alone : bool
         Whether what other families found says nothing about the number of components here.
+    climbs : bool
+        Whether sizes and priors are searched, or the first trial is the only one.
+    unasked : bool
+        Whether it is tried where users name no families.
     """
 
     first_components: int = 30
     most_components: int = 1 << 30
     pooling: tuple[float, float] = (8.0, 32.0)
     alone: bool = False
+    climbs: bool = True
+    unasked: bool = True
 
 
 NUMBER = 8
@@ -350,7 +388,7 @@ class FamilySpec:
     model : type
         The parameters; several families may share one type.
     family : type
-        How sums become them.
+        How sums become them, a `Family`; or how they are trained without EM, a `Trainer`.
     blocks : tuple of str
         Which blocks it can have, of ``"evidence"``, ``"welch"``, ``"independent"``, ``"full"`` and
         ``"given"``; the first is what ``blocks="auto"`` stands for.
@@ -378,18 +416,27 @@ class FamilySpec:
     cannot : mapping from ability to reason
         Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
         ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
-        their blocks each for itself).
+        their blocks each for itself), ``"pooling"``, ``"checkpoint"``.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
     memory : callable
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
         of variables and of components. A fit for which there is too little is not begun.
+    components : int
+        Number of components, where the user does not say.
+    most_per_row : float
+        The largest number of components for each row.
+    held_out : float or None
+        Share of the rows to hold out, where the user holds out none.
+    settings : object, optional
+        What users may write in place of the name, with settings of the family's own, here at their
+        defaults. It has the family's name as `family`.
     """
 
     name: str
     summary: str
     model: type[Model]
-    family: type[Family]
+    family: type[Family] | type[Trainer]
     blocks: tuple[str, ...]
     blocks_hint: str = ""
     shared_blocks: bool = False
@@ -403,6 +450,10 @@ class FamilySpec:
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
     memory: Callable[[int, int, int], float] = least_memory
+    components: int = 20
+    most_per_row: float = 1.0
+    held_out: float | None = None
+    settings: Any = None
 
     def check(self, ability: str, asked: str) -> None:
         """Refuse what the family cannot do, saying why; `asked` names what the user wants."""

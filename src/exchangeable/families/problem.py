@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,10 @@ class Problem:
         Log-probabilities of the components, where they are not to be learned.
     varied : bool
         Whether the first run is to differ from others as these do from each other.
+    settings : object, optional
+        Settings of the family's own.
+    device : {"auto", "cpu", "gpu"}
+        Where passes over rows, or training, are to be made.
     """
 
     n_components: int
@@ -57,6 +62,8 @@ class Problem:
     labelled: bool = False
     log_prior: FloatArray | None = None
     varied: bool = False
+    settings: Any = None
+    device: str = "auto"
 
     @property
     def rows(self) -> Examples:

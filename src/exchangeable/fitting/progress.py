@@ -4,15 +4,36 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-from exchangeable.fitting.em import EMState
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
+
+
+class Reported(Protocol):
+    """What is shown of a run, of EM or of training."""
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations so far."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do."""
+
+    @property
+    def told(self) -> str:
+        """How it goes, in a few words."""
 
 
 class _Lines:
@@ -38,7 +59,7 @@ def _watched() -> bool:
 
 
 class FitProgress(_Lines):
-    """A bar for each run of EM, once a fit has taken a while."""
+    """A bar for each run, once a fit has taken a while."""
 
     def __init__(self, n_runs: int, max_iter: int) -> None:
         self._began = time.monotonic()
@@ -46,14 +67,10 @@ class FitProgress(_Lines):
         self._n_runs, self._max_iter = n_runs, max_iter
         self._watched = _watched()
 
-    def update(self, run: int, state: EMState) -> None:
+    def update(self, run: int, state: Reported) -> None:
         """Show where a run stands."""
         if not self._watched or time.monotonic() - self._began < PATIENCE:
             return
-        partitions = state.mixture.model.partitions
-        blocks = sum(p.n_blocks for p in partitions) / len(partitions)
-        worth = (state.valid_history or state.history)[-1]
-        text = f"iteration {state.n_iter}, log-likelihood {worth:.4f}, {blocks:.1f} blocks"
         with self._lock:
             if self._bar is None:
                 self._bar = Progress(
@@ -61,6 +78,9 @@ class FitProgress(_Lines):
                     BarColumn(),
                     TextColumn("{task.fields[text]}"),
                     TimeElapsedColumn(),
+                    TextColumn("at most"),
+                    TimeRemainingColumn(),
+                    TextColumn("left"),
                     console=Console(stderr=True),
                     transient=True,
                 )
@@ -68,7 +88,7 @@ class FitProgress(_Lines):
                     self._bar.add_task(f"run {number}", total=self._max_iter, text="")
                 self._bar.start()
             done = self._max_iter if state.ended else state.n_iter
-            self._bar.update(self._bar.task_ids[run], completed=done, text=text)
+            self._bar.update(self._bar.task_ids[run], completed=done, text=state.told)
 
 
 class SearchProgress(_Lines):

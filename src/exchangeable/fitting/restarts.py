@@ -10,11 +10,11 @@ from threadpoolctl import threadpool_limits
 
 from exchangeable.fitting.checkpoint import load_states, save_states
 from exchangeable.fitting.em import EMState
-from exchangeable.fitting.progress import FitProgress
+from exchangeable.fitting.progress import FitProgress, Reported
 from exchangeable.runtime.interrupts import interrupts
 from exchangeable.runtime.threads import n_threads
 
-RunOne = Callable[[int, EMState | None, Callable[[EMState], None], threading.Event, int], EMState]
+RunOne = Callable[[int, EMState | None, Callable[[Any], None], threading.Event, int], EMState]
 
 
 def run_all(
@@ -35,6 +35,7 @@ def run_all(
     states: list[EMState | None] = [None] * n_runs
     if checkpoint is not None and checkpoint.exists():
         states = load_states(checkpoint, n_runs, purpose or {})
+    begun = [state is not None for state in states]
     available = n_threads(n_jobs)
     together = min(available, n_runs)
     lock = threading.Lock()
@@ -50,9 +51,11 @@ def run_all(
             if stop.is_set():
                 return states[number]
 
-            def report(state: EMState) -> None:
+            def report(state: Reported) -> None:
                 with lock:
-                    states[number] = state
+                    begun[number] = True
+                    if isinstance(state, EMState):
+                        states[number] = state
                     if checkpoint is not None:
                         save_states(checkpoint, states, purpose or {})
                 progress.update(number, state)
@@ -66,7 +69,7 @@ def run_all(
             stop.set()
             wait(futures)
         if stop.is_set():
-            if all(state is None for state in states):
+            if not any(begun):
                 raise KeyboardInterrupt
             interrupt.warn("the fit", stacklevel=4)
         ended = [future.result() for future in futures]

@@ -1,0 +1,89 @@
+"""What a decoder's outputs stand for: the contract of components, and independent variables."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.families.contract import Model
+from exchangeable.families.trees.model import TreeModel
+
+LARGEST = 12.0
+"""Log-odds are clipped at this: nothing is quite certain."""
+
+
+class Head(NamedTuple):
+    """The shape of the components, which compiled code depends on.
+
+    Attributes
+    ----------
+    kind : str
+        What the components are made of.
+    n_variables : int
+        Number of columns of the rows.
+    holes : bool
+        Whether rows have entries that are not known.
+    shape : tuple
+        What else the kind depends on.
+    """
+
+    kind: str
+    n_variables: int
+    holes: bool
+    shape: tuple[Any, ...] = ()
+
+
+class Component(ABC):
+    """How the outputs of a decoder become components.
+
+    Attributes
+    ----------
+    head : Head
+        Their shape.
+    bias : array of shape (n_outputs,)
+        The outputs to begin with, those of the training set as a single component.
+    constants : dict of arrays
+        What else scores depend on.
+    """
+
+    head: Head
+    bias: FloatArray
+    constants: dict[str, Any]
+
+    @abstractmethod
+    def model(self, outputs: FloatArray) -> Model:
+        """Return the components that outputs of shape (n_components, n_outputs) stand for."""
+
+
+class Independent(Component):
+    """Variables that are independent in each component; outputs are their log-odds."""
+
+    def __init__(self, means: FloatArray, n_columns: int, holes: bool) -> None:
+        self.n_variables = means.size
+        self.head = Head("independent", n_columns, holes)
+        self.bias = padded(np.log(means) - np.log1p(-means), n_columns)
+        self.constants = {"real": (np.arange(n_columns) < means.size).astype(np.float32)}
+
+    def model(self, outputs: FloatArray) -> Model:
+        """Return trees without edges."""
+        slope = np.clip(outputs[:, : self.n_variables].T, -LARGEST, LARGEST)
+        return TreeModel.make(-np.logaddexp(0.0, slope).sum(axis=0), np.ascontiguousarray(slope))
+
+
+def padded(values: FloatArray, size: int) -> FloatArray:
+    """Return some values with zeros after them."""
+    return np.concatenate([values, np.zeros(size - values.size)])
+
+
+def score_independent(head: Head, constants: dict[str, Any], outputs: Any, rows: Any) -> Any:
+    """Return log P(known entries) of each row at each point; a −1 in a row is not known."""
+    slope = jnp.clip(outputs, -LARGEST, LARGEST)
+    off = jax.nn.softplus(slope)
+    on = (rows == 1).astype(jnp.float32)
+    if head.holes:
+        known = (rows >= 0).astype(jnp.float32)
+        return on @ slope.T - known @ off.T
+    return on @ slope.T - off @ constants["real"]

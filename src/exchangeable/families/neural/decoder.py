@@ -1,0 +1,47 @@
+"""The decoder: a small network from points of the latent space to parameters of components."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtri
+
+from exchangeable.arrays import FloatArray
+
+Layers = list[tuple[Any, Any]]
+EDGE = 1e-6
+"""Points stay this far from the faces of the unit cube, where quantiles are infinite."""
+LEAK = 0.01
+LAST_SCALE = 0.3
+"""Of the last layer's first weights: components begin close to the training set's own means."""
+
+
+def new_layers(
+    rng: np.random.Generator, latent: int, hidden: tuple[int, ...], bias: FloatArray
+) -> Layers:
+    """Return the first weights, uniform in ±√(6 / fan-in), with a given last bias."""
+    sizes = [latent, *hidden, bias.size]
+    layers = []
+    for number, (fan_in, width) in enumerate(itertools.pairwise(sizes)):
+        limit = np.sqrt(6.0 / fan_in)
+        last = number == len(hidden)
+        weights = rng.uniform(-limit, limit, (fan_in, width)) * (LAST_SCALE if last else 1.0)
+        offset = bias if last else np.zeros(width)
+        layers.append((weights.astype(np.float32), offset.astype(np.float32)))
+    return layers
+
+
+def latent_points(uniform: Any, shift: Any) -> Any:
+    """Return points of the unit cube, shifted around it, as points of a normal distribution."""
+    moved = uniform + shift
+    return ndtri(jnp.clip(moved - jnp.floor(moved), EDGE, 1 - EDGE))
+
+
+def decode(layers: Layers, points: Any) -> Any:
+    """Return the outputs of the network, one line for each point."""
+    for weights, offset in layers[:-1]:
+        points = jax.nn.leaky_relu(points @ weights + offset, LEAK)
+    weights, offset = layers[-1]
+    return points @ weights + offset

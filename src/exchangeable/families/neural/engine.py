@@ -1,0 +1,136 @@
+"""Steps of training, compiled: gradients of the log-likelihood, Adam, and averaged weights."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from exchangeable.families.neural.components import Head, score_independent
+from exchangeable.families.neural.decoder import Layers, decode, latent_points
+
+SCORES = {"independent": score_independent}
+"""How each kind of component scores rows."""
+LARGEST_GRADIENT = 10.0
+ADAM = optax.chain(optax.clip_by_global_norm(LARGEST_GRADIENT), optax.scale_by_adam())
+
+
+class Network(NamedTuple):
+    """A decoder while it is trained.
+
+    Attributes
+    ----------
+    layers : list of (weights, offset)
+        The latest parameters.
+    adam : optax state
+        Moments of their gradients.
+    average : list of (weights, offset)
+        The moving average of the parameters, which is better than the latest.
+    """
+
+    layers: Layers
+    adam: Any
+    average: Layers
+
+
+class Batches(NamedTuple):
+    """Rows and rates of some steps.
+
+    Attributes
+    ----------
+    rows : array of shape (n_steps, batch_size, n_variables)
+        The rows; −1 for entries that are not known.
+    weights : array of shape (n_steps, batch_size)
+        How much each row counts.
+    rates : array of shape (n_steps,)
+        Learning rates.
+    decays : array of shape (n_steps,)
+        How much of the average is kept.
+    shifts : array of shape (n_steps, latent)
+        How far the points are moved.
+    """
+
+    rows: Any
+    weights: Any
+    rates: Any
+    decays: Any
+    shifts: Any
+
+
+def new_network(layers: Layers) -> Network:
+    """Return a decoder that has not been trained."""
+    own = jax.tree.map(jnp.asarray, layers)
+    return Network(own, ADAM.init(own), own)
+
+
+def log_likelihoods(head: Head, constants: Any, outputs: Any, log_shares: Any, rows: Any) -> Any:
+    """Return log P of each row under the mixture of the components of some outputs."""
+    scores = SCORES[head.kind](head, constants, outputs, rows)
+    return jax.nn.logsumexp(scores + log_shares, axis=1)
+
+
+@partial(jax.jit, static_argnames="head")
+def train_steps(
+    head: Head, network: Network, constants: Any, uniform: Any, batches: Batches
+) -> tuple[Network, Any]:
+    """Return the network after some steps, and the average log-likelihood of each batch."""
+
+    def step(network: Network, batch: Batches) -> tuple[Network, Any]:
+        points = latent_points(uniform, batch.shifts)
+        log_shares = -jnp.log(float(uniform.shape[0]))
+
+        def loss(layers: Layers) -> Any:
+            outputs = decode(layers, points)
+            each = log_likelihoods(head, constants, outputs, log_shares, batch.rows)
+            return -(batch.weights @ each) / batch.weights.sum()
+
+        value, gradient = jax.value_and_grad(loss)(network.layers)
+        direction, adam = ADAM.update(gradient, network.adam)
+        layers = jax.tree.map(lambda p, d: p - batch.rates * d, network.layers, direction)
+        average = jax.tree.map(
+            lambda a, p: batch.decays * a + (1 - batch.decays) * p, network.average, layers
+        )
+        return Network(layers, adam, average), -value
+
+    trained, values = jax.lax.scan(step, network, batches)
+    return trained, values
+
+
+@jax.jit
+def decoded(layers: Layers, uniform: Any) -> Any:
+    """Return the outputs at points of the unit cube."""
+    return decode(layers, latent_points(uniform, 0.0))
+
+
+@partial(jax.jit, static_argnames="head")
+def batch_log_likelihoods(
+    head: Head, constants: Any, outputs: Any, log_shares: Any, batches: Any
+) -> Any:
+    """Return log P of each row of some batches, shape (n_batches, batch_size)."""
+
+    def one(rows: Any) -> Any:
+        return log_likelihoods(head, constants, outputs, log_shares, rows)
+
+    return jax.lax.map(one, batches)
+
+
+@partial(jax.jit, static_argnames="head")
+def likelihoods(head: Head, constants: Any, outputs: Any, rows: Any) -> tuple[Any, Any]:
+    """Return P of each row in each component relative to its best one, and log P there."""
+    scores = SCORES[head.kind](head, constants, outputs, rows)
+    highest = scores.max(axis=1)
+    return jnp.exp(scores - highest[:, None]), highest
+
+
+@jax.jit
+def next_shares(relative: Any, weights: Any, shares: Any) -> Any:
+    """Return the shares of the components after a step of EM over them alone."""
+    masses = shares * ((weights / (relative @ shares)) @ relative)
+    return masses / masses.sum()
+
+
+@jax.jit
+def average_log_likelihood(relative: Any, highest: Any, weights: Any, shares: Any) -> Any:
+    """Return the weighted average of the rows' log-likelihoods under some shares."""
+    return (weights @ (jnp.log(relative @ shares) + highest)) / weights.sum()
