@@ -26,14 +26,14 @@ class Head(NamedTuple):
         Number of columns of the rows.
     holes : bool
         Whether rows have entries that are not known.
-    shape : tuple
-        What else the kind depends on.
+    groups : int
+        Every so many points belong to the same group, and each group has a last layer of its own.
     """
 
     kind: str
     n_variables: int
     holes: bool
-    shape: tuple[Any, ...] = ()
+    groups: int = 1
 
 
 class Component(ABC):
@@ -43,15 +43,18 @@ class Component(ABC):
     ----------
     head : Head
         Their shape.
-    bias : array of shape (n_outputs,)
-        The outputs to begin with, those of the training set as a single component.
+    bias : array of shape (n_groups, n_outputs)
+        The outputs to begin with.
     constants : dict of arrays
         What else scores depend on.
+    most_rows : int
+        The largest batch, where rows have holes.
     """
 
     head: Head
     bias: FloatArray
     constants: dict[str, Any]
+    most_rows: int = 1 << 30
 
     @abstractmethod
     def model(self, outputs: FloatArray) -> Model:
@@ -64,7 +67,7 @@ class Independent(Component):
     def __init__(self, means: FloatArray, n_columns: int, holes: bool) -> None:
         self.n_variables = means.size
         self.head = Head("independent", n_columns, holes)
-        self.bias = padded(np.log(means) - np.log1p(-means), n_columns)
+        self.bias = padded(np.log(means) - np.log1p(-means), n_columns)[None]
         self.constants = {"real": (np.arange(n_columns) < means.size).astype(np.float32)}
 
     def model(self, outputs: FloatArray) -> Model:

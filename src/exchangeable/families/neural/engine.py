@@ -9,8 +9,10 @@ import optax
 
 from exchangeable.families.neural.components import Head, score_independent
 from exchangeable.families.neural.decoder import Layers, decode, latent_points
+from exchangeable.families.neural.trees import score_trees
+from exchangeable.families.neural.urns import score_urns
 
-SCORES = {"independent": score_independent}
+SCORES = {"independent": score_independent, "tree": score_trees, "urns": score_urns}
 """How each kind of component scores rows."""
 LARGEST_GRADIENT = 10.0
 ADAM = optax.chain(optax.clip_by_global_norm(LARGEST_GRADIENT), optax.scale_by_adam())
@@ -81,7 +83,7 @@ def train_steps(
         log_shares = -jnp.log(float(uniform.shape[0]))
 
         def loss(layers: Layers) -> Any:
-            outputs = decode(layers, points)
+            outputs = decode(layers, points, head.groups)
             each = log_likelihoods(head, constants, outputs, log_shares, batch.rows)
             return -(batch.weights @ each) / batch.weights.sum()
 
@@ -97,10 +99,10 @@ def train_steps(
     return trained, values
 
 
-@jax.jit
-def decoded(layers: Layers, uniform: Any) -> Any:
+@partial(jax.jit, static_argnames="head")
+def decoded(head: Head, layers: Layers, uniform: Any) -> Any:
     """Return the outputs at points of the unit cube."""
-    return decode(layers, latent_points(uniform, 0.0))
+    return decode(layers, latent_points(uniform, 0.0), head.groups)
 
 
 @partial(jax.jit, static_argnames="head")

@@ -41,7 +41,7 @@ class Neural(BaseEstimator):
         Iterations without progress on held-out rows after which the learning rate is cut.
     cuts : int, default=2
         How often it is cut, to three tenths each time, before training ends.
-    trees : int, default=4
+    trees : int, default=1
         For trees: how many there are, shared by the components.
 
     Examples
@@ -64,7 +64,7 @@ class Neural(BaseEstimator):
         warm_up: int = 50,
         patience: int = 3,
         cuts: int = 2,
-        trees: int = 4,
+        trees: int = 1,
     ) -> None:
         self.component = component
         self.latent = latent

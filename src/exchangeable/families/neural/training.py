@@ -68,7 +68,8 @@ class Training:
         self.rng, self.converged = rng, False
         self.train = Symbols.of(rows, MOST_TRAIN, rng)
         self.valid = Symbols.of(valid, MOST_VALID, rng)
-        self.batch = batch_size(self.train.weights.size, settings.batch_size)
+        wanted = min(settings.batch_size, component.most_rows if component.head.holes else 1 << 30)
+        self.batch = batch_size(self.train.weights.size, wanted)
         n_points = min(settings.points, n_components)
         self.final = even_points(n_components, settings.latent, rng)
         moving = n_components > n_points
@@ -141,7 +142,7 @@ class Training:
     def _held_out(self, layers: Layers) -> float:
         """Return the average log-likelihood of held-out rows at the points of training."""
         with jax.default_device(self.device):
-            outputs = engine.decoded(layers, self.uniform)
+            outputs = engine.decoded(self.component.head, layers, self.uniform)
             return self._average(self.valid, outputs, -np.log(len(self.uniform)))
 
     def _average(self, rows: Symbols, outputs: Any, log_shares: Any) -> float:
@@ -167,12 +168,13 @@ class Training:
     def mixture(self) -> Mixture:
         """Return the components of the best decoder, with shares that suit held-out rows."""
         with jax.default_device(self.device):
-            outputs = engine.decoded(self.best, self.final)
+            outputs = engine.decoded(self.component.head, self.best, self.final)
             shares = self._shares(outputs)
-            order = np.argsort(shares)
-            kept = np.sort(order[np.cumsum(shares[order]) > NEGLIGIBLE])
-            outputs, shares = np.asarray(outputs, dtype=np.float64)[kept], shares[kept]
-        return Mixture(self.component.model(outputs), np.log(shares / shares.sum()))
+            model = self.component.model(np.asarray(outputs, dtype=np.float64))
+        order = np.argsort(shares)
+        kept = np.sort(order[np.cumsum(shares[order]) > NEGLIGIBLE])
+        with np.errstate(divide="ignore"):
+            return Mixture(model, np.log(shares)).only(kept)
 
     def _shares(self, outputs: Any) -> FloatArray:
         """Return the shares of the components: equal ones, or fitted to the rows by steps of EM.
