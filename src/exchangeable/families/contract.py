@@ -155,6 +155,14 @@ class Model(ABC):
         """Return the log-weight of each variable in its urn, shape (n_variables, n_classes)."""
         return np.zeros((self.n_variables, self.n_classes))
 
+    @property
+    def own_marginals(self) -> FloatArray | None:
+        """P(x_j = 1 | y), shape (n_classes, n_variables), if nothing that is known changes it.
+
+        None where variables depend on each other in a class.
+        """
+        return None
+
     def whole(self) -> Self:
         """Return the model that can score any row; while fitting, some cannot."""
         return self
