@@ -22,6 +22,7 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.stream.passes import Passes
+from exchangeable.devices.choice import check_device
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory, Streamed
@@ -36,6 +37,7 @@ from exchangeable.fitting.tasks import (
     STARTS,
     check_choice,
     components_of,
+    em_device,
     hold_out,
     problem_of,
     purpose_of,
@@ -43,7 +45,6 @@ from exchangeable.fitting.tasks import (
     spec_of,
 )
 from exchangeable.runtime.attempts import all_or_nothing
-from exchangeable.runtime.devices import check_device
 from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.rounds import check_learner
 
@@ -259,7 +260,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         rows, weight, held = hold_out(self, spec, *counted, valid, rng)
         examples, member = merge_equal_rows(rows, weight)
         problem = replace(problem, examples=examples, valid=held)
-        data = InMemory(examples, member, weight, self.n_jobs)
+        data = InMemory(examples, member, weight, self.n_jobs, em_device(self))
         return self._fit(spec, problem, data, generators)
 
     def _fit_chunks(self, spec: FamilySpec, passes: Passes) -> Self:

@@ -86,6 +86,12 @@ class Model(ABC):
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""
 
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> Sums | None:
+        """Do the same on a device of JAX, to single precision; None where only `expect` can."""
+        return None
+
     def posteriors(self, data: RowsInMemory, log_prior: FloatArray) -> FloatArray:
         """Return P(y | e) of every row alone."""
         joint = self.score(data.examples.observed, data.n_jobs) + log_prior

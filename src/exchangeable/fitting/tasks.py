@@ -8,12 +8,12 @@ import numpy as np
 from exchangeable.arrays import LARGEST, FloatArray, check_alpha, check_count, check_number
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
+from exchangeable.devices.choice import check_device, find_device
 from exchangeable.families import as_family
 from exchangeable.families.common.em_data import InMemory, Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
-from exchangeable.runtime.devices import check_device
 from exchangeable.structure.blocks import as_blocks, kind_of, structure_of
 
 STARTS = ("rows", "random", "both")
@@ -115,6 +115,11 @@ def problem_of(
         settings=as_family(estimator.family)[1],
         device=check_device(getattr(estimator, "device", "auto")),
     )
+
+
+def em_device(estimator: Any) -> Any:
+    """Return the device on which EM makes its passes, None for the processor."""
+    return find_device("gpu", "device='gpu'") if estimator.device == "gpu" else None
 
 
 def components_of(estimator: Any, spec: FamilySpec, n_rows: int) -> int:

@@ -21,7 +21,7 @@ N, WIDE, K = 6, 9, 6
 STATES = all_states(N)
 rng = np.random.default_rng(3)
 KIND = rng.integers(0, 2, size=(200, 1))
-X = (rng.random((200, N)) < np.where(KIND == np.arange(N) % 2, 0.8, 0.2)).astype(float)
+X = (rng.random((200, N)) < np.where(np.arange(N) % 2 == KIND, 0.8, 0.2)).astype(float)
 MEANS = X.mean(axis=0)
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
+from exchangeable.devices.choice import find_device, import_jax
 from exchangeable.families.contract import Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.neural.rows import n_columns
 from exchangeable.families.neural.settings import checked
 from exchangeable.families.problem import Problem, fill_by_frequency
-from exchangeable.runtime.devices import find_device, import_jax
 
 HERE = "exchangeable.families.neural"
 LEAST_CHANCE = 1e-6

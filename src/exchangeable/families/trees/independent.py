@@ -1,4 +1,4 @@
-"""Trees without edges and counts: independent variables, of which there may be thousands of classes.
+"""Trees without edges and counts: independent variables, perhaps in thousands of classes.
 
 All classes are answered at once by products of matrices, in place of one pass for each class.
 """
@@ -23,9 +23,7 @@ def dense(observed: Observed, n_classes: int) -> bool:
     return bool(rows.indices.size > WORTH_A_PRODUCT * rows.n_rows * rows.n_variables)
 
 
-def score(
-    observed: Observed, base: FloatArray, slope: FloatArray, off: FloatArray
-) -> FloatArray:
+def score(observed: Observed, base: FloatArray, slope: FloatArray, off: FloatArray) -> FloatArray:
     """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries.
 
     `off` is −log P(x_j = 0 | y), laid out as the slopes.
