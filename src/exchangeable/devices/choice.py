@@ -29,7 +29,7 @@ def import_jax(purpose: str, *names: str) -> list[Any]:
     try:
         return [import_module(name) for name in names or ("jax",)]
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("jax", "jaxlib", "optax"):
+        if (error.name or "").split(".")[0] not in ("jax", "jaxlib"):
             raise
         raise ModuleNotFoundError(
             f"{purpose} needs {error.name}, which is not installed; "

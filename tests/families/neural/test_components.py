@@ -10,12 +10,13 @@ from enumeration import all_states
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.neural import components, trees, urns
 from exchangeable.families.problem import Problem
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.partitions import Partition
 
 jax = pytest.importorskip("jax")
-from exchangeable.families.neural import components, engine, trees, urns  # noqa: E402
+from exchangeable.devices import engine, scores  # noqa: E402
 
 N, WIDE, K = 6, 9, 6
 STATES = all_states(N)
@@ -71,7 +72,7 @@ def test_the_compiled_model_is_what_the_network_was_trained_as(kind: str, holes:
     if holes:
         gaps = np.random.default_rng(2).random(symbols.shape) < 0.4
         symbols = np.where(gaps, -1, symbols).astype(np.int8)
-    score = engine.SCORES[made.head.kind]
+    score = scores.SCORES[made.head.kind]
     rows = wide(symbols, -1 if holes else 0)
     trained = score(made.head, made.constants, outputs.astype(np.float32), rows)
     model = made.model(outputs)
@@ -99,7 +100,7 @@ def test_components_begin_as_what_they_are_made_of() -> None:
 
 def test_counts_of_independent_variables_are_those_of_enumeration() -> None:
     chances = np.random.default_rng(5).random((2, N)).astype(np.float32)
-    found = np.asarray(urns.count_probabilities(chances))
+    found = np.asarray(scores.count_probabilities(chances))
     for line, p in zip(found, chances.astype(np.float64), strict=True):
         each = np.prod(np.where(STATES == 1, p, 1 - p), axis=1)
         expected = np.bincount(STATES.sum(axis=1).astype(int), weights=each)

@@ -1,39 +1,14 @@
 """What a decoder's outputs stand for: the contract of components, and independent variables."""
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from exchangeable.arrays import FloatArray
+from exchangeable.devices.head import LARGEST, Head
 from exchangeable.families.contract import Model
 from exchangeable.families.trees.model import TreeModel
-
-LARGEST = 12.0
-"""Log-odds are clipped at this: nothing is quite certain."""
-
-
-class Head(NamedTuple):
-    """The shape of the components, which compiled code depends on.
-
-    Attributes
-    ----------
-    kind : str
-        What the components are made of.
-    n_variables : int
-        Number of columns of the rows.
-    holes : bool
-        Whether rows have entries that are not known.
-    groups : int
-        Every so many points belong to the same group, and each group has a last layer of its own.
-    """
-
-    kind: str
-    n_variables: int
-    holes: bool
-    groups: int = 1
 
 
 class Component(ABC):
@@ -79,14 +54,3 @@ class Independent(Component):
 def padded(values: FloatArray, size: int) -> FloatArray:
     """Return some values with zeros after them."""
     return np.concatenate([values, np.zeros(size - values.size)])
-
-
-def score_independent(head: Head, constants: dict[str, Any], outputs: Any, rows: Any) -> Any:
-    """Return log P(known entries) of each row at each point; a −1 in a row is not known."""
-    slope = jnp.clip(outputs, -LARGEST, LARGEST)
-    off = jax.nn.softplus(slope)
-    on = (rows == 1).astype(jnp.float32)
-    if head.holes:
-        known = (rows >= 0).astype(jnp.float32)
-        return on @ slope.T - known @ off.T
-    return on @ slope.T - off @ constants["real"]

@@ -1,12 +1,12 @@
 """`Neural`: how users set the network behind a neural mixture."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from exchangeable.arrays import check_count, check_number
+from exchangeable.devices.head import Settings
 
 COMPONENTS = ("independent", "urns", "tree")
 MOST_LATENT = 1000
@@ -81,21 +81,6 @@ class Neural(BaseEstimator):
     def family(self) -> str:
         """The name of the family."""
         return f"neural {self.component}"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a `Neural`, checked."""
-
-    latent: int
-    layers: tuple[int, ...]
-    points: int
-    batch_size: int
-    learning_rate: float
-    warm_up: int
-    patience: int
-    cuts: int
-    trees: int
 
 
 def checked(neural: Neural) -> Settings:

@@ -8,15 +8,14 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
+from exchangeable.devices.head import LARGEST, Head
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.neural.components import LARGEST, Component, Head
+from exchangeable.families.neural.components import Component
 from exchangeable.families.problem import Problem
 from exchangeable.families.trees.family import TreeFamily
 from exchangeable.families.trees.model import TreeModel
@@ -26,7 +25,6 @@ POOLING, SHRINKAGE = 8.0, 32.0
 """Pseudo-rows of the mixture of trees that training begins with."""
 LEAST_ALPHA = 1e-6
 EM_STEPS = 8
-IMPOSSIBLE = -1e30
 BATCH_WITH_HOLES = 64
 """Rows with holes need messages of every row, point and variable."""
 ParentArray = npt.NDArray[np.int32]
@@ -131,46 +129,3 @@ def levels(parent: npt.NDArray[Any]) -> list[npt.NDArray[np.int32]]:
         depth += at < n
         at = above[at]
     return [np.flatnonzero(depth == d).astype(np.int32) for d in range(depth.max(), -1, -1)]
-
-
-def score_trees(head: Head, constants: dict[str, Any], outputs: Any, rows: Any) -> Any:
-    """Return log P(known entries) of each row at each point; a −1 in a row is not known."""
-    n, count = head.n_variables, head.groups
-    by_tree = jnp.swapaxes(outputs.reshape(-1, count, 2, n), 0, 1)
-    off = jnp.clip(by_tree[:, :, 0], -LARGEST, LARGEST)
-    on = jnp.clip(by_tree[:, :, 1], -LARGEST, LARGEST)
-    if head.holes:
-        scores = [
-            _score_holes(off[g], on[g], constants["parent"][g], constants["levels"][g], rows)
-            for g in range(count)
-        ]
-        return jnp.stack(scores, axis=-1).reshape(rows.shape[0], -1)
-    x = (rows == 1).astype(jnp.float32)
-    wide = jnp.pad(x, ((0, 0), (0, 1)))
-
-    def one(off: Any, on: Any, parent: Any) -> Any:
-        edge = (parent < n).astype(jnp.float32)
-        below = edge * (jax.nn.softplus(off) - jax.nn.softplus(on))
-        slope = off + jnp.zeros((off.shape[0], n + 1)).at[:, parent].add(below)[:, :n]
-        base = -(jax.nn.softplus(off) @ constants["real"])
-        both = x * wide[:, parent]
-        return x @ slope.T + both @ (edge * (on - off)).T + base
-
-    scores = jax.vmap(one)(off, on, constants["parent"])
-    return jnp.moveaxis(scores, 0, -1).reshape(rows.shape[0], -1)
-
-
-def _score_holes(off: Any, on: Any, parent: Any, levels: Any, rows: Any) -> Any:
-    """Return the scores of rows with holes for the points of one tree, by messages upwards."""
-    n = rows.shape[1]
-    shape = (rows.shape[0], off.shape[0], n + 1)
-    below = [jnp.zeros(shape), jnp.zeros(shape)]
-    for nodes in levels:
-        symbols = rows[:, None, nodes]
-        states = [jnp.where(symbols != 1 - v, below[v][:, :, nodes], IMPOSSIBLE) for v in range(2)]
-        for given, odds in enumerate((off[:, nodes], on[:, nodes])):
-            message = jnp.logaddexp(
-                states[0] - jax.nn.softplus(odds), states[1] - jax.nn.softplus(-odds)
-            )
-            below[given] = below[given].at[:, :, parent[nodes]].add(message)
-    return below[0][:, :, n]

@@ -6,21 +6,14 @@ variables do, plus c_n − log Σ_l B(l)·exp(c_l). So training begins as one of
 c = 0, and needs B only where it is not negligible.
 """
 
-import math
-from typing import Any
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from exchangeable.arrays import FloatArray
+from exchangeable.devices.head import LARGEST, Head
 from exchangeable.families.contract import Model
-from exchangeable.families.neural.components import LARGEST, Component, Head, padded
+from exchangeable.families.neural.components import Component, padded
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition
-
-LEAST = 1e-37
-"""Added to sums of probabilities, so that their logarithm is a number."""
 
 
 class Urns(Component):
@@ -49,40 +42,3 @@ def normalised(log_masses: FloatArray) -> FloatArray:
     highest = log_masses.max(axis=1, keepdims=True)
     totals = np.exp(log_masses - highest).sum(axis=1, keepdims=True)
     return np.asarray(log_masses - highest - np.log(totals))
-
-
-def score_urns(head: Head, constants: dict[str, Any], outputs: Any, rows: Any) -> Any:
-    """Return log P of each row at each point."""
-    n = head.n_variables
-    odds = jnp.clip(outputs[:, :n], -LARGEST, LARGEST)
-    extra = jnp.clip(outputs[:, n:], -LARGEST, LARGEST)
-    on = (rows == 1).astype(jnp.float32)
-    counted = jax.nn.one_hot(on.sum(axis=1).astype(jnp.int32), n + 1)
-    by_count = count_probabilities(jax.nn.sigmoid(odds) * constants["real"])
-    highest = extra.max(axis=1, keepdims=True)
-    masses = (by_count * jnp.exp(extra - highest)).sum(axis=1)
-    base = -(jax.nn.softplus(odds) @ constants["real"]) - highest[:, 0] - jnp.log(masses + LEAST)
-    return on @ odds.T + counted @ extra.T + base
-
-
-def count_probabilities(chances: Any) -> Any:
-    """Return how probable each number of ones is among independent variables, for each point.
-
-    Sums of products of probabilities lose no precision. They are made block by block, and made
-    anew for gradients, which would otherwise need the square of the variables of each point.
-    """
-    n = chances.shape[1]
-    size = math.isqrt(n - 1) + 1
-    count = -(-n // size)
-    blocks = jnp.pad(chances.T, ((0, size * count - n), (0, 0))).reshape(count, size, -1)
-
-    def variable(so_far: Any, chance: Any) -> tuple[Any, None]:
-        more = jnp.pad(so_far[:, :-1], ((0, 0), (1, 0)))
-        return so_far + chance[:, None] * (more - so_far), None
-
-    @jax.checkpoint
-    def block(so_far: Any, chances: Any) -> tuple[Any, None]:
-        return jax.lax.scan(variable, so_far, chances)[0], None
-
-    none = jnp.zeros((chances.shape[0], n + 1)).at[:, 0].set(1.0)
-    return jax.lax.scan(block, none, blocks)[0]

@@ -1,20 +1,15 @@
 """Training of a decoder: epochs, early stopping on held-out rows, and what is left at the end."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from exchangeable.arrays import FloatArray
-from exchangeable.data.examples import Examples
-from exchangeable.families.mixture import Mixture
-from exchangeable.families.neural import engine
-from exchangeable.families.neural.components import Component
-from exchangeable.families.neural.decoder import Layers, new_layers
-from exchangeable.families.neural.points import even_points
-from exchangeable.families.neural.rows import LEAST_STEPS, Symbols, batch_size, dealt
-from exchangeable.families.neural.settings import Settings
+from exchangeable.devices import engine
+from exchangeable.devices.batches import LEAST_STEPS, FloatArray, Symbols, batch_size, dealt
+from exchangeable.devices.decoder import Layers, new_layers
+from exchangeable.devices.head import Head, Settings
 
 MOST_STEPS = 64
 """Of an iteration; large epochs have several."""
@@ -22,7 +17,6 @@ SCAN = 8
 """Steps that are handed to the device at once."""
 MOST_VALID = 8192
 """Held-out rows by which training is stopped."""
-MOST_TRAIN = 1 << 30
 CUT = 0.3
 DECAY = 0.98
 LEAST_ITERATIONS = 8
@@ -31,8 +25,34 @@ MOST_RECOVERIES = 3
 SHARE_CELLS = 1 << 26
 """Scores of rows by components that are held while shares are fitted."""
 MOST_SHARE_STEPS = 8
-NEGLIGIBLE = 1e-5
-"""Components that have less than this share, all together, are dropped."""
+
+
+class Task(NamedTuple):
+    """What a decoder is trained for.
+
+    Attributes
+    ----------
+    head : Head
+        The shape of its components.
+    constants : dict of arrays
+        What else their scores depend on.
+    bias : array of shape (n_groups, n_outputs)
+        The outputs to begin with.
+    rows, valid : Symbols
+        Rows to fit, and rows held out.
+    points : array of shape (n_points, latent)
+        Points of the unit cube that stand for the latent space in a step.
+    final : array of shape (n_components, latent)
+        Those of the components in the end.
+    """
+
+    head: Head
+    constants: dict[str, Any]
+    bias: FloatArray
+    rows: Symbols
+    valid: Symbols
+    points: Any
+    final: Any
 
 
 class Training:
@@ -40,14 +60,10 @@ class Training:
 
     Parameters
     ----------
-    component : Component
-        What its outputs stand for.
+    task : Task
+        Rows, components and points.
     settings : Settings
         Its size, and how it is trained.
-    rows, valid : Examples
-        Rows to fit, and rows held out.
-    n_components : int
-        Number of components to decode in the end.
     rng : Generator
         The source of all draws.
     device : jax device
@@ -55,27 +71,15 @@ class Training:
     """
 
     def __init__(
-        self,
-        component: Component,
-        settings: Settings,
-        rows: Examples,
-        valid: Examples,
-        n_components: int,
-        rng: np.random.Generator,
-        device: Any,
+        self, task: Task, settings: Settings, rng: np.random.Generator, device: Any
     ) -> None:
-        self.component, self.settings, self.device = component, settings, device
+        self.task, self.settings, self.device = task, settings, device
         self.rng, self.converged = rng, False
-        self.train = Symbols.of(rows, MOST_TRAIN, rng)
-        self.valid = Symbols.of(valid, MOST_VALID, rng)
-        wanted = min(settings.batch_size, component.most_rows if component.head.holes else 1 << 30)
-        self.batch = batch_size(self.train.weights.size, wanted)
-        n_points = min(settings.points, n_components)
-        self.final = even_points(n_components, settings.latent, rng)
-        moving = n_components > n_points
-        self.uniform = even_points(n_points, settings.latent, rng) if moving else self.final
-        self.moving = float(moving)
-        layers = new_layers(rng, settings.latent, settings.layers, component.bias)
+        self.train, self.valid = task.rows, task.valid.some(MOST_VALID, rng)
+        self.batch = batch_size(self.train.weights.size, settings.batch_size)
+        self.uniform, self.final = task.points, task.final
+        self.moving = float(len(task.final) > len(task.points))
+        layers = new_layers(rng, settings.latent, settings.layers, task.bias)
         with jax.default_device(device):
             self.best: Layers = engine.new_network(layers).layers
         self.best_worth = -np.inf
@@ -134,7 +138,7 @@ class Training:
             )
             with jax.default_device(self.device):
                 network, values = engine.train_steps(
-                    self.component.head, network, self.component.constants, self.uniform, handed
+                    self.task.head, network, self.task.constants, self.uniform, handed
                 )
             seen.append(values)
         return network, float(np.mean([np.asarray(values) for values in seen]))
@@ -142,7 +146,7 @@ class Training:
     def _held_out(self, layers: Layers) -> float:
         """Return the average log-likelihood of held-out rows at the points of training."""
         with jax.default_device(self.device):
-            outputs = engine.decoded(self.component.head, layers, self.uniform)
+            outputs = engine.decoded(self.task.head, layers, self.uniform)
             return self._average(self.valid, outputs, -np.log(len(self.uniform)))
 
     def _average(self, rows: Symbols, outputs: Any, log_shares: Any) -> float:
@@ -155,8 +159,8 @@ class Training:
             if missing:
                 some = np.pad(some, ((0, missing), (0, 0), (0, 0)))
             each = engine.batch_log_likelihoods(
-                self.component.head,
-                self.component.constants,
+                self.task.head,
+                self.task.constants,
                 outputs,
                 np.float32(log_shares),
                 some,
@@ -165,16 +169,11 @@ class Training:
             total += float((weights[begin : begin + SCAN] * kept).sum())
         return total / float(rows.weights.sum())
 
-    def mixture(self) -> Mixture:
-        """Return the components of the best decoder, with shares that suit held-out rows."""
+    def components(self) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs of the best decoder, and shares that suit held-out rows."""
         with jax.default_device(self.device):
-            outputs = engine.decoded(self.component.head, self.best, self.final)
-            shares = self._shares(outputs)
-            model = self.component.model(np.asarray(outputs, dtype=np.float64))
-        order = np.argsort(shares)
-        kept = np.sort(order[np.cumsum(shares[order]) > NEGLIGIBLE])
-        with np.errstate(divide="ignore"):
-            return Mixture(model, np.log(shares)).only(kept)
+            outputs = engine.decoded(self.task.head, self.best, self.final)
+            return np.asarray(outputs, dtype=np.float64), self._shares(outputs)
 
     def _shares(self, outputs: Any) -> FloatArray:
         """Return the shares of the components: equal ones, or fitted to the rows by steps of EM.
@@ -200,6 +199,6 @@ class Training:
         if chosen.size > max(most, 1):
             chosen = np.sort(self.rng.choice(chosen.size, size=max(most, 1), replace=False))
         relative, highest = engine.likelihoods(
-            self.component.head, self.component.constants, outputs, rows.symbols[chosen]
+            self.task.head, self.task.constants, outputs, rows.symbols[chosen]
         )
         return relative, highest, rows.weights[chosen].astype(np.float32)

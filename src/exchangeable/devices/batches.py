@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.examples import Examples
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 FEW_VARIABLES = 32
 """Fewer are padded to this many, so that small fits share what is compiled."""
@@ -23,19 +23,12 @@ class Symbols:
     symbols: npt.NDArray[np.int8]
     weights: FloatArray
 
-    @classmethod
-    def of(cls, examples: Examples, most: int, rng: np.random.Generator) -> "Symbols":
-        """Return the rows, a draw of them if there are too many."""
-        observed, weights = examples.observed, examples.weights
-        if observed.n_rows > most:
-            chosen = np.sort(rng.choice(observed.n_rows, size=most, replace=False))
-            observed, weights = observed.take(chosen), weights[chosen]
-        symbols = observed.symbols()
-        missing = n_columns(observed.n_variables) - observed.n_variables
-        if missing:
-            gap = 0 if examples.holes is None else -1
-            symbols = np.pad(symbols, ((0, 0), (0, missing)), constant_values=gap)
-        return cls(symbols, weights)
+    def some(self, most: int, rng: np.random.Generator) -> "Symbols":
+        """Return the rows, a draw of them if there are more than `most`."""
+        if self.weights.size <= most:
+            return self
+        chosen = np.sort(rng.choice(self.weights.size, size=most, replace=False))
+        return Symbols(self.symbols[chosen], self.weights[chosen])
 
     def batches(self, size: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
         """Return all rows in batches, the last filled up with rows that do not count."""

@@ -5,17 +5,15 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 
-from exchangeable.families.neural.components import Head, score_independent
-from exchangeable.families.neural.decoder import Layers, decode, latent_points
-from exchangeable.families.neural.trees import score_trees
-from exchangeable.families.neural.urns import score_urns
+from exchangeable.devices.decoder import Layers, decode, latent_points
+from exchangeable.devices.head import Head
+from exchangeable.devices.scores import SCORES
 
-SCORES = {"independent": score_independent, "tree": score_trees, "urns": score_urns}
-"""How each kind of component scores rows."""
 LARGEST_GRADIENT = 10.0
-ADAM = optax.chain(optax.clip_by_global_norm(LARGEST_GRADIENT), optax.scale_by_adam())
+"""Longer gradients are shortened to this."""
+FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
+"""Of Adam's moments, and what keeps it from dividing by zero."""
 
 
 class Network(NamedTuple):
@@ -25,14 +23,18 @@ class Network(NamedTuple):
     ----------
     layers : list of (weights, offset)
         The latest parameters.
-    adam : optax state
-        Moments of their gradients.
+    mean, square : lists of (weights, offset)
+        Moving averages of their gradients and of the squares of these.
+    n_steps : number
+        How many steps were made.
     average : list of (weights, offset)
         The moving average of the parameters, which is better than the latest.
     """
 
     layers: Layers
-    adam: Any
+    mean: Layers
+    square: Layers
+    n_steps: Any
     average: Layers
 
 
@@ -63,13 +65,36 @@ class Batches(NamedTuple):
 def new_network(layers: Layers) -> Network:
     """Return a decoder that has not been trained."""
     own = jax.tree.map(jnp.asarray, layers)
-    return Network(own, ADAM.init(own), own)
+    nothing = jax.tree.map(jnp.zeros_like, own)
+    return Network(own, nothing, nothing, jnp.zeros(()), own)
 
 
 def log_likelihoods(head: Head, constants: Any, outputs: Any, log_shares: Any, rows: Any) -> Any:
     """Return log P of each row under the mixture of the components of some outputs."""
     scores = SCORES[head.kind](head, constants, outputs, rows)
     return jax.nn.logsumexp(scores + log_shares, axis=1)
+
+
+def moved(network: Network, gradient: Layers, rate: Any, decay: Any) -> Network:
+    """Return the network after a step of Adam against a gradient."""
+    length = jnp.sqrt(sum(jnp.sum(each**2) for each in jax.tree.leaves(gradient)))
+    scale = jnp.minimum(1.0, LARGEST_GRADIENT / jnp.maximum(length, EPSILON))
+    gradient = jax.tree.map(lambda g: g * scale, gradient)
+    n_steps = network.n_steps + 1
+    mean = _moving(network.mean, gradient, FIRST_DECAY)
+    square = _moving(network.square, jax.tree.map(jnp.square, gradient), SECOND_DECAY)
+    first, second = 1 - FIRST_DECAY**n_steps, 1 - SECOND_DECAY**n_steps
+
+    def change(parameter: Any, mean: Any, square: Any) -> Any:
+        return parameter - rate * (mean / first) / (jnp.sqrt(square / second) + EPSILON)
+
+    layers = jax.tree.map(change, network.layers, mean, square)
+    return Network(layers, mean, square, n_steps, _moving(network.average, layers, decay))
+
+
+def _moving(average: Layers, latest: Layers, decay: Any) -> Any:
+    """Return a moving average that has seen one more."""
+    return jax.tree.map(lambda a, b: decay * a + (1 - decay) * b, average, latest)
 
 
 @partial(jax.jit, static_argnames="head")
@@ -88,12 +113,7 @@ def train_steps(
             return -(batch.weights @ each) / batch.weights.sum()
 
         value, gradient = jax.value_and_grad(loss)(network.layers)
-        direction, adam = ADAM.update(gradient, network.adam)
-        layers = jax.tree.map(lambda p, d: p - batch.rates * d, network.layers, direction)
-        average = jax.tree.map(
-            lambda a, p: batch.decays * a + (1 - batch.decays) * p, network.average, layers
-        )
-        return Network(layers, adam, average), -value
+        return moved(network, gradient, batch.rates, batch.decays), -value
 
     trained, values = jax.lax.scan(step, network, batches)
     return trained, values

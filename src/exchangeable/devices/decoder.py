@@ -6,9 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax.scipy.special import ndtri
-
-from exchangeable.arrays import FloatArray
 
 Layers = list[tuple[Any, Any]]
 EDGE = 1e-6
@@ -19,7 +18,7 @@ LAST_SCALE = 0.3
 
 
 def new_layers(
-    rng: np.random.Generator, latent: int, hidden: tuple[int, ...], bias: FloatArray
+    rng: np.random.Generator, latent: int, hidden: tuple[int, ...], bias: npt.NDArray[np.float64]
 ) -> Layers:
     """Return the first weights, uniform in ±√(6 / fan-in), with a given last bias.
 
