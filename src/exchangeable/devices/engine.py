@@ -99,16 +99,19 @@ def _moving(average: Layers, latest: Layers, decay: Any) -> Any:
 
 @partial(jax.jit, static_argnames="head")
 def train_steps(
-    head: Head, network: Network, constants: Any, uniform: Any, batches: Batches
+    head: Head, network: Network, constants: Any, points: tuple[Any, Any], batches: Batches
 ) -> tuple[Network, Any]:
-    """Return the network after some steps, and the average log-likelihood of each batch."""
+    """Return the network after some steps, and the average log-likelihood of each batch.
+
+    `points` are points of the unit cube, and the logarithms of their shares.
+    """
+    uniform, log_shares = points
 
     def step(network: Network, batch: Batches) -> tuple[Network, Any]:
-        points = latent_points(uniform, batch.shifts)
-        log_shares = -jnp.log(float(uniform.shape[0]))
+        moved_points = latent_points(uniform, batch.shifts)
 
         def loss(layers: Layers) -> Any:
-            outputs = decode(layers, points, head.groups)
+            outputs = decode(layers, moved_points, head.groups)
             each = log_likelihoods(head, constants, outputs, log_shares, batch.rows)
             return -(batch.weights @ each) / batch.weights.sum()
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+FEW_POINTS = 8
+"""Fewer points are filled up to this many."""
 LARGEST = 12.0
 """Log-odds are clipped at this: nothing is quite certain."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from exchangeable.devices import engine
 from exchangeable.devices.batches import LEAST_STEPS, FloatArray, Symbols, batch_size, dealt
 from exchangeable.devices.decoder import Layers, new_layers
-from exchangeable.devices.head import Head, Settings
+from exchangeable.devices.head import FEW_POINTS, Head, Settings
 
 MOST_STEPS = 64
 """Of an iteration; large epochs have several."""
@@ -77,8 +77,11 @@ class Training:
         self.rng, self.converged = rng, False
         self.train, self.valid = task.rows, task.valid.some(MOST_VALID, rng)
         self.batch = batch_size(self.train.weights.size, settings.batch_size)
-        self.uniform, self.final = task.points, task.final
         self.moving = float(len(task.final) > len(task.points))
+        self.final, self.shares = even_shares(task.final)
+        self.uniform, shares = even_shares(task.points)
+        with np.errstate(divide="ignore"):
+            self.log_shares = np.log(shares)
         layers = new_layers(rng, settings.latent, settings.layers, task.bias)
         with jax.default_device(device):
             self.best: Layers = engine.new_network(layers).layers
@@ -138,7 +141,11 @@ class Training:
             )
             with jax.default_device(self.device):
                 network, values = engine.train_steps(
-                    self.task.head, network, self.task.constants, self.uniform, handed
+                    self.task.head,
+                    network,
+                    self.task.constants,
+                    (self.uniform, self.log_shares),
+                    handed,
                 )
             seen.append(values)
         return network, float(np.mean([np.asarray(values) for values in seen]))
@@ -147,9 +154,9 @@ class Training:
         """Return the average log-likelihood of held-out rows at the points of training."""
         with jax.default_device(self.device):
             outputs = engine.decoded(self.task.head, layers, self.uniform)
-            return self._average(self.valid, outputs, -np.log(len(self.uniform)))
+            return self._average(self.valid, outputs)
 
-    def _average(self, rows: Symbols, outputs: Any, log_shares: Any) -> float:
+    def _average(self, rows: Symbols, outputs: Any) -> float:
         size = min(self.batch, max(1, SHARE_CELLS // 8 // outputs.shape[0]))
         batches, weights = rows.batches(size)
         total = 0.0
@@ -162,7 +169,7 @@ class Training:
                 self.task.head,
                 self.task.constants,
                 outputs,
-                np.float32(log_shares),
+                self.log_shares,
                 some,
             )
             kept = np.asarray(each, dtype=np.float64)[: SCAN - missing]
@@ -173,7 +180,8 @@ class Training:
         """Return the outputs of the best decoder, and shares that suit held-out rows."""
         with jax.default_device(self.device):
             outputs = engine.decoded(self.task.head, self.best, self.final)
-            return np.asarray(outputs, dtype=np.float64), self._shares(outputs)
+            k = len(self.task.final)
+            return np.asarray(outputs, dtype=np.float64)[:k], self._shares(outputs)[:k]
 
     def _shares(self, outputs: Any) -> FloatArray:
         """Return the shares of the components: equal ones, or fitted to the rows by steps of EM.
@@ -183,7 +191,7 @@ class Training:
         k = outputs.shape[0]
         train = self._likelihoods(self.train, outputs, SHARE_CELLS // k)
         valid = self._likelihoods(self.valid, outputs, SHARE_CELLS // 2 // k)
-        shares = np.full(k, 1.0 / k, dtype=np.float32)
+        shares = self.shares
         worth = float(engine.average_log_likelihood(*valid, shares))
         for _ in range(MOST_SHARE_STEPS):
             following = engine.next_shares(train[0], train[2], shares)
@@ -202,3 +210,13 @@ class Training:
             self.task.head, self.task.constants, outputs, rows.symbols[chosen]
         )
         return relative, highest, rows.weights[chosen].astype(np.float32)
+
+
+def even_shares(points: Any) -> tuple[Any, Any]:
+    """Return points with equal shares; few are filled up with points that have none.
+
+    So small fits share what is compiled.
+    """
+    k = len(points)
+    filled = np.resize(points, (max(k, FEW_POINTS), points.shape[1]))
+    return filled, (np.arange(len(filled)) < k).astype(np.float32) / np.float32(k)

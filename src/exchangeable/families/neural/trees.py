@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
-from exchangeable.devices.head import LARGEST, Head
+from exchangeable.devices.head import FEW_POINTS, LARGEST, Head
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.neural.components import Component
@@ -73,10 +73,12 @@ class Trees(Component):
 def n_trees(wanted: int, n_points: int, n_components: int) -> int:
     """Return how many trees there are: as many as wanted, if that divides points and components.
 
-    >>> n_trees(4, 1024, 8192), n_trees(4, 6, 6), n_trees(4, 3, 3), n_trees(4, 1024, 8191)
-    (4, 3, 3, 1)
+    >>> n_trees(4, 1024, 8192), n_trees(4, 9, 9), n_trees(4, 1024, 8191), n_trees(4, 3, 3)
+    (4, 3, 1, 1)
     """
     common = math.gcd(n_points, n_components)
+    if n_components < FEW_POINTS:  # points are filled up
+        return 1
     return max(count for count in range(1, wanted + 1) if common % count == 0)
 
 
