@@ -35,33 +35,42 @@ def score_urns(head: Head, constants: dict[str, Any], outputs: Any, rows: Any) -
     extra = jnp.clip(outputs[:, n:], -LARGEST, LARGEST)
     on = (rows == 1).astype(jnp.float32)
     counted = jax.nn.one_hot(on.sum(axis=1).astype(jnp.int32), n + 1)
-    by_count = count_probabilities(jax.nn.sigmoid(odds) * constants["real"])
+    real = constants["real"]
+    by_count = count_probabilities(
+        jax.nn.sigmoid(odds) * real, jax.nn.sigmoid(-odds) * real + (1 - real)
+    )
     highest = extra.max(axis=1, keepdims=True)
     masses = (by_count * jnp.exp(extra - highest)).sum(axis=1)
     base = -(jax.nn.softplus(odds) @ constants["real"]) - highest[:, 0] - jnp.log(masses + LEAST)
     return on @ odds.T + counted @ extra.T + base
 
 
-def count_probabilities(chances: Any) -> Any:
+def count_probabilities(on: Any, off: Any) -> Any:
     """Return how probable each number of ones is among independent variables, for each point.
 
-    Sums of products of probabilities lose no precision. They are made block by block, and made
-    anew for gradients, which would otherwise need the square of the variables of each point.
+    `on` and `off` are the probabilities of each variable at each point. Sums of products of
+    probabilities lose no precision. They are made block by block, and made anew for gradients,
+    which would otherwise need the square of the variables of each point.
     """
-    n = chances.shape[1]
+    n = on.shape[1]
     size = math.isqrt(n - 1) + 1
     count = -(-n // size)
-    blocks = jnp.pad(chances.T, ((0, size * count - n), (0, 0))).reshape(count, size, -1)
+    missing = ((0, size * count - n), (0, 0))
+    blocks = (
+        jnp.pad(on.T, missing).reshape(count, size, -1),
+        jnp.pad(off.T, missing, constant_values=1.0).reshape(count, size, -1),
+    )
 
-    def variable(so_far: Any, chance: Any) -> tuple[Any, None]:
+    def variable(so_far: Any, chances: Any) -> tuple[Any, None]:
+        on, off = chances
         more = jnp.pad(so_far[:, :-1], ((0, 0), (1, 0)))
-        return so_far + chance[:, None] * (more - so_far), None
+        return off[:, None] * so_far + on[:, None] * more, None
 
     @jax.checkpoint
     def block(so_far: Any, chances: Any) -> tuple[Any, None]:
         return jax.lax.scan(variable, so_far, chances)[0], None
 
-    none = jnp.zeros((chances.shape[0], n + 1)).at[:, 0].set(1.0)
+    none = jnp.zeros((on.shape[0], n + 1)).at[:, 0].set(1.0)
     return jax.lax.scan(block, none, blocks)[0]
 
 

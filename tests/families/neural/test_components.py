@@ -100,7 +100,7 @@ def test_components_begin_as_what_they_are_made_of() -> None:
 
 def test_counts_of_independent_variables_are_those_of_enumeration() -> None:
     chances = np.random.default_rng(5).random((2, N)).astype(np.float32)
-    found = np.asarray(scores.count_probabilities(chances))
+    found = np.asarray(scores.count_probabilities(chances, 1 - chances))
     for line, p in zip(found, chances.astype(np.float64), strict=True):
         each = np.prod(np.where(STATES == 1, p, 1 - p), axis=1)
         expected = np.bincount(STATES.sum(axis=1).astype(int), weights=each)
