@@ -236,7 +236,7 @@ def time_neural(options, device):
     n = means.size
     settings = Settings(24, (128, 256), options.points, 512, 4e-3, 50, 3, 2, 1)
     task = Task(
-        Head("independent", n, False),
+        Head("odds", n, False),
         {"real": np.ones(n, dtype=np.float32)},
         (np.log(means) - np.log1p(-means))[None],
         train,

@@ -117,5 +117,9 @@ def _score_holes(off: Any, on: Any, parent: Any, levels: Any, rows: Any) -> Any:
     return below[0][:, :, n]
 
 
-SCORES = {"independent": score_independent, "tree": score_trees, "urns": score_urns}
-"""How each kind of component scores rows."""
+SCORES = {
+    "odds": score_independent,
+    "conditional odds": score_trees,
+    "odds and counts": score_urns,
+}
+"""How components score rows, by what the outputs of the decoder stand for."""

@@ -41,7 +41,7 @@ class Independent(Component):
 
     def __init__(self, means: FloatArray, n_columns: int, holes: bool) -> None:
         self.n_variables = means.size
-        self.head = Head("independent", n_columns, holes)
+        self.head = Head("odds", n_columns, holes)
         self.bias = padded(np.log(means) - np.log1p(-means), n_columns)[None]
         self.constants = {"real": (np.arange(n_columns) < means.size).astype(np.float32)}
 

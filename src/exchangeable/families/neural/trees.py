@@ -37,7 +37,7 @@ class Trees(Component):
 
     def __init__(self, model: TreeModel, n_columns: int, holes: bool) -> None:
         self.n_variables, k = model.slope.shape
-        self.head = Head("tree", n_columns, holes, groups=k)
+        self.head = Head("conditional odds", n_columns, holes, groups=k)
         self.parents = model.parent
         off, on = np.zeros((2, k, n_columns))
         off[:, : self.n_variables], on[:, : self.n_variables] = log_odds(model)

@@ -21,7 +21,7 @@ class Urns(Component):
 
     def __init__(self, means: FloatArray, n_columns: int) -> None:
         self.n_variables = means.size
-        self.head = Head("urns", n_columns, False)
+        self.head = Head("odds and counts", n_columns, False)
         odds = padded(np.log(means) - np.log1p(-means), n_columns)
         self.bias = np.concatenate([odds, np.zeros(n_columns + 1)])[None]
         self.constants = {"real": (np.arange(n_columns) < means.size).astype(np.float32)}
