@@ -96,13 +96,15 @@ class Automaton:
             for state, symbol in np.ndindex(self.moves.shape):
                 gain = self.gains[state, symbol]
                 if gain < n_totals:
-                    moved = counts[state, : n_totals - gain] * possible[:, i, symbol]
-                    after[self.moves[state, symbol], gain:] += moved
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        moved = counts[state, : n_totals - gain] * possible[:, i, symbol]
+                        after[self.moves[state, symbol], gain:] += moved
             counts = after
         totals = np.zeros((n_totals, len(allowed)))
         for state, gain in enumerate(self.final):
             if gain < n_totals:
-                totals[gain:] += counts[state, : n_totals - gain]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    totals[gain:] += counts[state, : n_totals - gain]
         return np.ascontiguousarray(totals.T)
 
     def log_masses(self, log_weights: FloatArray, log_totals: FloatArray) -> FloatArray:
