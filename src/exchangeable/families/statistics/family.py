@@ -82,8 +82,10 @@ class StatisticFamily(BlockFamily):
     ) -> Mixture:
         """Return parameters that fit given posteriors, having chosen between statistics."""
         mass = data.examples.weights[:, None] * sums.posterior
+        named = self.problem.statistic_blocks
+        values_of(data.examples, [(b.variables, each) for b in named for each in b.statistics])
         fitted = []
-        for block in self.problem.statistic_blocks:
+        for block in named:
             tried = [
                 self._tried(data.examples, block.variables, statistic, mass)
                 for statistic in block.statistics
@@ -103,7 +105,7 @@ class StatisticFamily(BlockFamily):
         self, examples: Examples, variables: IntArray, statistic: Statistic, mass: FloatArray
     ) -> tuple[float, FloatArray]:
         """Return the evidence of a statistic, and its histograms; holes may be 0 or 1 alike."""
-        values = values_of(examples, variables, statistic)
+        (values,) = values_of(examples, [(variables, statistic)])
         alike = np.zeros((statistic.n_values, mass.shape[1]))
         histograms = values.histograms(mass, alike)
         return log_evidence(histograms, statistic.log_sizes(), EVIDENCE_PRIOR), histograms
@@ -124,7 +126,7 @@ class StatisticFamily(BlockFamily):
         if self.problem.pooling is None:
             return np.full((n_values, 1), alpha)
         pool = self.problem.pool.examples
-        values = values_of(pool, variables, statistic)
+        (values,) = values_of(pool, [(variables, statistic)])
         counts = values.histograms(pool.weights[:, None], np.zeros((n_values, 1)))
         smooth = (counts + alpha) / (pool.total + alpha * n_values)
         return np.asarray(self.problem.pooling * smooth)

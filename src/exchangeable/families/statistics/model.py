@@ -19,7 +19,7 @@ from exchangeable.families.common.log_linear_model import settle
 from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.statistics import saved
-from exchangeable.families.statistics.values import values_in, values_of
+from exchangeable.families.statistics.values import Reader, values_in, values_of
 from exchangeable.families.sums import NO_MOMENTS, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.statistics import Statistic
@@ -142,8 +142,9 @@ class MixedBlocksModel(Model):
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
         total = np.zeros((observed.n_rows, self.n_classes))
-        for block in self.blocks:
-            total += values_in(observed, block.variables, block.statistic).scores(block.log_urns)
+        found = values_in(observed, self._readers)
+        for block, values in zip(self.blocks, found, strict=True):
+            total += values.scores(block.log_urns)
         if self.rest is not None:
             total += self.rest.score(observed_columns(observed, self.others), n_jobs)
         return total
@@ -151,8 +152,8 @@ class MixedBlocksModel(Model):
     def score_examples(self, examples: Examples, n_jobs: int | None = None) -> FloatArray:
         """Do the same for examples, whose values of the statistics are found only once."""
         total = np.zeros((examples.rows.n_rows, self.n_classes))
-        for block in self.blocks:
-            values = values_of(examples, block.variables, block.statistic)
+        found = values_of(examples, self._readers)
+        for block, values in zip(self.blocks, found, strict=True):
             total += values.scores(block.log_urns)
         if self.rest is not None:
             total += self.rest.score(rest_of(examples, self.others).observed, n_jobs)
@@ -197,6 +198,11 @@ class MixedBlocksModel(Model):
             rows[:, self.others] = self.rest.draw(others, y, rng)
         return rows
 
+    @property
+    def _readers(self) -> list[Reader]:
+        """The variables and the statistic of each block."""
+        return [(block.variables, block.statistic) for block in self.blocks]
+
     def _empty(self, observed: Observed) -> SymbolArray:
         return np.empty((observed.n_rows, self.n_variables), dtype=np.uint8)
 
@@ -215,10 +221,8 @@ class MixedBlocksModel(Model):
         joint = self.score_examples(examples, data.n_jobs) + log_prior
         log_likelihood, posterior = settle(joint, examples, log_prior)
         mass = examples.weights[:, None] * posterior
-        histograms = [
-            values_of(examples, block.variables, block.statistic).histograms(mass, block.log_urns)
-            for block in self.blocks
-        ]
+        pairs = zip(self.blocks, values_of(examples, self._readers), strict=True)
+        histograms = [values.histograms(mass, block.log_urns) for block, values in pairs]
         inner = None
         if self.rest is not None:
             inner = given_sums(self.rest, rest_data(data, self.others), posterior, moments)

@@ -1,5 +1,6 @@
 """T of rows: its value where all its variables are known, else how many completions have each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,18 +107,26 @@ def _expected(log_sizes: FloatArray, log_urns: FloatArray, mass: FloatArray) -> 
     return np.asarray(mass[seen[possible]] @ np.exp(shares))
 
 
-def values_of(examples: Examples, variables: IntArray, statistic: Statistic) -> Values:
-    """Return T of examples, found when it is first asked for and kept with them."""
-    key = ("values of a statistic", variables.tobytes(), id(statistic))
-    if key not in examples.derived:
-        found = values_in(examples.observed, variables, statistic)
-        examples.derived[key] = (found, statistic)  # which keeps the identity in use
-    return examples.derived[key][0]  # type: ignore[no-any-return]
+Reader = tuple[IntArray, Statistic]
+"""Variables, and the statistic that reads them."""
 
 
-def values_in(observed: Observed, variables: IntArray, statistic: Statistic) -> Values:
-    """Return T of rows."""
-    states = np.empty((observed.n_rows, variables.size), dtype=np.int8)
+def values_of(examples: Examples, readers: Sequence[Reader]) -> list[Values]:
+    """Return T of examples for several blocks, found when first asked for and kept with them."""
+    keys = [("values", variables.tobytes(), id(statistic)) for variables, statistic in readers]
+    new = [number for number, key in enumerate(keys) if key not in examples.derived]
+    found = values_in(examples.observed, [readers[number] for number in new]) if new else []
+    for number, values in zip(new, found, strict=True):
+        examples.derived[keys[number]] = (values, readers[number][1])  # keeps its identity in use
+    return [examples.derived[key][0] for key in keys]
+
+
+def values_in(observed: Observed, readers: Sequence[Reader]) -> list[Values]:
+    """Return T of rows for several blocks."""
+    states = [np.empty((observed.n_rows, each.size), dtype=np.int8) for each, _ in readers]
     for span, part in observed.chunks():
-        states[span] = part.symbols()[:, variables]
-    return Values.of(statistic, states)
+        symbols = part.symbols()
+        for (variables, _), own in zip(readers, states, strict=True):
+            own[span] = symbols[:, variables]
+    pairs = zip(readers, states, strict=True)
+    return [Values.of(statistic, own) for (_, statistic), own in pairs]
