@@ -378,7 +378,7 @@ class FamilySpec:
     cannot : mapping from ability to reason
         Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
         ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
-        their blocks each for itself).
+        their blocks each for itself), ``"relearn"`` (a say in whether EM goes on learning blocks).
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
     memory : callable
