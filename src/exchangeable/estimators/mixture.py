@@ -106,7 +106,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         Whether `fit` goes on from the parameters of the fit before, which must have been to as many
         columns, with as many components and, where blocks are not learned, with the same blocks.
     checkpoint : path-like, optional
-        A file that is written after every iteration; a fit that finds it goes on from there.
+        A file that is written about once a second, and at the end; a fit that finds it goes on from
+        there.
     random_state : int, RandomState, Generator or None
         Seed of the starts.
     n_jobs : int, optional
