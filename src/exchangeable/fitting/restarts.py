@@ -24,16 +24,17 @@ def run_all(
     n_jobs: int | None,
     checkpoint: Path | None = None,
     purpose: dict[str, Any] | None = None,
+    at_once: int = 1 << 30,
 ) -> list[EMState]:
     """Run EM from every start and return the states they end in.
 
     ``run_one(number, state, report, stop, threads)`` runs one of them, from `state` if it was begun
-    before. Runs go side by side on as many threads as `n_jobs` allows; what is left of those is for
-    the kernels. An interrupt from the keyboard ends all runs after their iteration, with a warning,
-    unless none of them has got anywhere.
+    before. Runs go side by side on as many threads as `n_jobs` allows, at most `at_once`; what is
+    left of those is for the kernels. An interrupt from the keyboard ends all runs after their
+    iteration, with a warning, unless none of them has got anywhere.
     """
     available = n_threads(n_jobs)
-    together = min(available, n_runs)
+    together = min(available, n_runs, at_once)
     with (
         interrupts() as interrupt,
         Checkpoint(checkpoint, n_runs, purpose or {}) as kept,

@@ -85,6 +85,7 @@ def problem_of(
         Whether they are classes.
     """
     spec.check_size(n_variables)
+    spec.check_memory(0, n_variables, len(classes))
     settings, method = as_blocks(estimator.blocks)
     names = getattr(estimator, "feature_names_in_", None)
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
