@@ -23,19 +23,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # what Dask says when process
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+def client(cluster: Any) -> Iterator[Any]:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import it
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            memory_limit="2GiB",
-            silence_logs=50,
-        ) as cluster,
-        distributed.Client(cluster) as made,
-    ):
+    with distributed.Client(cluster) as made:
         yield made
 
 
