@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture
-from exchangeable.data.stream import cluster as cluster_module
+from exchangeable.data.stream import waiting
 from exchangeable.data.stream.cluster import ClusterRows
 from scaling_rows import make_rows
 
@@ -150,8 +150,8 @@ def broken(monkeypatch: pytest.MonkeyPatch, breaks: Any) -> None:
 def test_a_cluster_that_has_lost_all_workers_gives_an_error(
     one_thread: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_module, "LOOK", 0.01)
-    monkeypatch.setattr(cluster_module, "WITHOUT_WORKERS", 0.05)
+    monkeypatch.setattr(waiting, "LOOK", 0.01)
+    monkeypatch.setattr(waiting, "WITHOUT_WORKERS", 0.05)
     (worker,) = one_thread.cluster.workers.values()
     with pytest.raises(RuntimeError, match="the Dask cluster has had no workers for"):
         broken(monkeypatch, lambda: one_thread.sync(worker.close))

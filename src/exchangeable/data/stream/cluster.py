@@ -4,11 +4,8 @@ Only parameters and sums travel. The rows of each partition are turned into bits
 once and stay on the workers between passes; if a worker dies, Dask computes its share again.
 """
 
-import time
 import zlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -18,20 +15,10 @@ from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import ChunkError, add, complete_rows, observe
+from exchangeable.data.stream.waiting import cluster_error, result_of
 
 FAN_IN = 8
 """This many sums are added by one task of the tree."""
-LOOK = 0.5
-"""Seconds between checks that the client is still running."""
-WITHOUT_WORKERS = 60.0
-"""Seconds that a pass waits for a first worker, where there is none."""
-
-
-GO_ON = "with checkpoint= to go on where a mixture was"
-
-
-class NoWorkersError(RuntimeError):
-    """A Dask cluster without workers."""
 
 
 def is_collection(X: Any) -> bool:
@@ -237,59 +224,20 @@ class ClusterRows:
             )
 
     def _compute(self, graph: Any) -> Any:
-        if self._client is None:
-            try:
-                return graph.compute()
-            except Exception as error:
-                raise self._named(error) from error
         try:
-            from distributed import wait
-
-            future, seen = self._client.compute(graph), time.monotonic()
-            while not future.done():
-                with suppress(TimeoutError):
-                    wait(future, timeout=LOOK)
-                if self._client.status != "running":
-                    raise ConnectionError(f"the client is {self._client.status}")
-                if time.monotonic() > seen + WITHOUT_WORKERS:
-                    self._wait_for_a_worker()
-                    seen = time.monotonic()
-            return future.result()
+            if self._client is None:
+                return graph.compute()
+            return result_of(self._client, graph)
         except Exception as error:
             raise self._named(error) from error
 
-    def _wait_for_a_worker(self) -> None:
-        """Return as soon as there is a worker; without one a pass would wait for ever."""
-        try:
-            self._client.wait_for_workers(1, timeout=WITHOUT_WORKERS)
-        except TimeoutError as error:
-            raise NoWorkersError(
-                f"the Dask cluster has had no workers for {WITHOUT_WORKERS:.0f} s; start some and "
-                f"fit again, {GO_ON}"
-            ) from error
-
     def _named(self, error: BaseException) -> BaseException:
         """Return an error that says which partition failed, or what has become of the cluster."""
-        if isinstance(error, ChunkError | NoWorkersError):
+        if isinstance(error, ChunkError):
             return error
-        if self._client is not None:
-            from distributed.scheduler import KilledWorker
-
-            if self._client.status != "running":
-                return RuntimeError(
-                    f"the Dask client was closed during the fit (it is {self._client.status}); "
-                    f"connect a new one and fit again, {GO_ON}"
-                )
-            if isinstance(error, CancelledError):
-                return RuntimeError(
-                    "the connection to the Dask scheduler was lost during the fit, and with it "
-                    f"the rows on its workers; fit again, {GO_ON}"
-                )
-            if isinstance(error, KilledWorker):
-                return RuntimeError(
-                    "Dask workers died again and again during the fit, perhaps for want of "
-                    f"memory; cut X into smaller partitions or give them more: {error}"
-                )
+        lost = None if self._client is None else cluster_error(self._client, error)
+        if lost is not None:
+            return lost
         number = self._failed()
         if number is None:
             return error
