@@ -38,7 +38,7 @@ def _escaped() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.message = printable_lines(error.message)
+        error.message = printable_lines(error.message)  # type: ignore[misc]
         raise
 
 

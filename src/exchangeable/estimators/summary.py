@@ -55,11 +55,11 @@ def summary_html(model: Any) -> str:
         facts += f", average log-likelihood {model.log_likelihood_:.4f}"
     head = _row((what, "probability", "blocks", "largest block", "its variables"), "th")
     body = "".join(_row(row, "td") for row in rows)
-    told = escape(printable_lines(repr(model)))
+    parameters = escape(printable_lines(repr(model)))
     return (
         f"<div><strong>{escape(type(model).__name__)}</strong>: {escape(facts)}"
         f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
-        f"<details><summary>parameters</summary><pre>{told}</pre></details></div>"
+        f"<details><summary>parameters</summary><pre>{parameters}</pre></details></div>"
     )
 
 
