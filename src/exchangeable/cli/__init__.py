@@ -6,6 +6,7 @@ from exchangeable import __version__
 from exchangeable.cli.answer import impute, predict, sample, score
 from exchangeable.cli.datasets import datasets
 from exchangeable.cli.demo import demo
+from exchangeable.cli.errors import Commands
 from exchangeable.cli.fit import fit
 from exchangeable.cli.inspect import info, inspect
 from exchangeable.cli.options import examples
@@ -20,7 +21,7 @@ EPILOG = examples(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
 @click.version_option(__version__, prog_name="exchangeable")
 def main() -> None:
     """Tractable probabilistic models made of exchangeable variables."""
