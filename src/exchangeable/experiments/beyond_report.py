@@ -186,7 +186,8 @@ def _literature(sets: list[str]) -> str:
         "## Published test log-likelihoods\n\nThe tables that were seen. Single figures of the "
         "best column come from papers that report on few of these sets, and are named there "
         "(accidents: gated HCLT, arXiv 2608.12869). Not seen, and so not compared: *Continuous "
-        "Mixtures of Tractable Probabilistic Models* (AAAI 2023), *Probabilistic Integral Circuits* "
-        "(2024) and ensembles of LearnPSDD, the first two of which claim the state of the art.\n\n"
+        "Mixtures of Tractable Probabilistic Models* (AAAI 2023), *Probabilistic Integral "
+        "Circuits* (2024) and ensembles of LearnPSDD, the first two of which claim the state of "
+        "the art.\n\n"
     )
     return text + _table(["data", *PUBLISHED], rows)
