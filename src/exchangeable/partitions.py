@@ -55,7 +55,9 @@ class Partition:
     @classmethod
     def from_lines(cls, labels: Labels) -> list[Self]:
         """Make a partition of every line of block numbers."""
-        ends, sizes, starts = _measure(labels)
+        ends = np.cumsum(labels.max(axis=1) + np.int64(1))
+        sizes, starts = np.zeros((2, ends[-1]), dtype=np.int64)
+        _measure(labels, ends, sizes, starts)
         spans = itertools.pairwise([0, *ends.tolist()])
         return [
             cls(line, sizes[begin:end], starts[begin:end])
@@ -107,12 +109,11 @@ class Partition:
 
 
 @njit(cache=True, nogil=True)
-def _measure(labels):  # type: ignore[no-untyped-def]
-    """Return where the blocks of every line end, their sizes, and where their counts start."""
-    ends = np.zeros(labels.shape[0], dtype=np.int64)
-    for y in range(labels.shape[0]):
-        ends[y] = labels[y].max() + 1 + (ends[y - 1] if y else 0)
-    sizes, starts = np.zeros(ends[-1], dtype=np.int64), np.zeros(ends[-1], dtype=np.int64)
+def _measure(labels, ends, sizes, starts):  # type: ignore[no-untyped-def]
+    """Write the sizes of the blocks of every line, and where their counts start.
+
+    The blocks of line y are those before ``ends[y]``; sizes and starts are all zero before.
+    """
     first = 0
     for y in range(labels.shape[0]):
         for j in range(labels.shape[1]):
@@ -120,7 +121,6 @@ def _measure(labels):  # type: ignore[no-untyped-def]
         for b in range(first + 1, ends[y]):
             starts[b] = starts[b - 1] + sizes[b - 1] + 1
         first = ends[y]
-    return ends, sizes, starts
 
 
 def check_partition(

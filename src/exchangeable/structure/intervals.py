@@ -17,6 +17,7 @@ from exchangeable.data.rows import Rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.common.em_data import Labelled, Recipe
 from exchangeable.partitions import Labels, Partition
+from exchangeable.runtime.loops import fill
 from exchangeable.runtime.threads import run
 
 ClassSums = tuple[float, FloatArray, float, float]
@@ -83,12 +84,12 @@ def _add_intervals(rows, members, weights, intervals, histogram):  # type: ignor
     """
     labels, n_blocks = intervals.labels, intervals.n_blocks
     begins, ends, starts = intervals.begins, intervals.ends, intervals.starts
-    before = np.zeros(n_blocks + 1, dtype=np.int64)
+    before = np.empty(n_blocks + 1, dtype=np.int64)
     buffer = np.empty(labels.size, dtype=np.int32)
     for i in range(members.size):
         w = weights[i] if weights.size else 1.0
         ones = ones_of(rows, members[i], buffer)
-        before[:] = 0
+        fill(before, 0)
         for k in range(ones.size):
             before[labels[ones[k]] + 1] += 1
         for b in range(n_blocks):

@@ -16,6 +16,7 @@ from numba import njit
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle
 from exchangeable.runtime.bits import popcount
+from exchangeable.runtime.loops import fill, inlined
 from exchangeable.runtime.vectors import TILE
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
@@ -40,7 +41,7 @@ class Piece(NamedTuple):
     numbers: npt.NDArray[np.unsignedinteger[Any]]
 
 
-@_compile
+@inlined
 def _count(words, begin, end, masks, mask, radix, number):  # type: ignore[no-untyped-def]
     """Append a block's count to the numbers of its bundle, for the rows begin..end.
 
@@ -106,7 +107,7 @@ def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-unty
                 numbers[g, row - offset] = number
 
 
-@_compile
+@inlined
 def _look_up(table, starts, numbers, begin, end, score):  # type: ignore[no-untyped-def]
     """Add the entries of the bundles' tables at the rows' numbers, up to four bundles at a time."""
     g = 0
@@ -145,7 +146,7 @@ def score_numbers(piece, priors, bundles, table, posterior):  # type: ignore[no-
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
         for y in range(n_classes):
-            joint[y] = log_prior[y]
+            fill(joint[y], log_prior[y])
             of_class = slice(first_bundle[y], first_bundle[y + 1])
             _look_up(
                 table, starts[of_class], numbers[of_class], begin - offset, end - offset, joint[y]

@@ -8,6 +8,7 @@ from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.runtime.bits import block_masks, popcount
+from exchangeable.runtime.loops import copy, inlined
 
 _compile = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -15,7 +16,7 @@ MASK_COST = 12
 """Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""
 
 
-@_compile
+@inlined
 def _count_masked(words, mask):  # type: ignore[no-untyped-def]
     """Return the number of ones of a packed row among those of a mask."""
     count = np.uint64(0)
@@ -112,7 +113,7 @@ def score_rows(rows, first, last, tables, out):  # type: ignore[no-untyped-def]
                 impossible[y] += 1
             else:
                 base[y] += values[starts[b]]
-    missing = impossible.copy()
+    missing = np.empty(n_classes, dtype=np.int64)
     for row in range(first, last):
         ones = ones_of(rows, row, buffer)
         for k in range(ones.size):
@@ -127,8 +128,8 @@ def score_rows(rows, first, last, tables, out):  # type: ignore[no-untyped-def]
                     counts[b] = 0
                 out[row, y] = total
             continue
-        out[row] = base
-        missing[:] = impossible
+        copy(base, out[row])
+        copy(impossible, missing)
         for k in range(ones.size):
             block = labels[ones[k]]
             for y in range(n_classes):
