@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import gammaln
 
 from exchangeable.arrays import FloatArray, IntArray
@@ -55,9 +54,12 @@ class Partition:
     @classmethod
     def from_lines(cls, labels: Labels) -> list[Self]:
         """Make a partition of every line of block numbers."""
-        ends = np.cumsum(labels.max(axis=1) + np.int64(1))
-        sizes, starts = np.zeros((2, ends[-1]), dtype=np.int64)
-        _measure(labels, ends, sizes, starts)
+        n_blocks = labels.max(axis=1) + np.int64(1)
+        ends = np.cumsum(n_blocks)
+        first = ends - n_blocks
+        sizes = np.bincount((labels + first[:, None]).ravel(), minlength=ends[-1])
+        before = np.cumsum(sizes + 1) - (sizes + 1)
+        starts = before - np.repeat(before[first], n_blocks)
         spans = itertools.pairwise([0, *ends.tolist()])
         return [
             cls(line, sizes[begin:end], starts[begin:end])
@@ -106,21 +108,6 @@ class Partition:
         """The variables of each block."""
         order = np.argsort(self.labels, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
-
-
-@njit(cache=True, nogil=True)
-def _measure(labels, ends, sizes, starts):  # type: ignore[no-untyped-def]
-    """Write the sizes of the blocks of every line, and where their counts start.
-
-    The blocks of line y are those before ``ends[y]``; sizes and starts are all zero before.
-    """
-    first = 0
-    for y in range(labels.shape[0]):
-        for j in range(labels.shape[1]):
-            sizes[first + labels[y, j]] += 1
-        for b in range(first + 1, ends[y]):
-            starts[b] = starts[b - 1] + sizes[b - 1] + 1
-        first = ends[y]
 
 
 def check_partition(

@@ -5,16 +5,16 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray, aligned_zeros
 from exchangeable.data import packed_kernels
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import fill
 from exchangeable.runtime.vectors import TILE
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 CODE_BITS = 6
 """Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""

@@ -1,13 +1,13 @@
 """Inner loops over packed rows that take a step per word of 64 variables, not per one."""
 
 import numpy as np
-from numba import njit
 
 from exchangeable.runtime.bits import load_bits, popcount
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import fill, inlined
 from exchangeable.runtime.vectors import TILE
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 PLANES = 8
 MOST_ROWS = (1 << PLANES) - 1

@@ -4,16 +4,16 @@ Rows are `RowArrays`. Weights are empty where all are 1.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.runtime.bits import load_bits, wrapping_sum
-from exchangeable.runtime.loops import fill, inlined
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, helper
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 # Inlined, so that taking the arrays out of their tuple costs nothing in a loop over rows.
-@inlined
+@helper
 def ones_of(rows, row, buffer):  # type: ignore[no-untyped-def]
     """Return the variables that are on in a row; those of packed rows are written to `buffer`."""
     if rows.indptr.size == 0:

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from exchangeable.runtime.loops import inlined
+from exchangeable.runtime.loops import helper, inlined
 
 WORD = (1 << 64) - 1
 """A word of ones."""
@@ -93,7 +93,7 @@ wrapping_product: Any = _wrapping_product if COMPILED else plain_wrapping_produc
 """The product of two unsigned 64-bit words modulo 2^64; NumPy's own would warn."""
 
 
-@inlined
+@helper
 def load_bits(words, ones):  # type: ignore[no-untyped-def]
     """Write the positions of the ones of a bit-packed row to `ones` and return their number."""
     n_ones = 0

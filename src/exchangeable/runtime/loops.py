@@ -6,9 +6,12 @@ cost more than their code, too: they are optimised once alone and once more in e
 become part of their callers before anything is compiled.
 """
 
-from numba import njit
+from exchangeable.runtime.kernel_cache import compiled
 
-inlined = njit(inline="always", cache=True, nogil=True, error_model="numpy")
+inlined = compiled(inline="always")
+"""For loops of a few lines, which become part of their callers before anything is compiled."""
+helper = compiled(forceinline=True)
+"""For functions of kernels, which are compiled by themselves and again as part of each kernel."""
 
 
 @inlined

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.partitions import Labels
-from exchangeable.runtime.loops import where_largest
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import inlined, where_largest
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 class _Sample(NamedTuple):
@@ -103,7 +103,7 @@ def _block_evidence(first, second, m, sample, histogram):  # type: ignore[no-unt
     return evidence - (math.lgamma(total + prior * (m + 1)) - math.lgamma(prior * (m + 1)))
 
 
-@_compile
+@inlined
 def _far_apart(first, second, m_first, m_second, weights, limit):  # type: ignore[no-untyped-def]
     """Whether the rates of ones of two blocks differ by more than `limit` standard errors."""
     if limit == np.inf:

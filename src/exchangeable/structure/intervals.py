@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.groups import Group
@@ -17,6 +16,7 @@ from exchangeable.data.rows import Rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.common.em_data import Labelled, Recipe
 from exchangeable.partitions import Labels, Partition
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import fill
 from exchangeable.runtime.threads import run
 
@@ -76,7 +76,7 @@ class Intervals(NamedTuple):
         return np.split(histogram, self.starts[1:])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _add_intervals(rows, members, weights, intervals, histogram):  # type: ignore[no-untyped-def]
     """Add the member rows' weights to the histograms of all intervals.
 

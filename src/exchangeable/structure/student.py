@@ -2,7 +2,7 @@
 
 import math
 
-from exchangeable.runtime.loops import inlined
+from exchangeable.runtime.loops import helper, inlined
 
 
 @inlined
@@ -29,7 +29,7 @@ def _beta_fraction(a, b, x):  # type: ignore[no-untyped-def]
     return value
 
 
-@inlined
+@helper
 def two_sided_p(t, df):  # type: ignore[no-untyped-def]
     """Return P(|T| > |t|) for Student's t with `df` degrees of freedom.
 

@@ -5,17 +5,17 @@ from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from scipy.special import stdtrit
 
 from exchangeable.arrays import FloatArray
 from exchangeable.partitions import Labels
 from exchangeable.runtime.bits import bits_of_float
-from exchangeable.runtime.loops import fill, inlined, largest
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, helper, inlined, largest
 from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.structure.student import two_sided_p
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 LINES_TOGETHER = 4096
 """Variables, over all classes, that one thread sweeps at a time."""
@@ -77,7 +77,7 @@ def _welch_rejects(mean_a, var_a, mean_b, var_b, n, level):  # type: ignore[no-u
     return two_sided_p(t, df) < significance
 
 
-@_compile
+@helper
 def _sweep(mean, variance, order, n, level, block):  # type: ignore[no-untyped-def]
     """Write the block of each of the variables, given in increasing order of mean."""
     reference, number = order[0], 0
@@ -150,7 +150,7 @@ def _merge_sort(mean, members, room):  # type: ignore[no-untyped-def]
         length *= 2
 
 
-@inlined
+@helper
 def _sort(mean, order, bucket, ends):  # type: ignore[no-untyped-def]
     """Write the variables in increasing order of their means, which are not negative.
 

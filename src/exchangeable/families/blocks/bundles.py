@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.tables import Tables
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 MOST_ENTRIES = 1024
 """A bundle's table has no more entries than this, unless a single block has."""

@@ -8,18 +8,18 @@ entry of the table and a number of holes name such a sum; each is computed once 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
 from exchangeable.families.common.posteriors import settle_row
 from exchangeable.runtime.bits import wrapping_product
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, fill, inlined
 from exchangeable.runtime.vectors import exponential
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
-_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-_compile_no_nan = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
+_compile = compiled()
+_compile_no_nan = compiled(fastmath={"nnan", "nsz"})
 
 LARGEST_MEMO = 1 << 17
 """The memo holds this many sums. Where there can be more, a pair may displace another one."""
@@ -98,24 +98,26 @@ def hidden_ones(table, entry, holes, log_factorial):  # type: ignore[no-untyped-
     return highest + np.log(total) + log_factorial[holes], ones / total
 
 
-@_compile
+@inlined
 def new_memo(n_rows, sizes):  # type: ignore[no-untyped-def]
     """Return an empty memo for this many rows and blocks of these sizes."""
-    offsets = np.zeros(sizes.size, dtype=np.int64)
+    offsets = np.empty(sizes.size, np.int64)
     size = np.int64(0)
     for b in range(sizes.size):
         offsets[b] = size
         size += (sizes[b] + 1) ** 2
     if size > LARGEST_MEMO:
-        offsets[:] = -1
+        fill(offsets, -1)
         size = np.int64(64)
         while size < 2 * n_rows * sizes.size and size < LARGEST_MEMO:
             size *= 2
-    keys, owner = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
-    return Memo(keys, np.empty(size), np.empty(size), np.zeros(size), owner, offsets)
+    keys, owner, waiting = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+    for slot in range(size):
+        keys[slot], owner[slot], waiting[slot] = -1, -1, 0.0
+    return Memo(keys, np.empty(size), np.empty(size), waiting, owner, offsets)
 
 
-@_compile
+@inlined
 def pair_slot(key, holes, count, offset, size, n_slots):  # type: ignore[no-untyped-def]
     """Return the slot of a pair: one of its own (`offset` ≥ 0), or one that it may share."""
     if offset >= 0:
@@ -134,22 +136,22 @@ def remember(slot, key, tables, memo):  # type: ignore[no-untyped-def]
     memo.means[slot] = mean
 
 
-@_compile
+@inlined
 def _block_classes(first_block):  # type: ignore[no-untyped-def]
     """Return the class of each block."""
-    class_of = np.empty(first_block[-1], dtype=np.int64)
+    class_of = np.empty(first_block[-1], np.int64)
     for y in range(first_block.size - 1):
-        class_of[first_block[y] : first_block[y + 1]] = y
+        fill(class_of[first_block[y] : first_block[y + 1]], y)
     return class_of
 
 
-@_compile
+@inlined
 def _zero_scores(tables):  # type: ignore[no-untyped-def]
     """Return each class's score of a row of known zeros, and how many blocks forbid such a row."""
     n_classes = tables.first_block.size - 1
-    base = np.zeros(n_classes)
-    forbidden = np.zeros(n_classes, dtype=np.int64)
+    base, forbidden = np.empty(n_classes), np.empty(n_classes, np.int64)
     for y in range(n_classes):
+        base[y], forbidden[y] = 0.0, 0
         for b in range(tables.first_block[y], tables.first_block[y + 1]):
             zero = tables.values[tables.starts[b]]
             if zero == -np.inf:
@@ -161,7 +163,7 @@ def _zero_scores(tables):  # type: ignore[no-untyped-def]
 
 # The loops over blocks are short: taking an array out of its tuple there would cost more than they
 # do. So arrays are taken out before, and the functions are inlined.
-@_inline
+@inlined
 def _add_scores(n_touched, counters, class_of, tables, memo, joint, missing):  # type: ignore[no-untyped-def]
     """Add how much more blocks are worth than they would be without ones and holes."""
     starts, entry, hidden, touched, _ = counters
@@ -188,7 +190,7 @@ def _add_scores(n_touched, counters, class_of, tables, memo, joint, missing):  #
         joint[class_of[b]] += value - zero
 
 
-@_inline
+@inlined
 def _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram):  # type: ignore[no-untyped-def]
     """Move the row's mass from the counts of zero to the counts that are expected."""
     starts, entry, hidden, touched, _ = counters
@@ -241,18 +243,24 @@ def expect_with_holes(rows, first, last, tables, priors, posterior, histogram): 
     base, forbidden = _zero_scores(tables)
     memo = new_memo(last - first, tables.sizes)
     weights, clamp, log_prior = priors.weights, priors.clamp, priors.log_prior
+    missing, mass = np.empty(base.size, np.int64), np.empty(base.size)
     log_likelihood = 0.0
     for row in range(first, last):
         n_touched = count_row(rows, row, counters)
-        joint, missing = posterior[row], forbidden.copy()
-        joint[:] = base
+        joint = posterior[row]
+        copy(base, joint)
+        copy(forbidden, missing)
         _add_scores(n_touched, counters, class_of, tables, memo, joint, missing)
-        joint[missing > 0] = -np.inf
+        for y in range(base.size):
+            if missing[y] > 0:
+                joint[y] = -np.inf
         if histogram.size:
-            joint += log_prior
+            for y in range(base.size):
+                joint[y] += log_prior[y]
             known = clamp[row] if clamp.size else -1
             log_likelihood += weights[row] * settle_row(joint, log_prior, known)
-            mass = weights[row] * joint
+            for y in range(base.size):
+                mass[y] = weights[row] * joint[y]
             _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram)
         forget_row(n_touched, counters)
     for slot in range(memo.keys.size):
@@ -267,7 +275,7 @@ def score_singles(rows, first, last, base, on, hole, out):  # type: ignore[no-un
     buffer = np.empty(n_variables, dtype=np.int32)
     for row in range(first, last):
         score = out[row]
-        score[:] = base
+        copy(base, score)
         ones = ones_of(rows.ones, row, buffer)
         for k in range(ones.size):
             add = on[ones[k]]

@@ -16,7 +16,7 @@ from exchangeable.families.blocks.hole_kernels import HoleTables
 from exchangeable.families.blocks.passes import BlockSums, is_linear
 from exchangeable.families.common import linear_kernels
 from exchangeable.families.common.posteriors import RowPriors
-from exchangeable.families.common.tables import Tables
+from exchangeable.families.common.tables import Tables, label_type
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import n_threads, row_ranges, run
 
@@ -167,7 +167,7 @@ def _hole_tables(tables: Tables) -> HoleTables:
 
 def holed_rows(observed: Observed, partition: Partition) -> HoledRows:
     """Return rows as kernels that answer for one class take them."""
-    labels = np.ascontiguousarray(partition.labels[:, None])
+    labels = partition.labels[:, None].astype(label_type(partition.n_blocks), order="C")
     return _holed_rows(observed, labels, partition.n_blocks)
 
 

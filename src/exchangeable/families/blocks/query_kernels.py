@@ -4,7 +4,6 @@ Rows are `HoledRows`, tables `HoleTables` with one class.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
@@ -15,21 +14,23 @@ from exchangeable.families.blocks.hole_kernels import (
     pair_slot,
     remember,
 )
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, helper, inlined, total
 from exchangeable.runtime.vectors import exponential
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
-@_compile
+@helper
 def _write_known(rows, row, buffer, out):  # type: ignore[no-untyped-def]
     """Write the known ones of a row, and zeros elsewhere."""
-    out[:] = 0
+    fill(out, 0)
     ones = ones_of(rows.ones, row, buffer)
     for k in range(ones.size):
         out[ones[k]] = 1
 
 
-@_compile
+@inlined
 def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-def]
     """Write a row in which every hole has the probability of its block to be on."""
     _write_known(rows, row, buffer, out)
@@ -38,7 +39,7 @@ def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-de
         out[holes[k]] = chance[rows.labels[holes[k], 0]]
 
 
-@_compile
+@inlined
 def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
     """Write a row whose blocks have this many hidden ones, the first holes being on."""
     _write_known(rows, row, buffer, out)
@@ -49,7 +50,7 @@ def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
         wanted[b] -= 1
 
 
-@_compile
+@inlined
 def write_drawn(rows, row, wanted, remaining, uniform, buffer, out):  # type: ignore[no-untyped-def]
     """Write a row whose blocks have this many hidden ones among the remaining holes, drawn."""
     _write_known(rows, row, buffer, out)
@@ -63,10 +64,10 @@ def write_drawn(rows, row, wanted, remaining, uniform, buffer, out):  # type: ig
         remaining[b] -= 1
 
 
-@_compile
+@inlined
 def pick(shares, uniform):  # type: ignore[no-untyped-def]
     """Return the index that a uniform number stands for, in proportion to the shares."""
-    rest, last = uniform * shares.sum(), 0
+    rest, last = uniform * total(shares), 0
     for i in range(shares.size):
         if shares[i] > 0.0:
             last = i
@@ -108,7 +109,7 @@ def complete_rows(rows, tables, out, score):  # type: ignore[no-untyped-def]
     table = tables.values
     counters = new_counters(rows.labels, tables.starts)
     entry, hidden = counters.entry, counters.hidden
-    wanted = np.zeros(entry.size, dtype=np.int64)
+    wanted = np.empty(entry.size, np.int64)
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         score[row] = 0.0
@@ -132,7 +133,9 @@ def draw_rows(rows, tables, of_block, of_entry, out):  # type: ignore[no-untyped
     table, log_factorial = tables.values, tables.log_factorial
     counters = new_counters(rows.labels, tables.starts)
     entry, hidden, touched = counters.entry, counters.hidden, counters.touched
-    wanted, remaining = np.zeros((2, entry.size), dtype=np.int64)
+    wanted, remaining = np.empty(entry.size, np.int64), np.empty(entry.size, np.int64)
+    fill(wanted, 0)
+    fill(remaining, 0)
     shares = np.empty(rows.labels.shape[0] + 1)
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
@@ -146,7 +149,7 @@ def draw_rows(rows, tables, of_block, of_entry, out):  # type: ignore[no-untyped
         write_drawn(rows, row, wanted, remaining, of_entry[row], counters.buffer, out[row])
 
 
-@_compile
+@helper
 def _draw_count(table, entry, holes, log_factorial, uniform, shares):  # type: ignore[no-untyped-def]
     """Return the number of hidden ones that a uniform number stands for."""
     highest = highest_weight(table, entry, holes, log_factorial)

@@ -1,11 +1,11 @@
 """Smoothing of how often each count occurs, with the width that predicts left-out rows best."""
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 NARROW = 0.3
 """A kernel narrower than this is not worth having."""

@@ -1,9 +1,10 @@
 """Inner loops of forests: which edges they should have, and the order of their nodes."""
 
 import numpy as np
-from numba import njit
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+from exchangeable.runtime.kernel_cache import compiled
+
+_compile = compiled()
 
 
 @_compile

@@ -6,14 +6,14 @@ merged.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import copy, inlined
 from exchangeable.runtime.vectors import TILE
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 @_compile

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle_row
 from exchangeable.families.common.tables import TableArrays
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
-_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+_compile = compiled()
+_inline = compiled(forceinline=True)
 
 
 class LogLinearArrays(NamedTuple):

@@ -7,11 +7,10 @@ branch and the compiler turns it into vector instructions.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.loops import fill, inlined, largest
-from exchangeable.runtime.vectors import exponential, logarithm, vectorise
+from exchangeable.runtime.loops import fill, helper, inlined, largest
+from exchangeable.runtime.vectors import logarithm, scaled_power, vectorise
 
 NOTHING = 1e-14
 """A posterior below this is set to zero: what it would add is lost in rounding."""
@@ -53,7 +52,7 @@ def _exponentiate(joint, size, highest, total):  # type: ignore[no-untyped-def]
         line = joint[y]
         for r in range(size):
             difference = line[r] - highest[r]
-            value = exponential(max(difference, LOG_NOTHING))
+            value = scaled_power(max(difference, LOG_NOTHING))
             line[r] = value if difference > LOG_NOTHING else 0.0
             total[r] += line[r]
 
@@ -104,7 +103,7 @@ def settle(joint, begin, end, priors, posterior):  # type: ignore[no-untyped-def
     return log_likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@helper
 def settle_row(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
     """Turn a row's log P(x, y) into posteriors in place and return its log-likelihood."""
     if clamped >= 0:

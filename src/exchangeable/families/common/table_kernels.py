@@ -4,13 +4,13 @@ Rows are `RowArrays`, tables `TableArrays`. Weights are empty where all are 1.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.runtime.bits import block_masks, popcount
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import copy, inlined
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 MASK_COST = 12
 """Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""

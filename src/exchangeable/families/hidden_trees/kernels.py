@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 FOLD = 1e-200
 """Products at the root that fall below this go on as logarithms."""

@@ -1,11 +1,11 @@
 """What an edge of a weighted tree gains over a weighted urn, for every pair of variables."""
 
 import numpy as np
-from numba import njit
 
 from exchangeable.families.common.forest_kernels import table_gain
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 @_compile

@@ -14,11 +14,11 @@ they can be computed.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 SMALLEST = 1e-220
 """A coefficient that is a smaller share of the largest is taken for zero."""

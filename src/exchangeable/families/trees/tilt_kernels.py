@@ -9,11 +9,11 @@ Arguments are as in `polynomial_kernels`.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.families.trees.polynomial_kernels import downward, new_workspace, upward
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-180
 """A coefficient is trusted where it is at least this share of the largest."""

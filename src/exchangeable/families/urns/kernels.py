@@ -10,12 +10,12 @@ power series (`series_kernels`) the same expectations.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.families.urns.series_kernels import NEGLIGIBLE, margin_above, sum_series
 from exchangeable.families.urns.tilt_kernels import cover
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 FEW, MANY = 16, 1 << 14
 """Between these numbers of counts tilts are faster than ratios; with more, too many are needed."""

@@ -18,11 +18,11 @@ In a group terms may grow by exp(`LOG_GROWTH`) before they fall; rounding errors
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 LOG_FORGOTTEN = -38.0
 """Terms that have shrunk by this factor are not added."""

@@ -7,9 +7,10 @@ longer be trusted, cover all counts, and each count is taken from the tilt that 
 """
 
 import numpy as np
-from numba import njit
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+from exchangeable.runtime.kernel_cache import compiled
+
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-270
 """A coefficient is trusted where it is at least this share of the largest, or more."""
