@@ -17,14 +17,20 @@ from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
 from exchangeable.persistence import ModelFileError, load, save
 from exchangeable.statistics import (
+    AtLeast,
     BlockCounts,
     CategoricalCounts,
     Count,
     FiniteState,
+    FirstAndLast,
+    LongestRun,
     Nested,
     Pooled,
+    Runs,
+    SecondOrderTransitions,
     Statistic,
     Transitions,
+    WeightedSum,
 )
 from exchangeable.structure.blocks import Blocks
 from exchangeable.structure.exchangeability import exchangeability_report
@@ -35,6 +41,7 @@ __version__ = version("exchangeable")
 
 __all__ = [
     "EVM",
+    "AtLeast",
     "BlockCounts",
     "Blocks",
     "CategoricalCounts",
@@ -44,12 +51,17 @@ __all__ = [
     "ExchangeableImputer",
     "ExchangeableMixture",
     "FiniteState",
+    "FirstAndLast",
+    "LongestRun",
     "ModelFileError",
     "Nested",
     "PackedBits",
     "Pooled",
+    "Runs",
+    "SecondOrderTransitions",
     "Statistic",
     "Transitions",
+    "WeightedSum",
     "__version__",
     "exchangeability_report",
     "load",

@@ -8,7 +8,7 @@ import pytest
 
 from exchangeable import Blocks, ExchangeableMixture
 from exchangeable.data.examples import merge_equal_rows
-from exchangeable.data.observed import as_observed
+from exchangeable.data.observed import Observed, as_observed
 from exchangeable.families import REGISTRY
 from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.common.em_data import InMemory
@@ -134,6 +134,37 @@ def test_no_family_takes_a_step_down(family, holes, monkeypatch):
         assert gains.min() >= -ROUNDING * len(X)
         assert gains.sum() > 0
         assert not (states[-1].converged and states[-1].fell)
+
+
+@pytest.mark.parametrize(
+    ("family", "blocks"),
+    [
+        ("urns", "full"),
+        ("urns", [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ("tree", None),
+        ("weighted tree", None),
+        ("count tree", None),
+    ],
+)
+def test_the_pooled_prior_is_what_its_rows_would_score(family, blocks, monkeypatch):
+    X, strength = bound_clusters(n_rows=200, n_variables=8, seed=4), 7.0
+    options = {} if blocks is None else {"blocks": blocks}
+    model = ExchangeableMixture(
+        3, family=family, alpha=1e-9, pooling=strength, tol=0.0, max_iter=8, **options
+    )
+    stage, states = followed(runs_of(model, X), monkeypatch)[-1]
+    rows = Observed.from_symbols(X)
+    gained = 0.0
+    for before, after in pairwise(states):
+        old, new = before.mixture.model, after.mixture.model
+        if family == "count tree" and not all(
+            one is other for one, other in zip(old.forests, new.forests, strict=True)
+        ):
+            continue
+        difference = float((new.score(rows) - old.score(rows)).sum(axis=1).mean())
+        gained += abs(difference)
+        assert stage.prior_gain(old, new) == pytest.approx(strength * difference, abs=1e-6)
+    assert gained > 1e-3
 
 
 class Falling(BlockFamily):

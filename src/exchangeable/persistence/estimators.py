@@ -15,7 +15,7 @@ from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
 from exchangeable.families.contract import Model
 from exchangeable.persistence.parameters import decode_model, encode_model
-from exchangeable.persistence.statistics import (
+from exchangeable.statistics.saved import (
     decode_statistic,
     encode_statistic,
     plan_statistic,

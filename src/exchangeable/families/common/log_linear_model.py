@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray, normalize_log
+from exchangeable.arrays import FloatArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import log_linear
@@ -26,10 +26,28 @@ class LogLinearModel(Model):
         """What scoring complete rows reads."""
 
     @abstractmethod
+    def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
+        """Write log P(e | y) of rows with holes, e being a row's known entries."""
+
+    @abstractmethod
     def hole_sums(
         self, observed: Observed, mass: FloatArray, y: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the mass of class y by variables on, by pairs on, and by counts."""
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        if observed.holes is None:
+            return log_linear.score(observed.ones, self.scores, n_jobs)
+        out = np.zeros((self.n_classes, observed.n_rows))
+        for part, rows in observed.chunks():
+            states = rows.symbols()
+
+            def one(y: int, part: slice = part, states: SymbolArray = states) -> None:
+                self.score_class(states, y, out[y, part])
+
+            run(one, range(self.n_classes), n_jobs)
+        return np.ascontiguousarray(out.T)
 
     def expect(
         self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False

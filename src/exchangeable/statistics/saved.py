@@ -5,13 +5,19 @@ from collections.abc import Callable
 from typing import Any
 
 from exchangeable.statistics import (
+    AtLeast,
     BlockCounts,
     CategoricalCounts,
     Count,
+    FirstAndLast,
+    LongestRun,
     Nested,
     Pooled,
+    Runs,
+    SecondOrderTransitions,
     Statistic,
     Transitions,
+    WeightedSum,
 )
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.limits import Budget
@@ -45,7 +51,11 @@ def encode_statistic(statistic: Any, name: str) -> dict[str, Any] | None:
         arguments = {"blocks": [block.tolist() for block in statistic.blocks]}
     elif kind is CategoricalCounts:
         arguments = {"n_variables": statistic.n_variables, "n_symbols": statistic.n_symbols}
-    elif kind in (Count, Transitions):
+    elif isinstance(statistic, AtLeast) and kind is AtLeast:
+        arguments = {"n_variables": statistic.n_variables, "minimum": statistic.minimum}
+    elif isinstance(statistic, WeightedSum) and kind is WeightedSum:
+        arguments = {"weights": statistic.weights}
+    elif kind in BY_SIZE:
         arguments = {"n_variables": statistic.n_variables}
     else:
         raise TypeError(
@@ -82,7 +92,7 @@ def plan_statistic(value: Any, n_values: int, budget: Budget) -> Callable[[], St
     arguments = {key: entry for key, entry in value.items() if key != "class"}
     if not isinstance(kind, str) or kind not in PLANS:
         raise ModelFileError(f"statistic {short(kind)} is unknown here")
-    whole = kind not in ("Nested", "BlockCounts")
+    whole = kind not in ("Nested", "BlockCounts", "WeightedSum")
     try:
         if whole and not all(type(entry) is int for entry in arguments.values()):
             raise ValueError("arguments must be whole numbers")
@@ -116,6 +126,65 @@ def _transitions(n_values: int, budget: Budget, n_variables: int) -> Callable[[]
         raise ValueError(f"{n_variables} variables do not go with {n_values} weights")
     _spend_automaton(budget, n_variables, 2 * n_values)
     return lambda: Transitions(n_variables)
+
+
+def _runs(n_values: int, budget: Budget, n_variables: int) -> Callable[[], Statistic]:
+    if not 0 < n_variables == n_values:
+        raise ValueError(f"{n_variables} variables do not go with {n_values} weights")
+    _spend_automaton(budget, n_variables, 3 * (n_values + 1))
+    return lambda: Runs(n_variables)
+
+
+def _first_and_last(n_values: int, budget: Budget, n_variables: int) -> Callable[[], Statistic]:
+    if not n_variables > 0 or n_values != min(2**n_variables, 4):
+        raise ValueError(f"{n_variables} variables do not go with {n_values} weights")
+    _spend_automaton(budget, n_variables, 5 * 4)
+    return lambda: FirstAndLast(n_variables)
+
+
+def _longest_run(n_values: int, budget: Budget, n_variables: int) -> Callable[[], Statistic]:
+    if not 0 < n_variables == n_values - 1:
+        raise ValueError(f"{n_variables} variables do not go with {n_values} weights")
+    _spend_automaton(budget, n_variables, n_values * n_values)
+    return lambda: LongestRun(n_variables)
+
+
+def _second_order(n_values: int, budget: Budget, n_variables: int) -> Callable[[], Statistic]:
+    if not 0 < n_variables < 4 * n_values + 4:
+        raise ValueError(f"{n_variables} variables do not go with {n_values} weights")
+    _spend_automaton(budget, n_variables, 7 * (n_variables // 2 + 1) ** 2)
+    return _with_values(lambda: SecondOrderTransitions(n_variables), n_values)
+
+
+def _weighted_sum(n_values: int, budget: Budget, weights: list[int]) -> Callable[[], Statistic]:
+    if not isinstance(weights, list) or not all(type(weight) is int for weight in weights):
+        raise ValueError("weights must be whole numbers")
+    total = sum(weights)
+    if not weights or min(weights) < 0 or n_values > total + 1:
+        raise ValueError(f"these weights do not go with {n_values} weights of values")
+    _spend_automaton(budget, len(weights), (len(weights) + 1) * (total + 1))
+    return _with_values(lambda: WeightedSum(weights), n_values)
+
+
+def _at_least(
+    n_values: int, budget: Budget, n_variables: int, minimum: int
+) -> Callable[[], Statistic]:
+    if not (0 < minimum <= n_variables and n_values == 2):
+        raise ValueError(f"minimum={minimum} of {n_variables} does not go with {n_values} weights")
+    _spend_values(budget, n_variables + 1, 1)
+    return lambda: AtLeast(n_variables, minimum)
+
+
+def _with_values(make: Callable[[], Statistic], n_values: int) -> Callable[[], Statistic]:
+    """Return what makes a statistic, and refuses it if it has not that many values."""
+
+    def checked() -> Statistic:
+        statistic = make()
+        if statistic.n_values != n_values:
+            raise ValueError(f"{n_values} weights are not one per value")
+        return statistic
+
+    return checked
 
 
 def _categorical(
@@ -162,11 +231,19 @@ def _nested(
     return lambda: Nested(reads(), [make() for make in parts], groups)  # type: ignore[arg-type]
 
 
+BY_SIZE = (Count, Transitions, Runs, FirstAndLast, LongestRun, SecondOrderTransitions)
+"""Statistics that their number of variables makes."""
 PLANS: dict[str, Callable[..., Callable[[], Statistic]]] = {
+    "AtLeast": _at_least,
     "BlockCounts": _block_counts,
     "CategoricalCounts": _categorical,
     "Count": _count,
+    "FirstAndLast": _first_and_last,
+    "LongestRun": _longest_run,
     "Nested": _nested,
     "Pooled": _pooled,
+    "Runs": _runs,
+    "SecondOrderTransitions": _second_order,
     "Transitions": _transitions,
+    "WeightedSum": _weighted_sum,
 }
