@@ -15,12 +15,12 @@ from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
 from exchangeable.families.contract import Model
 from exchangeable.persistence.parameters import decode_model, encode_model
+from exchangeable.statistics import Statistic
 from exchangeable.statistics.saved import (
     decode_statistic,
     encode_statistic,
     plan_statistic,
 )
-from exchangeable.statistics import Statistic
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import numbers, probabilities
 from exchangeable.storage.limits import Budget

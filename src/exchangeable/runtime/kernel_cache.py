@@ -22,8 +22,11 @@ from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.misc.appdirs import user_cache_dir
 
+from exchangeable.runtime.compiling import listen
+
 _told: list[str] = []
 _looked: list[bool] = []
+listen()
 
 
 class DeferredCache:
@@ -144,3 +147,8 @@ def _can_write(folder: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+def where_kept() -> str:
+    """Return the folder in which compiled kernels are kept."""
+    return DeferredCache(find_room).cache_path
