@@ -27,7 +27,7 @@ from exchangeable.storage.limits import Budget
 if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture
     from exchangeable.families.problem import Problem
-    from exchangeable.structure.proposals import Proposal
+    from exchangeable.structure.proposals import Proposal, Proposer
 
 MOST_CELLS = 1 << 24
 """Scores of rows by classes that are held at once."""
@@ -279,6 +279,10 @@ class Family(ABC):
         """
         return 0.0
 
+    def learners(self, data: Any) -> "list[Proposer] | None":
+        """Return what proposes blocks while EM runs; None for what the problem's structure says."""
+        return None
+
     def log_shares(self, totals: FloatArray) -> FloatArray:
         """Return the log-probability of each class, unless the problem fixes it."""
         if self.problem.log_prior is not None:
@@ -369,6 +373,9 @@ class FamilySpec:
         Whether ``alpha=0`` is refused.
     most_variables : int or None
         The largest number of variables it can be fitted to.
+    statistics : bool
+        Whether its blocks come with statistics: it then stands for the family of the same name
+        where users give such blocks.
     before : callable, optional
         Returns, given a problem, the name and the problem of the family which is fitted first, and
         from which this one starts.
@@ -398,6 +405,7 @@ class FamilySpec:
     shrinkage: float | None = None
     needs_smoothing: bool = False
     most_variables: int | None = None
+    statistics: bool = False
     before: Any = None
     direct: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)

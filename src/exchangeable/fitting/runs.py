@@ -13,7 +13,7 @@ from exchangeable.families.contract import Family, FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule, run_em
-from exchangeable.structure.proposals import first_blocks, proposers
+from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
 
@@ -92,9 +92,6 @@ class Runs:
                 state = state if begun else fresh
             assert state is not None
             family = families[stage]
-            learners = []
-            if family.problem.relearns:
-                learners = proposers(data, family.problem.structure, family.problem.labelled)
             if not begun and stage > first and stop is not None and stop.is_set():
                 report = _untold  # a fit that goes on does so in the family that was stopped
             state = run_em(
@@ -102,7 +99,7 @@ class Runs:
                 family,
                 state,
                 self.rule,
-                learners=learners,
+                learners=learners_of(family, data),
                 valid=family.problem.valid,
                 report=report,
                 stop=stop,

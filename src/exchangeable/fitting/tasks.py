@@ -8,12 +8,17 @@ import numpy as np
 from exchangeable.arrays import LARGEST, FloatArray, check_alpha, check_count, check_number
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
-from exchangeable.families import family_named
+from exchangeable.families import family_named, with_statistics
 from exchangeable.families.common.em_data import InMemory, Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
 from exchangeable.structure.blocks import as_blocks, kind_of, structure_of
+from exchangeable.structure.statistic_blocks import (
+    StatisticBlock,
+    has_statistics,
+    statistic_blocks,
+)
 
 STARTS = ("rows", "random", "both")
 COMBINE = ("best", "average")
@@ -31,6 +36,9 @@ def spec_of(estimator: Any) -> FamilySpec:
     What needs the data is left to `problem_of`.
     """
     spec = family_named(estimator.family)
+    method = as_blocks(estimator.blocks)[1]
+    if has_statistics(method):
+        spec = with_statistics(spec)
     if not hasattr(estimator, "n_components"):
         spec.check("classes", "a classifier")
     if estimator.shrinkage is not None and spec.shrinkage is None:
@@ -48,7 +56,7 @@ def spec_of(estimator: Any) -> FamilySpec:
         raise ValueError(
             f"alpha must be > 0 with {asked}: values never seen in training would get probability 0"
         )
-    _check_method(spec, as_blocks(estimator.blocks)[1])
+    _check_method(spec, method)
     return spec
 
 
@@ -86,6 +94,12 @@ def problem_of(
     settings, method = as_blocks(estimator.blocks)
     names = getattr(estimator, "feature_names_in_", None)
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
+    named: list[StatisticBlock] = []
+    others = np.empty(0, dtype=np.int64)
+    if spec.statistics:
+        named, others = statistic_blocks(method, n_variables, names)
+        chosen = spec.blocks[0] if others.size else [np.arange(n_variables)]
+        n_variables = others.size or n_variables
     structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
     if settings.accept == "component":
         spec.check("accept", "accept='component'")
@@ -109,6 +123,8 @@ def problem_of(
         relearns=relearns,
         accept=settings.accept,
         labelled=labelled,
+        statistic_blocks=tuple(named),
+        others=others,
     )
 
 

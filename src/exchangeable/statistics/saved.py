@@ -1,7 +1,11 @@
-"""Statistics in files: those of the library, by their arguments."""
+"""Statistics in files: those of the library by their arguments, a user's own by where it is."""
 
+import importlib
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from exchangeable.statistics import (
@@ -23,6 +27,9 @@ from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.limits import Budget
 from exchangeable.storage.values import short
 
+OWN = "own"
+"""What files call the class of a statistic that is not the library's."""
+TRUSTED: ContextVar[frozenset[str]] = ContextVar("trusted statistics", default=frozenset())
 STEPS_PER_VARIABLE = 40_000
 """What an automaton takes for one variable, however few cells its tables have."""
 STEPS_PER_CELL = 40
@@ -58,25 +65,101 @@ def encode_statistic(statistic: Any, name: str) -> dict[str, Any] | None:
     elif kind in BY_SIZE:
         arguments = {"n_variables": statistic.n_variables}
     else:
+        return _encode_own(statistic, name)
+    return {"class": kind.__name__, "n_values": statistic.n_values, **arguments}
+
+
+def _encode_own(statistic: Statistic, name: str) -> dict[str, Any]:
+    """Return what makes a user's own statistic: where its class is, and the arguments it keeps."""
+    kind = type(statistic)
+    path = f"{kind.__module__}:{kind.__qualname__}"
+    try:
+        found = _import(path)
+    except (ImportError, AttributeError):
+        found = None
+    library = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+    if library or found is not kind or kind.__module__ == "__main__":
         raise TypeError(
             f"{name} is {statistic!r}, which is made of Python functions; a model file holds data "
-            "only, never code. Save the weights and the code that makes the statistic, or pickle it"
+            "only, never code. Write it as a subclass of Statistic in a module of its own, or "
+            "pickle the model"
         )
-    return {"class": kind.__name__, **arguments}
+    arguments = {}
+    for parameter in inspect.signature(kind).parameters:
+        value = getattr(statistic, parameter, None)
+        if not _is_plain(value):
+            raise TypeError(
+                f"{name} is {statistic!r}, whose argument {parameter} is {value!r}; to be saved, a "
+                "statistic keeps its arguments under their names, as numbers, text or lists of them"
+            )
+        arguments[parameter] = value
+    return {"class": OWN, "path": path, "n_values": statistic.n_values, "arguments": arguments}
 
 
-def decode_statistic(value: Any, n_values: int, budget: Budget | None = None) -> Statistic:
+def _import(path: str) -> Any:
+    """Return what is found at ``module:name``."""
+    module, _, qualified = path.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in qualified.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_plain(each) for each in value)
+    return isinstance(value, str | int | float | bool)
+
+
+@contextmanager
+def trusted(paths: Sequence[str]) -> Iterator[None]:
+    """Let files name these classes, as ``module:name``, while they are read."""
+    token = TRUSTED.set(frozenset(paths))
+    try:
+        yield
+    finally:
+        TRUSTED.reset(token)
+
+
+def _plan_own(value: dict[str, Any], n_values: int) -> Callable[[], Statistic]:
+    """Return what makes a user's own statistic, if reading it was allowed."""
+    path, arguments = value.get("path"), value.get("arguments")
+    if not isinstance(path, str) or not isinstance(arguments, dict):
+        raise ModelFileError("a statistic does not say where its class is")
+    if path not in TRUSTED.get():
+        raise ModelFileError(
+            f"needs the class {short(path)}, which is not of this library: making it runs its "
+            f"code. If you trust it, load with statistics=[{short(path)}]"
+        )
+    if not all(_is_plain(each) for each in arguments.values()):
+        raise ModelFileError(f"the arguments of {short(path)} are not plain")
+    try:
+        kind = _import(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ModelFileError(f"the class {short(path)} cannot be imported: {error}") from None
+    if not (isinstance(kind, type) and issubclass(kind, Statistic)):
+        raise ModelFileError(f"{short(path)} is not a Statistic")
+    return _with_values(lambda: kind(**arguments), n_values)
+
+
+def decode_statistic(
+    value: Any, n_values: int | None = None, budget: Budget | None = None
+) -> Statistic:
     """Return the statistic with given arguments, of which `n_values` weights are in the file.
 
     Parameters
     ----------
     value : dict
         What `encode_statistic` has returned.
-    n_values : int
-        Number of weights.
+    n_values : int, optional
+        Number of weights, where the file holds any.
     budget : Budget, optional
         The steps that are left to what is read from the same file.
     """
+    if n_values is None:
+        n_values = value.get("n_values") if isinstance(value, dict) else None
+        if type(n_values) is not int or n_values < 1:
+            raise ModelFileError("a statistic does not say how many values it has")
     make = plan_statistic(value, n_values, budget or Budget())
     try:
         return make()
@@ -89,7 +172,11 @@ def plan_statistic(value: Any, n_values: int, budget: Budget) -> Callable[[], St
     if not isinstance(value, dict):
         raise ModelFileError("statistic is not an object")
     kind = value.get("class")
-    arguments = {key: entry for key, entry in value.items() if key != "class"}
+    if value.get("n_values", n_values) != n_values:
+        raise ModelFileError(f"statistic {short(kind)}: values do not go with {n_values} weights")
+    if kind == OWN:
+        return _plan_own(value, n_values)
+    arguments = {key: entry for key, entry in value.items() if key not in ("class", "n_values")}
     if not isinstance(kind, str) or kind not in PLANS:
         raise ModelFileError(f"statistic {short(kind)} is unknown here")
     whole = kind not in ("Nested", "BlockCounts", "WeightedSum")
@@ -118,6 +205,7 @@ def _spend_values(budget: Budget, n_values: int, width: int) -> None:
 def _count(n_values: int, budget: Budget, n_variables: int) -> Callable[[], Statistic]:
     if not 0 < n_variables == n_values - 1:
         raise ValueError(f"{n_variables} variables do not go with {n_values} weights")
+    _spend_values(budget, n_values, 1)
     return lambda: Count(n_variables)
 
 

@@ -70,7 +70,8 @@ class SecondOrderTransitions(FiniteState):
         self._base = check_n_values(int(n_variables) // 2 + 1, "the number of transitions")
 
         def step(last: tuple[int, ...], x: int) -> tuple[tuple[int, ...], int]:
-            gain = {(0, 0, 1): self._base, (1, 0, 1): 1}.get((*last, x), 0)
+            word = (*last, x)
+            gain = self._base * int(word == (0, 0, 1)) + int(word == (1, 0, 1))
             return (*last[-1:], x), gain
 
         super().__init__(n_variables, step, start=())

@@ -95,11 +95,20 @@ def posteriors_with_holes(
 ) -> tuple[float, FloatArray]:
     """Return the log-likelihood of what is known of the rows, and their posteriors.
 
-    A row whose class is known has its posterior there; `given` posteriors are returned as they are.
+    `given` posteriors are returned as they are.
     """
     if given is not None:
         return 0.0, given
-    joint = model.score(examples.observed, n_jobs) + log_prior
+    return settle(model.score(examples.observed, n_jobs) + log_prior, examples, log_prior)
+
+
+def settle(
+    joint: FloatArray, examples: Examples, log_prior: FloatArray
+) -> tuple[float, FloatArray]:
+    """Return the log-likelihood and the posteriors of rows, given log P(e, y).
+
+    A row whose class is known has its posterior there.
+    """
     log_posterior, each = normalize_log(joint, log_prior)
     posterior = np.exp(log_posterior)
     posterior[posterior < NOTHING] = 0.0
