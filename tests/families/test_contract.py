@@ -299,7 +299,8 @@ def test_a_checkpoint_goes_on_where_it_was(
         save_states(path, states, purpose)
         written.append(path.read_bytes())
 
-    monkeypatch.setattr("exchangeable.fitting.restarts.save_states", save_and_copy)
+    monkeypatch.setattr("exchangeable.fitting.checkpoint.save_states", save_and_copy)
+    monkeypatch.setattr("exchangeable.fitting.checkpoint.SECONDS_APART", 0.0)
     whole = _quietly(spec, checkpoint=path, **settings)
     copies = list(written)
     for number in {0, 2, len(copies) // 2, len(copies) - 1}:

@@ -1,9 +1,8 @@
 """The `exchangeable` command: one small module per sub-command, imported when it is used."""
 
-from importlib import import_module
-
 import click
 
+from exchangeable.cli.groups import DeferredCommands
 from exchangeable.cli.texts import examples
 
 COMMANDS = {
@@ -29,29 +28,11 @@ EPILOG = examples(
 )
 
 
-class DeferredGroup(click.Group):
-    """Commands whose modules are imported when they are used, not when they are listed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, None if there is none of this name."""
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"exchangeable.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
 @click.group(
-    cls=DeferredGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG
+    cls=DeferredCommands,
+    modules=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EPILOG,
 )
 @click.version_option(package_name="exchangeable", prog_name="exchangeable")
 def main() -> None:

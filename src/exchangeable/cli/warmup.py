@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import click
@@ -54,8 +55,8 @@ def steps(families: tuple[str, ...]) -> Iterator[Step]:
     for kind, (X, y) in tables().items():
         for family in families:
             if "classes" not in REGISTRY[family].cannot:
-                yield f"{family}, classes, {kind}", lambda X=X, y=y, f=family: _classify(X, y, f)
-            yield f"{family}, components, {kind}", lambda X=X, f=family: _mix(X, f)
+                yield f"{family}, classes, {kind}", partial(_classify, X, y, family)
+            yield f"{family}, components, {kind}", partial(_mix, X, family)
 
 
 def tables() -> dict[str, tuple[Any, Any]]:
@@ -94,7 +95,8 @@ def _mix(X: Any, family: str) -> None:
     model.marginals({0: 1, 1: 0})
     model.conditional([2, 3], {0: 1})
     model.information_gain({0: 1})
-    rows = X[:4].toarray() if sp.issparse(X) else X[:4].astype(np.float64)
+    first: Any = X[:4]
+    rows = first.toarray() if hasattr(first, "toarray") else first.astype(np.float64)
     rows[:, :3] = np.nan
     model.score_samples(rows)
     for method in ("most_probable", "marginal", "draw"):

@@ -35,6 +35,7 @@ from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
     check_choice,
+    check_warm,
     hold_out,
     problem_of,
     purpose_of,
@@ -85,7 +86,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         pooled prior it smooths the training set's own frequencies.
     init : {"rows", "random", "both"}, default="both"
         How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
-        ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn.
+        ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn (hidden
+        trees: from rows).
     n_init : int, default=1
         Number of runs from different starts.
     combine : {"best", "average"}, default="best"
@@ -101,9 +103,11 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
     warm_start : bool, default=False
-        Whether `fit` goes on from the parameters of the fit before.
+        Whether `fit` goes on from the parameters of the fit before, which must have been to as many
+        columns, with as many components and, where blocks are not learned, with the same blocks.
     checkpoint : path-like, optional
-        A file that is written after every iteration; a fit that finds it goes on from there.
+        A file that is written about once a second, and at the end; a fit that finds it goes on from
+        there.
     random_state : int, RandomState, Generator or None
         Seed of the starts.
     n_jobs : int, optional
@@ -270,7 +274,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         generators: Sequence[np.random.Generator],
     ) -> Self:
         """Run EM from every start, and keep the best run or the average of all."""
-        warm = self._warm(spec, data.n_variables)
+        warm = self._warm(spec, problem, data.n_variables)
         runs = Runs(spec, problem, data, rule_of(self), self.init, generators, warm)
         path = None if self.checkpoint is None else Path(self.checkpoint)
         purpose = {} if path is None else purpose_of(self, problem, data, len(generators))
@@ -382,15 +386,11 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             )
         return n_init
 
-    def _warm(self, spec: FamilySpec, n_variables: int) -> Mixture | None:
+    def _warm(self, spec: FamilySpec, problem: Problem, n_variables: int) -> Mixture | None:
         """Return the parameters to go on from, None where the fit starts anew."""
         if not self.warm_start or not isinstance(getattr(self, "_model", None), spec.model):
             return None
-        if self._model.n_variables != n_variables:
-            raise ValueError(
-                f"warm_start=True goes on from a fit to {self._model.n_variables} columns, but X "
-                f"has {n_variables}; set warm_start=False"
-            )
+        check_warm(self._model, problem, n_variables)
         return self._mixture()
 
     def _keep(self, fitted: FittedMixture, total: float) -> None:

@@ -19,7 +19,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.sums import EMData, RowsInMemory, Sums
 from exchangeable.partitions import Partition
-from exchangeable.runtime.memory import check_memory
+from exchangeable.runtime.memory import check_memory, times_available
 from exchangeable.runtime.threads import row_ranges
 from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
@@ -385,12 +385,13 @@ class FamilySpec:
     cannot : mapping from ability to reason
         Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
         ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
-        their blocks each for itself).
+        their blocks each for itself), ``"relearn"`` (a say in whether EM goes on learning blocks).
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
     memory : callable
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
-        of variables and of components. A fit for which there is too little is not begun.
+        of variables and of components; 0 rows where only sums over them are kept. A fit for which
+        there is too little is not begun, and runs for which there is too little wait.
     """
 
     name: str
@@ -429,10 +430,14 @@ class FamilySpec:
             )
 
     def check_memory(self, n_rows: int, n_variables: int, n_components: int) -> None:
-        """Refuse a fit that needs more memory than there is."""
+        """Refuse a fit that needs more memory than there is; 0 rows if they are not kept."""
+        rows = f"{n_rows:,} distinct rows of {n_variables:,}" if n_rows else f"{n_variables:,}"
         check_memory(
             self.memory(n_rows, n_variables, n_components),
-            f"a fit of family={self.name!r} with {n_components:,} components to {n_rows:,} "
-            f"distinct rows of {n_variables:,} variables",
+            f"a fit of family={self.name!r} with {n_components:,} components to {rows} variables",
             "choose fewer components or variables, another family, or rows in chunks",
         )
+
+    def runs_at_once(self, n_rows: int, n_variables: int, n_components: int) -> int:
+        """Return how many runs of a fit there is memory for at a time, at least one."""
+        return max(1, times_available(self.memory(n_rows, n_variables, n_components)))

@@ -64,6 +64,14 @@ class Runs:
     generators: Sequence[np.random.Generator]
     warm: Mixture | None = None
 
+    @property
+    def at_once(self) -> int:
+        """How many runs there is memory for at a time."""
+        if self.problem.examples is None:
+            return 1
+        rows = self.problem.examples.rows
+        return self.spec.runs_at_once(rows.n_rows, rows.n_variables, self.problem.n_components)
+
     def run(
         self,
         number: int,

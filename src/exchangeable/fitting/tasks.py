@@ -10,10 +10,12 @@ from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.families import family_named, with_statistics
 from exchangeable.families.common.em_data import InMemory, Streamed
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
+from exchangeable.partitions import Partition
 from exchangeable.structure.blocks import as_blocks, kind_of, structure_of
+from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.statistic_blocks import (
     StatisticBlock,
     has_statistics,
@@ -91,6 +93,7 @@ def problem_of(
         Whether they are classes.
     """
     spec.check_size(n_variables)
+    spec.check_memory(0, n_variables, len(classes))
     settings, method = as_blocks(estimator.blocks)
     names = getattr(estimator, "feature_names_in_", None)
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
@@ -109,9 +112,9 @@ def problem_of(
             f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
             "blocks for all: give one list of blocks"
         )
+    if settings.relearn is not None:
+        spec.check("relearn", f"relearn={settings.relearn}")
     relearns = spec.relearns if settings.relearn is None else settings.relearn
-    if settings.relearn and not (spec.relearns or ("welch" in spec.blocks and spec.before is None)):
-        raise ValueError(f"relearn=True does not go with family={spec.name!r}: {spec.blocks_hint}")
     pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
     shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)
     return Problem(
@@ -126,6 +129,24 @@ def problem_of(
         statistic_blocks=tuple(named),
         others=others,
     )
+
+
+def check_warm(model: Model, problem: Problem, n_variables: int) -> None:
+    """Refuse to go on from a model that is not of the shape asked for."""
+    told = None
+    if model.n_variables != n_variables:
+        told = f"to {model.n_variables} columns, but X has {n_variables}"
+    elif model.n_classes != problem.n_components:
+        told = f"of {model.n_classes} components, but n_components={problem.n_components}"
+    else:
+        asked = problem.structure
+        if isinstance(asked, BlockLearner):
+            fixed = not asked.needs_moments
+            asked = asked.without_rows(n_variables, model.n_classes) if fixed else model.partitions
+        if not all(map(Partition.same_as, asked, model.partitions)):
+            told = "with other blocks than those now asked for, which it would not change"
+    if told is not None:
+        raise ValueError(f"warm_start=True goes on from a fit {told}; set warm_start=False")
 
 
 def rule_of(estimator: Any) -> StopRule:

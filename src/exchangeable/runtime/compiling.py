@@ -72,4 +72,4 @@ def _show(text: str) -> None:
 
 def listen() -> None:
     """Listen to Numba from now on."""
-    event.register("numba:compile", CompilationListener())
+    event.register("numba:compile", CompilationListener())  # type: ignore[no-untyped-call]

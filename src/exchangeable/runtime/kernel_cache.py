@@ -98,12 +98,13 @@ def compiled(**options: Any) -> Any:
     **options : optional
         Further options of `numba.njit`.
     """
-    compiler = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)
+    every: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    compiler: Any = njit(**every, **options)
 
     def declare(function: Callable[..., Any]) -> Any:
-        kernel = compiler(function)
+        kernel: Any = compiler(function)
         if isinstance(kernel, Dispatcher):  # else NUMBA_DISABLE_JIT is set
-            kernel._cache = DeferredCache(function)
+            kernel._cache = DeferredCache(function)  # type: ignore[attr-defined]
         return kernel
 
     return declare

@@ -2,7 +2,8 @@
 
 The sweep over means tests condition (1). Conditions (2), equal variances, and (3), equal
 covariances, are the same sweep over other quantities of each variable: its squared deviation from
-its mean, and the product of its deviation with that of the rest of its block.
+its mean, and the product of its deviation with that of the rest of its block. `pairs` compares the
+covariances of all pairs.
 """
 
 from typing import Any, NamedTuple
@@ -91,10 +92,10 @@ def split_by_covariance(
 def _split(
     partition: Partition, value: FloatArray, spread: FloatArray, n: float, significance: float
 ) -> Partition:
-    """Cut each block of three and more variables where a sweep over `value` separates them."""
+    """Cut each block of two and more variables where a sweep over `value` separates them."""
     labels = partition.labels.astype(np.int64) * partition.labels.size
     for block in partition.blocks:
-        if block.size > 2:
+        if block.size > 1:
             labels[block] += sweep(value[block], spread[block], n, significance)
     return Partition.from_labels(np.unique(labels, return_inverse=True)[1])
 

@@ -9,12 +9,10 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import log_linear
 from exchangeable.families.common.log_linear import LinearSums, LogLinear
+from exchangeable.families.common.posteriors import NOTHING
 from exchangeable.families.contract import Model
 from exchangeable.families.sums import RowsInMemory
 from exchangeable.runtime.threads import run
-
-NOTHING = 1e-14
-"""Posteriors below this are set to zero."""
 
 
 class LogLinearModel(Model):

@@ -12,10 +12,12 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.runtime.loops import fill, helper, inlined, largest
 from exchangeable.runtime.vectors import logarithm, scaled_power, vectorise
 
-NOTHING = 1e-14
-"""A posterior below this is set to zero: what it would add is lost in rounding."""
-LOG_NOTHING = -40.0
-"""Joint probabilities that are smaller than the highest by this factor are not even computed."""
+LOG_LEAST = -345.0
+"""Complete rows keep every posterior whose square is a normal number. The sweep needs them: Welch's
+test has no scale, so that means of 1e-100 are told apart as well as means of 0.1 (Algorithm 1)."""
+LOG_NOTHING, NOTHING = -40.0, 1e-14
+"""Rows with holes, and families that no sweep reads, have zero for less than these, relative to the
+highest and to 1: what it would add to their sums is lost in rounding."""
 
 
 class RowPriors(NamedTuple):
@@ -52,8 +54,8 @@ def _exponentiate(joint, size, highest, total):  # type: ignore[no-untyped-def]
         line = joint[y]
         for r in range(size):
             difference = line[r] - highest[r]
-            value = scaled_power(max(difference, LOG_NOTHING))
-            line[r] = value if difference > LOG_NOTHING else 0.0
+            value = scaled_power(max(difference, LOG_LEAST))
+            line[r] = value if difference > LOG_LEAST else 0.0
             total[r] += line[r]
 
 
@@ -98,8 +100,7 @@ def settle(joint, begin, end, priors, posterior):  # type: ignore[no-untyped-def
     for y in range(n_classes):
         line, out = joint[y], posterior[y, begin:end]
         for r in range(size):
-            share = line[r] * total[r]
-            out[r] = share if share >= NOTHING else 0.0
+            out[r] = line[r] * total[r]
     return log_likelihood
 
 
