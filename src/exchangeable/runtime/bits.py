@@ -110,7 +110,10 @@ def load_bits(words, ones):  # type: ignore[no-untyped-def]
 @inlined
 def block_masks(labels, n_blocks):  # type: ignore[no-untyped-def]
     """Return one bit-packed row per block with the block's variables on."""
-    masks = np.zeros((n_blocks, (labels.size + 63) // 64), dtype=np.uint64)
+    masks = np.empty((n_blocks, (labels.size + 63) // 64), np.uint64)
+    for b in range(n_blocks):
+        for w in range(masks.shape[1]):
+            masks[b, w] = np.uint64(0)
     for j in range(labels.size):
         masks[labels[j], j // 64] |= np.uint64(1) << np.uint64(j % 64)
     return masks

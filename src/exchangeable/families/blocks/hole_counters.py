@@ -1,6 +1,6 @@
 """A row's known ones and holes, counted in every block."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,12 @@ class Counters(NamedTuple):
     hidden: IntArray
     touched: IntArray
     buffer: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, rows: HoledRows, starts: IntArray) -> Self:
+        """Return the counters of a row of known zeros."""
+        none, every = np.zeros(starts.size, dtype=np.int64), np.arange(starts.size)
+        return cls(starts, starts.copy(), none, every, np.empty(len(rows.labels), dtype=np.int32))
 
 
 @helper
@@ -116,7 +122,7 @@ def forget_row(n_touched, counters):  # type: ignore[no-untyped-def]
 
 @inlined
 def new_counters(labels, starts):  # type: ignore[no-untyped-def]
-    """Return the counters of a row of known zeros."""
+    """Do the same as `Counters.of` inside a kernel."""
     entry, hidden = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
     touched, buffer = np.empty(starts.size, np.int64), np.empty(labels.shape[0], np.int32)
     for b in range(starts.size):

@@ -5,17 +5,17 @@ ones has weight C(h, s)·exp(table[c + s]): P = Σ_t q(t)·C(m − o, t − c)/C
 entry of the table and a number of holes name such a sum; each is computed once and remembered.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
+from exchangeable.families.blocks.hole_counters import Counters, HoledRows, count_row, forget_row
 from exchangeable.families.common.posteriors import settle_row
 from exchangeable.runtime.bits import wrapping_product
 from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, fill, inlined
+from exchangeable.runtime.loops import copy, inlined
 from exchangeable.runtime.vectors import exponential
 
 _compile = compiled()
@@ -71,6 +71,55 @@ class Memo(NamedTuple):
     owner: IntArray
     offsets: IntArray
 
+    @classmethod
+    def of(cls, n_rows: int, sizes: IntArray) -> Self:
+        """Return an empty memo for this many rows and blocks of these sizes."""
+        ends = np.cumsum((sizes + 1) ** 2)
+        offsets, size = ends - (sizes + 1) ** 2, int(ends[-1])
+        if size > LARGEST_MEMO:
+            offsets, size = np.full(sizes.size, -1), 64
+            while size < 2 * n_rows * sizes.size and size < LARGEST_MEMO:
+                size *= 2
+        keys, owner = np.full((2, size), -1)
+        return cls(keys, np.empty(size), np.empty(size), np.zeros(size), owner, offsets)
+
+
+class HoleScores(NamedTuple):
+    """What scoring rows with holes keeps from row to row.
+
+    Attributes
+    ----------
+    counters : Counters
+        Of the row at hand.
+    memo : Memo
+        Sums over hidden ones.
+    class_of : array of shape (n_blocks,)
+        The class of each block.
+    base, forbidden : arrays of shape (n_classes,)
+        Each class's score of a row of known zeros, and how many blocks forbid such a row.
+    missing : array of shape (n_classes,)
+        How many blocks forbid the row at hand.
+    """
+
+    counters: Counters
+    memo: Memo
+    class_of: IntArray
+    base: FloatArray
+    forbidden: IntArray
+    missing: IntArray
+
+    @classmethod
+    def of(cls, rows: HoledRows, n_rows: int, tables: HoleTables) -> Self:
+        """Return what scoring this many rows needs."""
+        lengths = np.diff(tables.first_block)
+        class_of = np.repeat(np.arange(lengths.size), lengths)
+        zero = tables.values[tables.starts]
+        impossible = zero == -np.inf
+        forbidden = np.bincount(class_of[impossible], minlength=lengths.size)
+        base = np.bincount(class_of, np.where(impossible, 0.0, zero), minlength=lengths.size)
+        counters, memo = Counters.of(rows, tables.starts), Memo.of(n_rows, tables.sizes)
+        return cls(counters, memo, class_of, base, forbidden, np.empty(lengths.size, np.int64))
+
 
 @_compile_no_nan
 def highest_weight(table, entry, holes, log_factorial):  # type: ignore[no-untyped-def]
@@ -99,25 +148,6 @@ def hidden_ones(table, entry, holes, log_factorial):  # type: ignore[no-untyped-
 
 
 @inlined
-def new_memo(n_rows, sizes):  # type: ignore[no-untyped-def]
-    """Return an empty memo for this many rows and blocks of these sizes."""
-    offsets = np.empty(sizes.size, np.int64)
-    size = np.int64(0)
-    for b in range(sizes.size):
-        offsets[b] = size
-        size += (sizes[b] + 1) ** 2
-    if size > LARGEST_MEMO:
-        fill(offsets, -1)
-        size = np.int64(64)
-        while size < 2 * n_rows * sizes.size and size < LARGEST_MEMO:
-            size *= 2
-    keys, owner, waiting = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
-    for slot in range(size):
-        keys[slot], owner[slot], waiting[slot] = -1, -1, 0.0
-    return Memo(keys, np.empty(size), np.empty(size), waiting, owner, offsets)
-
-
-@inlined
 def pair_slot(key, holes, count, offset, size, n_slots):  # type: ignore[no-untyped-def]
     """Return the slot of a pair: one of its own (`offset` ≥ 0), or one that it may share."""
     if offset >= 0:
@@ -134,31 +164,6 @@ def remember(slot, key, tables, memo):  # type: ignore[no-untyped-def]
     memo.keys[slot] = key
     memo.values[slot] = value
     memo.means[slot] = mean
-
-
-@inlined
-def _block_classes(first_block):  # type: ignore[no-untyped-def]
-    """Return the class of each block."""
-    class_of = np.empty(first_block[-1], np.int64)
-    for y in range(first_block.size - 1):
-        fill(class_of[first_block[y] : first_block[y + 1]], y)
-    return class_of
-
-
-@inlined
-def _zero_scores(tables):  # type: ignore[no-untyped-def]
-    """Return each class's score of a row of known zeros, and how many blocks forbid such a row."""
-    n_classes = tables.first_block.size - 1
-    base, forbidden = np.empty(n_classes), np.empty(n_classes, np.int64)
-    for y in range(n_classes):
-        base[y], forbidden[y] = 0.0, 0
-        for b in range(tables.first_block[y], tables.first_block[y + 1]):
-            zero = tables.values[tables.starts[b]]
-            if zero == -np.inf:
-                forbidden[y] += 1
-            else:
-                base[y] += zero
-    return base, forbidden
 
 
 # The loops over blocks are short: taking an array out of its tuple there would cost more than they
@@ -229,39 +234,47 @@ def _spread(key, mass, tables, histogram):  # type: ignore[no-untyped-def]
             histogram[entry + s] += mass * np.exp(term + log_factorial[holes] - value)
 
 
+@inlined
+def _score_row(rows, row, scores, tables, joint):  # type: ignore[no-untyped-def]
+    """Write a row's log P(e | y), and return how many blocks were touched."""
+    counters, memo, class_of, base, forbidden, missing = scores
+    n_touched = count_row(rows, row, counters)
+    for y in range(base.size):
+        joint[y], missing[y] = base[y], forbidden[y]
+    _add_scores(n_touched, counters, class_of, tables, memo, joint, missing)
+    for y in range(base.size):
+        if missing[y] > 0:
+            joint[y] = -np.inf
+    return n_touched
+
+
 @_compile
-def expect_with_holes(rows, first, last, tables, priors, posterior, histogram):  # type: ignore[no-untyped-def]
+def score_with_holes(rows, first, last, tables, scores, out):  # type: ignore[no-untyped-def]
+    """Write log P(e | y) of some rows; `scores` are `HoleScores`."""
+    for row in range(first, last):
+        n_touched = _score_row(rows, row, scores, tables, out[row])
+        forget_row(n_touched, scores.counters)
+
+
+@_compile
+def expect_with_holes(rows, first, last, tables, priors, scores, posterior, mass, histogram):  # type: ignore[no-untyped-def]
     """Return the log-likelihood of some rows; write posteriors, add expected histograms.
 
-    With an empty `histogram` the rows are only scored: `posterior` then holds log P(e | y), and
-    the `priors` (`RowPriors`) are not read.
+    The `priors` are `RowPriors`, `scores` are `HoleScores`; `mass` is room for a number per class.
     """
-    counters, class_of = (
-        new_counters(rows.labels, tables.starts),
-        _block_classes(tables.first_block),
-    )
-    base, forbidden = _zero_scores(tables)
-    memo = new_memo(last - first, tables.sizes)
+    counters, memo, class_of = scores.counters, scores.memo, scores.class_of
     weights, clamp, log_prior = priors.weights, priors.clamp, priors.log_prior
-    missing, mass = np.empty(base.size, np.int64), np.empty(base.size)
     log_likelihood = 0.0
     for row in range(first, last):
-        n_touched = count_row(rows, row, counters)
         joint = posterior[row]
-        copy(base, joint)
-        copy(forbidden, missing)
-        _add_scores(n_touched, counters, class_of, tables, memo, joint, missing)
-        for y in range(base.size):
-            if missing[y] > 0:
-                joint[y] = -np.inf
-        if histogram.size:
-            for y in range(base.size):
-                joint[y] += log_prior[y]
-            known = clamp[row] if clamp.size else -1
-            log_likelihood += weights[row] * settle_row(joint, log_prior, known)
-            for y in range(base.size):
-                mass[y] = weights[row] * joint[y]
-            _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram)
+        n_touched = _score_row(rows, row, scores, tables, joint)
+        for y in range(joint.size):
+            joint[y] += log_prior[y]
+        known = clamp[row] if clamp.size else -1
+        log_likelihood += weights[row] * settle_row(joint, log_prior, known)
+        for y in range(joint.size):
+            mass[y] = weights[row] * joint[y]
+        _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram)
         forget_row(n_touched, counters)
     for slot in range(memo.keys.size):
         _spread(memo.owner[slot], memo.waiting[slot], tables, histogram)

@@ -71,7 +71,8 @@ def count_masked(words, masks, bundles, classes, piece):  # type: ignore[no-unty
     first, last, offset, numbers = piece
     first_mask, word, mask = masks
     order, radix, first_bundle, first_block, _ = bundles
-    number = np.zeros(COUNT_TILE, dtype=np.uint64)
+    number = np.empty(COUNT_TILE, np.uint64)
+    fill(number, np.uint64(0))
     for begin in range(first, last, COUNT_TILE):
         end = min(begin + COUNT_TILE, last)
         tile = number[: end - begin]
@@ -90,7 +91,8 @@ def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-unty
     """Do the same by walking over the ones."""
     first, last, offset, numbers = piece
     order, radix, first_bundle, first_block, _ = bundles
-    count = np.zeros(order.size, dtype=np.uint64)
+    count = np.empty(order.size, np.uint64)
+    fill(count, np.uint64(0))
     buffer = np.empty(labels.shape[0], dtype=np.int32)
     for row in range(first, last):
         ones = ones_of(rows, row, buffer)

@@ -3,14 +3,16 @@
 Rows are `HoledRows`, tables `HoleTables` with one class.
 """
 
+from typing import NamedTuple, Self
+
 import numpy as np
 
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
+from exchangeable.families.blocks.hole_counters import count_row, forget_row
 from exchangeable.families.blocks.hole_kernels import (
     NEGLIGIBLE,
     highest_weight,
-    new_memo,
     pair_slot,
     remember,
 )
@@ -19,6 +21,20 @@ from exchangeable.runtime.loops import fill, helper, inlined, total
 from exchangeable.runtime.vectors import exponential
 
 _compile = compiled()
+
+
+class DrawRoom(NamedTuple):
+    """Room for the numbers of hidden ones and of holes left per block, and for shares of counts."""
+
+    wanted: IntArray
+    remaining: IntArray
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, n_blocks: int, n_variables: int) -> Self:
+        """Return room for one class."""
+        wanted, remaining = np.zeros((2, n_blocks), dtype=np.int64)
+        return cls(wanted, remaining, np.empty(n_variables + 1))
 
 
 @helper
@@ -78,14 +94,14 @@ def pick(shares, uniform):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def hidden_chances(rows, tables, out):  # type: ignore[no-untyped-def]
-    """Write P(x_j = 1 | e) of every variable of every row, for one class."""
-    counters = new_counters(rows.labels, tables.starts)
-    memo = new_memo(out.shape[0], tables.sizes)
+def hidden_chances(rows, tables, counters, memo, chance, out):  # type: ignore[no-untyped-def]
+    """Write P(x_j = 1 | e) of every variable of every row, for one class.
+
+    `chance` is room for a number per block.
+    """
     starts, entry, hidden, touched, buffer = counters
     keys, _, means, _, _, offsets = memo
     sizes, n_entries = tables.sizes, tables.values.size
-    chance = np.empty(tables.starts.size)
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):
@@ -101,15 +117,13 @@ def hidden_chances(rows, tables, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def complete_rows(rows, tables, out, score):  # type: ignore[no-untyped-def]
+def complete_rows(rows, tables, counters, wanted, out, score):  # type: ignore[no-untyped-def]
     """Write the most probable completion of every row for one class, and its log-probability.
 
     In a block all completions with the same number of ones are equally likely; the first are on.
+    `wanted` is room for a number per block.
     """
-    table = tables.values
-    counters = new_counters(rows.labels, tables.starts)
-    entry, hidden = counters.entry, counters.hidden
-    wanted = np.empty(entry.size, np.int64)
+    table, entry, hidden = tables.values, counters.entry, counters.hidden
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         score[row] = 0.0
@@ -124,19 +138,15 @@ def complete_rows(rows, tables, out, score):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def draw_rows(rows, tables, of_block, of_entry, out):  # type: ignore[no-untyped-def]
+def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: ignore[no-untyped-def]
     """Write a random completion of every row for one class, made of uniform numbers.
 
     ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
-    the next hole is one of them.
+    the next hole is one of them. `room` is `DrawRoom`.
     """
     table, log_factorial = tables.values, tables.log_factorial
-    counters = new_counters(rows.labels, tables.starts)
     entry, hidden, touched = counters.entry, counters.hidden, counters.touched
-    wanted, remaining = np.empty(entry.size, np.int64), np.empty(entry.size, np.int64)
-    fill(wanted, 0)
-    fill(remaining, 0)
-    shares = np.empty(rows.labels.shape[0] + 1)
+    wanted, remaining, shares = room
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):

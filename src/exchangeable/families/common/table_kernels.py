@@ -57,7 +57,9 @@ def add_histogram(rows, members, weights, labels, starts, histogram):  # type: i
             for b in range(n_blocks):
                 histogram[starts[b] + _count_masked(bits[members[i]], masks[b])] += w
         return
-    counts = np.zeros(n_blocks, dtype=np.int64)
+    counts = np.empty(n_blocks, np.int64)
+    for b in range(n_blocks):
+        counts[b] = 0
     buffer = np.empty(labels.size, dtype=np.int32)
     total = 0.0
     for i in range(members.size):
@@ -102,12 +104,13 @@ def score_rows(rows, first, last, tables, out):  # type: ignore[no-untyped-def]
     labels, first_block, starts, values = tables
     n_variables, n_classes = labels.shape
     n_blocks = starts.size
-    counts = np.zeros(n_blocks, dtype=np.int32)
-    buffer = np.empty(n_variables, dtype=np.int32)
+    counts, buffer = np.empty(n_blocks, np.int32), np.empty(n_variables, np.int32)
+    for b in range(n_blocks):
+        counts[b] = 0
     # The scores of a row without ones, leaving out the blocks that must have one.
-    base = np.zeros(n_classes)
-    impossible = np.zeros(n_classes, dtype=np.int64)
+    base, impossible = np.empty(n_classes), np.empty(n_classes, np.int64)
     for y in range(n_classes):
+        base[y], impossible[y] = 0.0, 0
         for b in range(first_block[y], first_block[y + 1]):
             if values[starts[b]] == -np.inf:
                 impossible[y] += 1
