@@ -13,6 +13,7 @@ from exchangeable.estimators.summary import summary_html
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.methods import Queries
+from exchangeable.runtime.text import printable_lines
 from exchangeable.structure.blocks import Blocks
 
 
@@ -85,7 +86,7 @@ class MixtureEstimator(Queries):
         """Return the essentials of a fitted model, as a notebook shows them."""
         if hasattr(self, "_model"):
             return summary_html(self)
-        return f"<pre>{escape(repr(self))}</pre>"
+        return f"<pre>{escape(printable_lines(repr(self)))}</pre>"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -19,7 +19,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.sums import EMData, RowsInMemory, Sums
 from exchangeable.partitions import Partition
-from exchangeable.runtime.memory import check_memory
+from exchangeable.runtime.memory import check_memory, times_available
 from exchangeable.runtime.threads import row_ranges
 from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
@@ -27,7 +27,7 @@ from exchangeable.storage.limits import Budget
 if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture
     from exchangeable.families.problem import Problem
-    from exchangeable.structure.proposals import Proposal
+    from exchangeable.structure.proposals import Proposal, Proposer
 
 MOST_CELLS = 1 << 24
 """Scores of rows by classes that are held at once."""
@@ -293,6 +293,10 @@ class Family(ABC):
         """
         return 0.0
 
+    def learners(self, data: Any) -> "list[Proposer] | None":
+        """Return what proposes blocks while EM runs; None for what the problem's structure says."""
+        return None
+
     def log_shares(self, totals: FloatArray) -> FloatArray:
         """Return the log-probability of each class, unless the problem fixes it."""
         if self.problem.log_prior is not None:
@@ -421,21 +425,28 @@ class FamilySpec:
         Whether ``alpha=0`` is refused.
     most_variables : int or None
         The largest number of variables it can be fitted to.
+    statistics : bool
+        Whether its blocks come with statistics: it then stands for the family of the same name
+        where users give such blocks.
     before : callable, optional
         Returns, given a problem, the name and the problem of the family which is fitted first, and
         from which this one starts.
     direct : type, optional
         Fits classes of complete and labelled rows from sums alone: `fit` and `add` in memory,
         `sums` and `fit_chunks` where rows come in chunks.
+    stream : type, optional
+        Fits mixtures to batches that come one after the other: `keep` and `add`.
     cannot : mapping from ability to reason
         Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
         ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
-        their blocks each for itself), ``"pooling"``, ``"checkpoint"``.
+        their blocks each for itself), ``"relearn"`` (a say in whether EM goes on learning blocks),
+        ``"pooling"``, ``"checkpoint"``.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
     memory : callable
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
-        of variables and of components. A fit for which there is too little is not begun.
+        of variables and of components; 0 rows where only sums over them are kept. A fit for which
+        there is too little is not begun, and runs for which there is too little wait.
     components : int
         Number of components, where the user does not say.
     most_per_row : float
@@ -459,8 +470,10 @@ class FamilySpec:
     shrinkage: float | None = None
     needs_smoothing: bool = False
     most_variables: int | None = None
+    statistics: bool = False
     before: Any = None
     direct: Any = None
+    stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
     memory: Callable[[int, int, int], float] = least_memory
@@ -486,10 +499,14 @@ class FamilySpec:
             )
 
     def check_memory(self, n_rows: int, n_variables: int, n_components: int) -> None:
-        """Refuse a fit that needs more memory than there is."""
+        """Refuse a fit that needs more memory than there is; 0 rows if they are not kept."""
+        rows = f"{n_rows:,} distinct rows of {n_variables:,}" if n_rows else f"{n_variables:,}"
         check_memory(
             self.memory(n_rows, n_variables, n_components),
-            f"a fit of family={self.name!r} with {n_components:,} components to {n_rows:,} "
-            f"distinct rows of {n_variables:,} variables",
+            f"a fit of family={self.name!r} with {n_components:,} components to {rows} variables",
             "choose fewer components or variables, another family, or rows in chunks",
         )
+
+    def runs_at_once(self, n_rows: int, n_variables: int, n_components: int) -> int:
+        """Return how many runs of a fit there is memory for at a time, at least one."""
+        return max(1, times_available(self.memory(n_rows, n_variables, n_components)))

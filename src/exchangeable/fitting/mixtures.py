@@ -54,9 +54,8 @@ def fit_mixture(
 ) -> FittedMixture:
     """Run EM from every start, and keep the best run or the average of all."""
     side_by_side = 1 if isinstance(runs.data, Streamed) else n_jobs
-    states = run_all(
-        runs.run, len(runs.generators), runs.rule.max_iter, side_by_side, checkpoint, purpose
-    )
+    n_runs, max_iter, at_once = len(runs.generators), runs.rule.max_iter, runs.at_once
+    states = run_all(runs.run, n_runs, max_iter, side_by_side, checkpoint, purpose, at_once)
     best = int(np.argmax([state.worth for state in states]))
     kept = states[best]
     trained = issubclass(runs.spec.family, Trainer)

@@ -4,17 +4,10 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
@@ -39,7 +32,7 @@ class Reported(Protocol):
 class _Lines:
     """Progress on an interactive terminal, which ends with the work."""
 
-    _bar: Progress | None = None
+    _bar: "Progress | None" = None
 
     def __enter__(self) -> Self:
         return self
@@ -58,6 +51,35 @@ def _watched() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+def _bar(first: str, *others: str | None) -> "Progress":
+    """Return progress with texts, a bar where one is None, and the time; rich is imported here.
+
+    Where there is a bar, the time that is left at most is shown too.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = [BarColumn() if text is None else TextColumn(text) for text in others]
+    beginning = [] if others else [SpinnerColumn()]
+    left = [TextColumn("at most"), TimeRemainingColumn(), TextColumn("left")] if others else []
+    return Progress(
+        *beginning,
+        TextColumn(first),
+        *columns,
+        TimeElapsedColumn(),
+        *left,
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
 class FitProgress(_Lines):
     """A bar for each run, once a fit has taken a while."""
 
@@ -73,17 +95,7 @@ class FitProgress(_Lines):
             return
         with self._lock:
             if self._bar is None:
-                self._bar = Progress(
-                    TextColumn("{task.description}"),
-                    BarColumn(),
-                    TextColumn("{task.fields[text]}"),
-                    TimeElapsedColumn(),
-                    TextColumn("at most"),
-                    TimeRemainingColumn(),
-                    TextColumn("left"),
-                    console=Console(stderr=True),
-                    transient=True,
-                )
+                self._bar = _bar("{task.description}", None, "{task.fields[text]}")
                 for number in range(self._n_runs):
                     self._bar.add_task(f"run {number}", total=self._max_iter, text="")
                 self._bar.start()
@@ -96,13 +108,7 @@ class SearchProgress(_Lines):
 
     def __init__(self) -> None:
         if _watched():
-            self._bar = Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}"),
-                TimeElapsedColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
+            self._bar = _bar("{task.description}")
 
     def __enter__(self) -> Self:
         if self._bar is not None:

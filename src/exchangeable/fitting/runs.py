@@ -14,7 +14,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule, run_em
 from exchangeable.fitting.training import run_training
-from exchangeable.structure.proposals import first_blocks, proposers
+from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
 
@@ -77,6 +77,14 @@ class Runs:
     generators: Sequence[np.random.Generator]
     warm: Mixture | None = None
 
+    @property
+    def at_once(self) -> int:
+        """How many runs there is memory for at a time."""
+        if self.problem.examples is None:
+            return 1
+        rows = self.problem.examples.rows
+        return self.spec.runs_at_once(rows.n_rows, rows.n_variables, self.problem.n_components)
+
     def run(
         self,
         number: int,
@@ -110,9 +118,6 @@ class Runs:
                 state = state if begun else fresh
             assert state is not None
             family = families[stage]
-            learners = []
-            if family.problem.relearns:
-                learners = proposers(data, family.problem.structure, family.problem.labelled)
             if not begun and stage > first and stop is not None and stop.is_set():
                 report = _untold  # a fit that goes on does so in the family that was stopped
             state = run_em(
@@ -120,7 +125,7 @@ class Runs:
                 family,
                 state,
                 self.rule,
-                learners=learners,
+                learners=learners_of(family, data),
                 valid=family.problem.valid,
                 report=report,
                 stop=stop,

@@ -9,12 +9,19 @@ from exchangeable.arrays import LARGEST, FloatArray, check_alpha, check_count, c
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.devices.choice import check_device, find_device
-from exchangeable.families import as_family
+from exchangeable.families import as_family, with_statistics
 from exchangeable.families.common.em_data import InMemory, Streamed
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
+from exchangeable.partitions import Partition
 from exchangeable.structure.blocks import as_blocks, kind_of, structure_of
+from exchangeable.structure.learner import BlockLearner
+from exchangeable.structure.statistic_blocks import (
+    StatisticBlock,
+    has_statistics,
+    statistic_blocks,
+)
 
 STARTS = ("rows", "random", "both")
 COMBINE = ("best", "average")
@@ -32,6 +39,9 @@ def spec_of(estimator: Any) -> FamilySpec:
     What needs the data is left to `problem_of`.
     """
     spec = as_family(estimator.family)[0]
+    method = as_blocks(estimator.blocks)[1]
+    if has_statistics(method):
+        spec = with_statistics(spec)
     if not hasattr(estimator, "n_components"):
         spec.check("classes", "a classifier")
     if estimator.shrinkage is not None and spec.shrinkage is None:
@@ -51,7 +61,7 @@ def spec_of(estimator: Any) -> FamilySpec:
         raise ValueError(
             f"alpha must be > 0 with {asked}: values never seen in training would get probability 0"
         )
-    _check_method(spec, as_blocks(estimator.blocks)[1])
+    _check_method(spec, method)
     return spec
 
 
@@ -86,9 +96,16 @@ def problem_of(
         Whether they are classes.
     """
     spec.check_size(n_variables)
+    spec.check_memory(0, n_variables, len(classes))
     settings, method = as_blocks(estimator.blocks)
     names = getattr(estimator, "feature_names_in_", None)
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
+    named: list[StatisticBlock] = []
+    others = np.empty(0, dtype=np.int64)
+    if spec.statistics:
+        named, others = statistic_blocks(method, n_variables, names)
+        chosen = spec.blocks[0] if others.size else [np.arange(n_variables)]
+        n_variables = others.size or n_variables
     structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
     if settings.accept == "component":
         spec.check("accept", "accept='component'")
@@ -98,9 +115,9 @@ def problem_of(
             f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
             "blocks for all: give one list of blocks"
         )
+    if settings.relearn is not None:
+        spec.check("relearn", f"relearn={settings.relearn}")
     relearns = spec.relearns if settings.relearn is None else settings.relearn
-    if settings.relearn and not (spec.relearns or ("welch" in spec.blocks and spec.before is None)):
-        raise ValueError(f"relearn=True does not go with family={spec.name!r}: {spec.blocks_hint}")
     pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
     shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)
     return Problem(
@@ -112,6 +129,8 @@ def problem_of(
         relearns=relearns,
         accept=settings.accept,
         labelled=labelled,
+        statistic_blocks=tuple(named),
+        others=others,
         settings=as_family(estimator.family)[1],
         device=check_device(getattr(estimator, "device", "auto")),
     )
@@ -125,7 +144,7 @@ def em_device(estimator: Any) -> Any:
 def components_of(estimator: Any, spec: FamilySpec, n_rows: int) -> int:
     """Return the number of components: what is asked for, or what is usual for the family."""
     if estimator.n_components is None:
-        return max(1, min(spec.components, int(min(spec.most_per_row * n_rows, spec.components))))
+        return max(1, int(min(spec.most_per_row * n_rows, spec.components)))
     n_components = check_count(estimator.n_components, "n_components")
     if n_components > spec.most_per_row * n_rows:
         raise ValueError(
@@ -133,6 +152,24 @@ def components_of(estimator: Any, spec: FamilySpec, n_rows: int) -> int:
             f"n_samples = {n_rows}"
         )
     return n_components
+
+
+def check_warm(model: Model, problem: Problem, n_variables: int) -> None:
+    """Refuse to go on from a model that is not of the shape asked for."""
+    told = None
+    if model.n_variables != n_variables:
+        told = f"to {model.n_variables} columns, but X has {n_variables}"
+    elif model.n_classes != problem.n_components:
+        told = f"of {model.n_classes} components, but n_components={problem.n_components}"
+    else:
+        asked = problem.structure
+        if isinstance(asked, BlockLearner):
+            fixed = not asked.needs_moments
+            asked = asked.without_rows(n_variables, model.n_classes) if fixed else model.partitions
+        if not all(map(Partition.same_as, asked, model.partitions)):
+            told = "with other blocks than those now asked for, which it would not change"
+    if told is not None:
+        raise ValueError(f"warm_start=True goes on from a fit {told}; set warm_start=False")
 
 
 def rule_of(estimator: Any) -> StopRule:

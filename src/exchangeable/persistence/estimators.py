@@ -16,12 +16,13 @@ from exchangeable.evm import EVM
 from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
 from exchangeable.persistence.parameters import decode_model, encode_model
-from exchangeable.persistence.statistics import (
+from exchangeable.statistics import Statistic
+from exchangeable.statistics.saved import (
+    OWN,
     decode_statistic,
     encode_statistic,
     plan_statistic,
 )
-from exchangeable.statistics import Statistic
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import numbers, probabilities
 from exchangeable.storage.limits import Budget
@@ -56,7 +57,7 @@ def make_writer() -> Writer:
 
     def statistic(value: Any, name: str) -> Any | None:
         encoded = encode_statistic(value, name)
-        if encoded is not None:
+        if encoded is not None and encoded["class"] != OWN:
             plan_statistic(encoded, value.n_values, writer.budget)
         return encoded
 
@@ -119,7 +120,7 @@ def decode_estimator(
     kind = CLASSES[named]
     reader = Reader(arrays, budget or Budget())
     reader.special["estimator"] = lambda inner: decode_estimator(inner, arrays, reader.budget)
-    weights = _n_weights(value, reader)
+    weights = _n_weights(value, reader) if kind is EVM else None
     reader.special["statistic"] = lambda inner: decode_statistic(inner, weights, reader.budget)
     parameters = _entries(value, "parameters", reader)
     unknown = sorted(set(parameters) - set(kind._get_param_names()))

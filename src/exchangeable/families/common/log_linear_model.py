@@ -5,17 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray, normalize_log
+from exchangeable.arrays import FloatArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.common import log_linear, on_device
 from exchangeable.families.common.log_linear import LinearSums, LogLinear
+from exchangeable.families.common.posteriors import NOTHING
 from exchangeable.families.contract import Model
 from exchangeable.families.sums import RowsInMemory
 from exchangeable.runtime.threads import run
-
-NOTHING = 1e-14
-"""Posteriors below this are set to zero."""
 
 
 class LogLinearModel(Model):
@@ -27,10 +25,28 @@ class LogLinearModel(Model):
         """What scoring complete rows reads."""
 
     @abstractmethod
+    def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
+        """Write log P(e | y) of rows with holes, e being a row's known entries."""
+
+    @abstractmethod
     def hole_sums(
         self, observed: Observed, mass: FloatArray, y: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the mass of class y by variables on, by pairs on, and by counts."""
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        if observed.holes is None:
+            return log_linear.score(observed.ones, self.scores, n_jobs)
+        out = np.zeros((self.n_classes, observed.n_rows))
+        for part, rows in observed.chunks():
+            states = rows.symbols()
+
+            def one(y: int, part: slice = part, states: SymbolArray = states) -> None:
+                self.score_class(states, y, out[y, part])
+
+            run(one, range(self.n_classes), n_jobs)
+        return np.ascontiguousarray(out.T)
 
     def expect(
         self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
@@ -86,11 +102,20 @@ def posteriors_with_holes(
 ) -> tuple[float, FloatArray]:
     """Return the log-likelihood of what is known of the rows, and their posteriors.
 
-    A row whose class is known has its posterior there; `given` posteriors are returned as they are.
+    `given` posteriors are returned as they are.
     """
     if given is not None:
         return 0.0, given
-    joint = model.score(examples.observed, n_jobs) + log_prior
+    return settle(model.score(examples.observed, n_jobs) + log_prior, examples, log_prior)
+
+
+def settle(
+    joint: FloatArray, examples: Examples, log_prior: FloatArray
+) -> tuple[float, FloatArray]:
+    """Return the log-likelihood and the posteriors of rows, given log P(e, y).
+
+    A row whose class is known has its posterior there.
+    """
     log_posterior, each = normalize_log(joint, log_prior)
     posterior = np.exp(log_posterior)
     posterior[posterior < NOTHING] = 0.0

@@ -16,13 +16,11 @@ from scipy.special import expit
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.common import log_linear
 from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, LogLinear
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.contract import Arrays
 from exchangeable.families.trees import independent, polynomials, query_kernels, saved
 from exchangeable.partitions import Partition
-from exchangeable.runtime.threads import run
 
 ParentArray = npt.NDArray[np.int32]
 NO_TABLE = np.zeros(1)
@@ -206,17 +204,11 @@ class TreeModel(LogLinearModel):
             observed.holes is not None or independent.dense(observed, self.n_classes)
         ):
             return independent.score(observed, self.base, self.slope, self._off)
-        if observed.holes is None:
-            return log_linear.score(observed.ones, self.scores, n_jobs)
-        out = np.zeros((self.n_classes, observed.n_rows))
-        for part, rows in observed.chunks():
-            states = rows.symbols()
+        return super().score(observed, n_jobs)
 
-            def one(y: int, part: slice = part, states: Any = states) -> None:
-                self._ask(query_kernels.score_rows, y, states, out[y, part])
-
-            run(one, range(self.n_classes), n_jobs)
-        return np.ascontiguousarray(out.T)
+    def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
+        """Write log P(e | y) of rows with holes, e being a row's known entries."""
+        self._ask(query_kernels.score_rows, y, states, out)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
