@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from exchangeable.estimators.imputer import ExchangeableImputer
     from exchangeable.estimators.mixture import ExchangeableMixture
     from exchangeable.evm import EVM
+    from exchangeable.families import Neural
     from exchangeable.persistence import ModelFileError, load, save
     from exchangeable.statistics import (
         AtLeast,
@@ -50,6 +51,7 @@ _MODULES = {
     "LongestRun": "statistics",
     "ModelFileError": "persistence",
     "Nested": "statistics",
+    "Neural": "families",
     "PackedBits": "data.packed",
     "Pooled": "statistics",
     "Runs": "statistics",
@@ -81,6 +83,7 @@ __all__ = [
     "LongestRun",
     "ModelFileError",
     "Nested",
+    "Neural",
     "PackedBits",
     "Pooled",
     "Runs",
