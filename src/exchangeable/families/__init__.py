@@ -4,10 +4,12 @@ To add one, write a folder with its `SPECS` and name it here.
 """
 
 from exchangeable.families import blocks, count_trees, hidden_trees, trees, urns
+from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.joined import JoinedModel
+from exchangeable.families.mixture import Mixture
 
-__all__ = ["REGISTRY", "family_named", "model_kinds", "register"]
+__all__ = ["REGISTRY", "family_named", "model_kinds", "normalised", "register"]
 
 REGISTRY: dict[str, FamilySpec] = {}
 """The families by their names, as users write them."""
@@ -30,6 +32,18 @@ def family_named(name: object) -> FamilySpec:
     if not isinstance(name, str) or name not in REGISTRY:
         raise ValueError(f"family={name!r} is unknown; expected one of {', '.join(REGISTRY)}")
     return REGISTRY[name]
+
+
+def normalised(scores: LogLinear, n_jobs: int | None = None) -> tuple[Mixture, float]:
+    """Return the mixture with log P(x, y) = score of class y − log Z, and log Z.
+
+    It is of the first family that can represent scores of this form.
+    """
+    for spec in REGISTRY.values():
+        made = None if spec.normalise is None else spec.normalise(scores, n_jobs)
+        if made is not None:
+            return made
+    raise ValueError("no family can represent scores with both pairs and blocks; leave out one")
 
 
 def model_kinds() -> dict[str, type[Model]]:

@@ -25,6 +25,7 @@ from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
 
 if TYPE_CHECKING:
+    from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
     from exchangeable.families.problem import Problem
     from exchangeable.structure.proposals import Proposal
@@ -158,6 +159,10 @@ class Model(ABC):
     def whole(self) -> Self:
         """Return the model that can score any row; while fitting, some cannot."""
         return self
+
+    def log_linear(self) -> "LogLinear | None":
+        """Return what complete rows score as linear terms, pairs and look-ups; None if no such."""
+        return None
 
     def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray] | None:
         """Return what the empty row scores in class y and what each of `row`'s ones adds to that.
@@ -378,9 +383,12 @@ class FamilySpec:
     cannot : mapping from ability to reason
         Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
         ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
-        their blocks each for itself).
+        their blocks each for itself), ``"hybrid"`` (training other than generative).
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    normalise : callable, optional
+        Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
+        their total, and that logarithm; None where the family cannot represent such scores.
     memory : callable
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
         of variables and of components. A fit for which there is too little is not begun.
@@ -402,6 +410,7 @@ class FamilySpec:
     direct: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
     memory: Callable[[int, int, int], float] = least_memory
 
     def check(self, ability: str, asked: str) -> None:

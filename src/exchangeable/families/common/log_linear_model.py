@@ -25,6 +25,10 @@ class LogLinearModel(Model):
     def scores(self) -> LogLinear:
         """What scoring complete rows reads."""
 
+    def log_linear(self) -> LogLinear:
+        """Return what complete rows score."""
+        return self.scores
+
     @abstractmethod
     def hole_sums(
         self, observed: Observed, mass: FloatArray, y: int
