@@ -15,6 +15,7 @@ from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
+from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.persistence import ModelFileError, load, save
 from exchangeable.statistics import (
     BlockCounts,
@@ -44,6 +45,7 @@ __all__ = [
     "ExchangeableImputer",
     "ExchangeableMixture",
     "FiniteState",
+    "Hybrid",
     "ModelFileError",
     "Nested",
     "PackedBits",

@@ -14,6 +14,7 @@ from exchangeable.estimators.imputer import ExchangeableImputer
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
 from exchangeable.families.contract import Model
+from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.persistence.parameters import decode_model, encode_model
 from exchangeable.persistence.statistics import (
     decode_statistic,
@@ -32,6 +33,7 @@ CLASSES: dict[str, type[Any]] = {
     for kind in (
         EVM,
         Blocks,
+        Hybrid,
         ExchangeableClassifier,
         ExchangeableDensity,
         ExchangeableImputer,

@@ -9,9 +9,34 @@ from scipy.optimize import minimize
 
 from exchangeable.arrays import FloatArray
 from exchangeable.fitting.hybrid.design import Design
+from exchangeable.fitting.hybrid.pooling import pool
 
-MEMORY = 10
+MEMORY = 6
 """Steps that L-BFGS remembers."""
+
+
+@dataclass(frozen=True)
+class Solver:
+    """How conditional fits are made.
+
+    Attributes
+    ----------
+    tol : float
+        A fit ends when the largest entry of its scaled gradient is below this.
+    max_iter : int
+        Largest number of iterations.
+    stop : Event, optional
+        Ends a fit at once when it is set; the fit keeps what it has found.
+    """
+
+    tol: float = 1e-4
+    max_iter: int = 500
+    stop: Event | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether fits are to end."""
+        return self.stop is not None and self.stop.is_set()
 
 
 @dataclass(frozen=True)
@@ -21,9 +46,11 @@ class Fit:
     Attributes
     ----------
     base : array of shape (width,)
-        What each class scores for the empty row.
+        What each class scores for the empty row; of two classes the second against the first.
     slope : array of shape (n_variables, width)
         What a one adds.
+    scales : array of shape (n_scores,)
+        How much generative scores count.
     n_iter : int
         Iterations of the solver.
     converged : bool
@@ -32,83 +59,135 @@ class Fit:
 
     base: FloatArray
     slope: FloatArray
+    scales: FloatArray
     n_iter: int = 0
     converged: bool = True
 
 
-class Interrupted(Exception):
-    """A fit was interrupted; what it has found so far is in `found`."""
+class _Interrupted(Exception):
+    """A fit was asked to stop."""
 
 
-def blank(design: Design) -> Fit:
-    """Return the fit in which nothing adds to any score."""
-    return Fit(np.zeros(design.width), np.zeros((design.rows.n_variables, design.width)))
+@dataclass(frozen=True)
+class Centred:
+    """Generative scores around which slopes are fitted.
+
+    Attributes
+    ----------
+    scores : array of shape (n_scores, n_rows, width)
+        What generative models that have not seen a row say of it.
+    scales : array of shape (n_scores,)
+        How much they count.
+    """
+
+    scores: FloatArray
+    scales: FloatArray
+
+    @classmethod
+    def scaled(cls, design: Design, scores: FloatArray, n_jobs: int | None = None) -> "Centred":
+        """Return scores with the scales that are best while no variable adds anything."""
+        scales = pool(design, scores, n_jobs)[0] if len(scores) else np.empty(0)
+        return cls(scores, scales)
+
+    def sum(self) -> FloatArray | float:
+        """Return what the scores add for each row."""
+        return np.tensordot(self.scales, self.scores, 1) if len(self.scores) else 0.0
 
 
 def path(
     design: Design,
+    centred: Centred,
     penalties: Sequence[float],
-    tol: float,
-    max_iter: int,
+    solver: Solver,
     n_jobs: int | None = None,
     start: Fit | None = None,
-    stop: Event | None = None,
 ) -> Iterator[Fit]:
     """Yield a fit for each penalty, each starting from the one before: strong penalties first."""
-    fit = blank(design) if start is None else start
+    fit = start
     for penalty in penalties:
-        fit = solve(design, penalty, tol, max_iter, n_jobs, fit, stop)
+        fit = solve(design, centred, penalty, solver, n_jobs, fit)
         yield fit
+
+
+class _Objective:
+    """The average penalised loss, as a function of scaled parameters.
+
+    Each parameter is multiplied by the root of about how much the objective bends along it: with
+    words that are frequent or rare, that makes fits several times shorter.
+    """
+
+    def __init__(
+        self, design: Design, offset: FloatArray | float, penalty: float, solver: Solver
+    ) -> None:
+        self.design, self.offset, self.solver = design, offset, solver
+        # Of two classes the slopes are ±half the one column, whose square therefore counts half.
+        self.ridge = penalty * (0.5 if design.width == 1 else 1.0)
+        bend = (1.0 - 1.0 / design.n_classes) / design.n_classes
+        by_variable = np.sqrt((bend * design.ones + self.ridge) / design.total)
+        self.scale = np.repeat(np.append(np.sqrt(bend), by_variable), design.width)
+
+    def unpack(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return base and slopes."""
+        lines = (z / self.scale).reshape(-1, self.design.width)
+        return lines[0], lines[1:]
+
+    def pack(self, fit: Fit) -> FloatArray:
+        """Return the parameters of a fit as the solver sees them."""
+        return self.scale * np.concatenate([fit.base, fit.slope.ravel()])
+
+    def evaluate(self, z: FloatArray, n_jobs: int | None) -> tuple[float, FloatArray]:
+        """Return the value and the gradient."""
+        if self.solver.stopped:
+            raise _Interrupted
+        design, width = self.design, self.design.width
+        base, slope = self.unpack(z)
+        residuals = design.scores(slope, base + self.offset, n_jobs)
+        loss = design.settle(residuals, n_jobs) + 0.5 * self.ridge * float(np.vdot(slope, slope))
+        gradient = np.empty_like(z)
+        gradient[:width] = residuals.sum(axis=0)
+        by_variable = design.gather(residuals, n_jobs)
+        by_variable += self.ridge * slope
+        gradient[width:] = by_variable.ravel()
+        gradient /= design.total * self.scale
+        return loss / design.total, gradient
 
 
 def solve(
     design: Design,
+    centred: Centred,
     penalty: float,
-    tol: float,
-    max_iter: int,
-    n_jobs: int | None,
-    start: Fit,
-    stop: Event | None = None,
+    solver: Solver,
+    n_jobs: int | None = None,
+    start: Fit | None = None,
 ) -> Fit:
     """Minimise Σ_i −log P(y_i | x_i) + penalty / 2 · |slope|², slopes being centred over classes.
 
-    The solver sees each slope times the root of about how much the objective bends along it, and
-    the average over rows; it stops when the largest entry of that gradient is below `tol`.
+    The scores of a row are base + Σ_j slope_j + Σ_m scales_m · scores_m.
     """
-    n, width, total = design.rows.n_variables, design.width, design.total
-    # Of two classes the slopes are ±half the one column, whose square therefore counts half.
-    ridge = penalty * (0.5 if width == 1 else 1.0)
-    share = 1.0 / design.n_classes
-    bend = share * (1.0 - share)
-    scale = np.sqrt((bend * design.ones + ridge) / total)[:, None]
-    base_scale = np.sqrt(bend)
-
-    def unpack(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return z[:width] / base_scale, z[width:].reshape(n, width) / scale
-
-    def objective(z: FloatArray) -> tuple[float, FloatArray]:
-        if stop is not None and stop.is_set():
-            raise Interrupted
-        base, slope = unpack(z)
-        scores = design.scores(slope, base, n_jobs)
-        loss = design.settle(scores, n_jobs) + 0.5 * ridge * float(np.vdot(slope, slope))
-        gradient = design.gather(scores, n_jobs)
-        gradient += ridge * slope
-        gradient /= total * scale
-        flat = np.concatenate([scores.sum(axis=0) / (total * base_scale), gradient.ravel()])
-        return loss / total, flat
-
-    latest = [np.concatenate([start.base * base_scale, (start.slope * scale).ravel()])]
-    options = {"maxiter": max_iter, "gtol": tol, "ftol": 0.0, "maxcor": MEMORY, "maxfun": 10**9}
+    objective = _Objective(design, centred.sum(), penalty, solver)
+    latest = np.zeros(objective.scale.size) if start is None else objective.pack(start)
+    options = {
+        "maxiter": solver.max_iter,
+        "gtol": solver.tol,
+        "ftol": 0.0,
+        "maxcor": MEMORY,
+        "maxfun": 10**9,
+    }
 
     def keep(z: FloatArray) -> None:
-        latest.append(z.copy())
-        del latest[0]
+        latest[:] = z
 
     try:
         found = minimize(
-            objective, latest[0], jac=True, method="L-BFGS-B", options=options, callback=keep
+            objective.evaluate,
+            latest.copy(),
+            args=(n_jobs,),
+            jac=True,
+            method="L-BFGS-B",
+            options=options,
+            callback=keep,
         )
-    except Interrupted:
-        return Fit(*unpack(latest[0]), n_iter=0, converged=False)
-    return Fit(*unpack(found.x), n_iter=int(found.nit), converged=int(found.nit) < max_iter)
+    except _Interrupted:
+        return Fit(*objective.unpack(latest), centred.scales, converged=False)
+    n_iter = int(found.nit)
+    return Fit(*objective.unpack(found.x), centred.scales, n_iter, n_iter < solver.max_iter)

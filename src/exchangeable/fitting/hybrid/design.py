@@ -90,7 +90,7 @@ class Design:
         def one(span: tuple[int, int]) -> None:
             kernels.score(indptr, indices, *span, slope, out)
 
-        run(one, _spans(indptr), n_jobs)
+        run(one, self._row_spans, n_jobs)
         return out
 
     def settle(self, scores: FloatArray, n_jobs: int | None = None) -> float:
@@ -99,7 +99,7 @@ class Design:
         def one(span: tuple[int, int]) -> float:
             return float(kernels.settle(scores, *span, self.labels, self.weights))
 
-        return sum(run(one, _spans(self.rows.indptr), n_jobs))
+        return sum(run(one, self._row_spans, n_jobs))
 
     def gather(self, residuals: FloatArray, n_jobs: int | None = None) -> FloatArray:
         """Return for each variable the sum of the residuals of the rows in which it is on."""
@@ -109,8 +109,16 @@ class Design:
         def one(span: tuple[int, int]) -> None:
             kernels.gather(indptr, rows, *span, residuals, out)
 
-        run(one, _spans(indptr), n_jobs)
+        run(one, self._column_spans, n_jobs)
         return out
+
+    @cached_property
+    def _row_spans(self) -> list[tuple[int, int]]:
+        return _spans(self.rows.indptr)
+
+    @cached_property
+    def _column_spans(self) -> list[tuple[int, int]]:
+        return _spans(self.columns[0])
 
 
 def _spans(indptr: npt.NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -11,10 +11,24 @@ from numba import njit
 _compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"}, forceinline=True)
+def _sum_of(values, chosen):  # type: ignore[no-untyped-def]
+    """Return the sum of some values."""
+    total = 0.0
+    for k in range(chosen.size):
+        total += values[chosen[k]]
+    return total
+
+
 @_compile
 def score(indptr, indices, first, last, slope, scores):  # type: ignore[no-untyped-def]
     """Add the slopes of each row's ones to its scores."""
     width = slope.shape[1]
+    if width == 1:
+        single = slope.ravel()
+        for row in range(first, last):
+            scores[row, 0] += _sum_of(single, indices[indptr[row] : indptr[row + 1]])
+        return
     total = np.empty(width)
     for row in range(first, last):
         total[:] = scores[row]
@@ -54,6 +68,11 @@ def settle(scores, first, last, labels, weights):  # type: ignore[no-untyped-def
 def gather(indptr, rows, first, last, residuals, out):  # type: ignore[no-untyped-def]
     """Write for each variable the sum of the residuals of the rows in which it is on."""
     width = residuals.shape[1]
+    if width == 1:
+        single = residuals.ravel()
+        for j in range(first, last):
+            out[j, 0] = _sum_of(single, rows[indptr[j] : indptr[j + 1]])
+        return
     total = np.empty(width)
     for j in range(first, last):
         total[:] = 0.0
