@@ -1,13 +1,14 @@
 """Hybrid training beside logistic regression and naive Bayes, with and without hidden features.
 
-``python benchmarks/hybrid.py [SET ...]`` fits every classifier to the training rows of each
-collection (official splits; ten folds or splits where there are none) and scores the test rows
+``python benchmarks/hybrid.py [SET ...] [MODEL ...]`` fits every classifier to the training rows of
+each collection (official splits; ten folds or splits where there are none) and scores the test rows
 once, as they are and with half of the features hidden at random. Penalties and scales are chosen by
 cross-validation on training rows: four penalties and five folds for `LogisticRegressionCV` as for
 ours. Classifiers that cannot sum over what is hidden get the column's mean of the training rows.
 
 Seconds are those of `fit` on the clock, and of all its threads on processors: the latter say more
-where other programs run. Results go to ``results/hybrid.csv``; lines of the sets named are replaced.
+where other programs run. Results go to ``results/hybrid.csv``, in place of the lines that were
+measured again.
 """
 
 import csv
@@ -42,7 +43,7 @@ AT_ONCE = 500
 
 
 class NBSVM(LinearSVC):
-    """NB-SVM (Wang and Manning, 2012) of two classes: variables times their log-ratio, and a SVM."""
+    """NB-SVM (Wang and Manning, 2012) of two classes: a SVM of variables times log-ratios."""
 
     def fit(self, X, y):
         """Learn the ratios, the SVM, and interpolate its weights with their mean size."""
@@ -125,10 +126,12 @@ def measured(answer, is_probability, classes, y):
     return right.mean(), log_loss(y, answer, labels=classes), calibration_error(top, right)
 
 
-def one_run(name, X, y, test, y_test):
+def one_run(name, models, X, y, test, y_test):
     """Yield a model's name, what is hidden, and its figures."""
     means = np.asarray(X.mean(axis=0)).ravel()
     for label, model in entrants(name):
+        if models and label not in models:
+            continue
         wall, cpu = time.perf_counter(), time.process_time()
         with warnings.catch_warnings(), threadpool_limits(1, "blas"):
             warnings.simplefilter("ignore", (ConvergenceWarning, FutureWarning))
@@ -143,34 +146,43 @@ def one_run(name, X, y, test, y_test):
             yield label, "half", (*figures, *seconds)
 
 
-def lines_of(name):
-    """Return the lines of a collection: figures averaged over its runs."""
+def measure(name, models):
+    """Fit some models to a collection, and keep the figures averaged over the runs so far."""
     found = {}
     for run in runs(name):
-        for label, hidden, figures in one_run(name, *run):
+        for label, hidden, figures in one_run(name, models, *run):
             found.setdefault((label, hidden), []).append(figures)
             shown = " ".join(f"{value:9.4f}" for value in figures)
             print(f"{name:13} {label:34} {hidden:5} {shown}", flush=True)
-    lines = []
+            keep(name, found)
+
+
+def keep(name, found):
+    """Write the lines of a collection, in place of those they replace."""
+    lines = {}
+    if RESULTS.exists():
+        with RESULTS.open(newline="") as file:
+            lines = {tuple(line[:3]): line[3:] for line in list(csv.reader(file))[1:]}
     for (label, hidden), figures in found.items():
         mean = np.mean(figures, axis=0)
         cells = [f"{value:.4f}" for value in mean[:3]] + [f"{value:.1f}" for value in mean[3:]]
-        lines.append([name, label, hidden, *cells])
-    return lines
+        lines[name, label, hidden] = cells
+    order = [label for each in SETS for label, _ in entrants(each)]
+
+    def place(key):
+        return SETS.index(key[0]), key[2] != "none", order[::-1].index(key[1]) * -1
+
+    with RESULTS.open("w", newline="") as file:
+        table = [[*key, *lines[key]] for key in sorted(lines, key=place)]
+        csv.writer(file).writerows([COLUMNS, *table])
 
 
 def main() -> None:
-    """Measure the collections and keep their lines."""
-    names = sys.argv[1:] or SETS
-    for name in names:
-        lines = lines_of(name)
-        known = []
-        if RESULTS.exists():
-            with RESULTS.open(newline="") as file:
-                known = [line for line in csv.reader(file) if line[0] not in ("set", name)]
-        ordered = sorted(known + lines, key=lambda line: SETS.index(line[0]))
-        with RESULTS.open("w", newline="") as file:
-            csv.writer(file).writerows([COLUMNS, *ordered])
+    """Measure the collections that are named, or all; other words name models."""
+    names = [name for name in sys.argv[1:] if name in SETS]
+    models = [name for name in sys.argv[1:] if name not in SETS]
+    for name in names or SETS:
+        measure(name, models)
 
 
 if __name__ == "__main__":

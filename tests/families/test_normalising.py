@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from enumeration import all_states
 from scipy.special import log_softmax, logsumexp
 
+from enumeration import all_states
 from exchangeable.arrays import UNASSIGNED
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
@@ -78,7 +78,7 @@ def test_holes_are_summed_out(form: str) -> None:
     symbols[0] = UNASSIGNED
     found = mixture.log_posterior(Observed.from_symbols(symbols))[0]
     for row, posterior in zip(symbols, found, strict=True):
-        agree = ((X == row) | (row == UNASSIGNED)).all(axis=1)
+        agree = ((row == X) | (row == UNASSIGNED)).all(axis=1)
         np.testing.assert_allclose(
             posterior, log_softmax(logsumexp(wanted[agree], axis=0)), atol=1e-9
         )

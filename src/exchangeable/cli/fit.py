@@ -17,6 +17,7 @@ from exchangeable.cli.options import (
     seed_option,
 )
 from exchangeable.families import REGISTRY
+from exchangeable.fitting.hybrid.settings import TRAINING
 from exchangeable.runtime.text import printable
 from exchangeable.structure.blocks import AUTO
 from exchangeable.structure.learner import METHODS
@@ -34,7 +35,7 @@ FAMILIES = definitions(
 EXAMPLES = examples(
     "fit survey.csv --target buys --output buys.exch",
     "fit survey.csv --drop name --binarize auto --output groups.exch",
-    "fit mails.csv --text body --target spam --output spam.exch",
+    "fit mails.csv --text body --target spam --training hybrid --output spam.exch",
     "fit words.npz --labels topics.txt --output topics.exch",
     "fit - --components 10 --output groups.exch < clicks.csv",
 )
@@ -79,6 +80,14 @@ MOST_CLASSES = 1000
     show_default=True,
     help="How variables are put into blocks; 'auto' is what suits the family.",
 )
+@click.option(
+    "--training",
+    type=click.Choice(TRAINING),
+    default=TRAINING[0],
+    show_default=True,
+    help="What a classifier's parameters are chosen for: probable rows, or good predictions with "
+    "the help of generative scores ('hybrid') or without.",
+)
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Laplace smoothing.")
 @click.option(
     "--components", type=click.IntRange(1), help="Number of components of a mixture.  [default: 20]"
@@ -103,6 +112,7 @@ def fit(
     binarize: str,
     family: str,
     blocks: str,
+    training: str,
     alpha: float,
     components: int | None,
     n_init: int | None,
@@ -124,6 +134,10 @@ def fit(
             raise click.UsageError(
                 f"{name} is for mixtures; leave it out, or leave out --target and --labels"
             )
+    if not supervised and training != TRAINING[0]:
+        raise click.UsageError(
+            f"--training {training} predicts classes; give them by --target or --labels"
+        )
     if text is not None and (drop or binarize != "never"):
         raise click.UsageError(
             "--text uses only that column, so --drop and --binarize have no effect; leave them out"
@@ -141,7 +155,7 @@ def fit(
     if supervised:
         y = _classes(table, target) if labels is None else read_labels(labels, table.n_rows)
         with busy("fitting"):
-            model = ExchangeableClassifier(**options).fit(rows, y)
+            model = ExchangeableClassifier(**options, training=training).fit(rows, y)
     else:
         k = min(20, table.n_rows) if components is None else components
         options |= {"n_init": n_init or 1, "random_state": seed}

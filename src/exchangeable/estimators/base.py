@@ -68,7 +68,7 @@ class MixtureEstimator(Queries):
     score_samples = by_chunks(Queries.score_samples)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``blocks__significance`` and ``training__penalty`` turn words into objects.
+        """Set parameters; ``blocks__start`` or ``training__penalty`` turn a word into its object.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How `ExchangeableClassifier` trains for its predictions, and what it takes from other packages."""
+"""How `ExchangeableClassifier` trains for its predictions, and takes them from other packages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +62,7 @@ def fit_hybrid(
     weights = check_sample_weight(sample_weight, labels.size)
     counting = np.flatnonzero(weights > 0)
     examples, _ = merge_equal_rows(observed.take(counting), weights[counting], labels[counting])
-    totals = np.bincount(examples.clamp, examples.weights, minlength=classes.size)
+    totals = np.bincount(examples.clamp, examples.weights, classes.size).astype(np.float64)
     by_class = class_weights(settings.class_weight, classes, totals)
     rows = ones_of_rows(examples.rows)
     weighed = examples.weights * by_class[examples.clamp]
@@ -89,15 +89,14 @@ def _check_components(settings: Hybrid) -> None:
     for name in ("penalty", "scales"):
         if getattr(settings, name) is not None:
             raise ValueError(
-                f"{name} does not go with n_components > 1, which is trained by gradient; leave it out"
+                f"{name} does not go with n_components > 1, which is trained by gradient; leave it "
+                "out"
             )
     if settings.warm_start:
         raise ValueError("warm_start does not go with n_components > 1; leave it out")
 
 
-def class_weights(
-    class_weight: Any, classes: npt.NDArray[Any], totals: FloatArray
-) -> FloatArray:
+def class_weights(class_weight: Any, classes: npt.NDArray[Any], totals: FloatArray) -> FloatArray:
     """Return how much the rows of each class count, as scikit-learn has it.
 
     >>> class_weights("balanced", np.array([0, 1]), np.array([30.0, 10.0])).round(2).tolist()

@@ -1,9 +1,9 @@
 """Several components per class, trained by gradient from a generative start.
 
-Each component has independent variables: log P(e, m) = c_m + Σ_j [x_j·w_jm − log(1 + exp(w_jm))] over
-what is known, e. Training raises log P(y | e) of whole rows and of rows with random holes, and a
-little log P(e), by Adam (Kingma and Ba, 2015) with averaged parameters; rows held out say when to
-stop. Since holes are part of training, predictions stay good when features are missing.
+Each component has independent variables: log P(e, m) = c_m + Σ_j [x_j·w_jm − log(1 + exp(w_jm))],
+a sum over what is known, e. Training raises log P(y | e) of whole rows and of rows with random
+holes, and a little log P(e), by Adam (Kingma and Ba, 2015) with averaged parameters; rows held out
+say when to stop. Since holes are part of training, predictions stay good when features are missing.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,9 @@ from exchangeable.fitting.runs import Runs
 from exchangeable.structure.blocks import Blocks, structure_of
 
 Floats = npt.NDArray[np.float32]
-BATCH, RATE, EPOCHS, PATIENCE = 256, 0.03, 20, 5
+SMALLEST_BATCH, LARGEST_BATCH, STEPS = 16, 256, 64
+"""Rows of a step: so many that an epoch has this many steps, if they are within bounds."""
+RATE, EPOCHS, PATIENCE = 0.03, 20, 5
 FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
 """Adam's decay rates, and what keeps its steps finite."""
 DECAY = 0.1
@@ -169,7 +171,8 @@ class _Training:
     def epoch(self) -> None:
         """Pass over all rows once, and look at those held out."""
         order = self.rng.permutation(self.design.rows.n_rows)
-        n_steps = -(-order.size // BATCH)
+        batch = int(np.clip(order.size // STEPS, SMALLEST_BATCH, LARGEST_BATCH))
+        n_steps = -(-order.size // batch)
         for number, chosen in enumerate(np.array_split(order, n_steps)):
             done = (self.n_epochs + number / n_steps) / EPOCHS
             self._update(*self._gradient(chosen), RATE * 0.5 * (1.0 + np.cos(np.pi * done)))
@@ -211,8 +214,8 @@ class _Training:
         for i, gradient in enumerate((odds, base)):
             self.first[i] += np.float32(1 - FIRST) * (gradient - self.first[i])
             self.second[i] += np.float32(1 - SECOND) * (gradient * gradient - self.second[i])
-            parts[0][i][...] -= np.float32(bias) * self.first[i] / (
-                np.sqrt(self.second[i]) + np.float32(TINY)
+            parts[0][i][...] -= (
+                np.float32(bias) * self.first[i] / (np.sqrt(self.second[i]) + np.float32(TINY))
             )
             parts[1][i][...] += np.float32(1 - keep) * (parts[0][i] - parts[1][i])
 
@@ -221,7 +224,7 @@ class _Training:
         off, total = np.logaddexp(np.float32(0), parameters.odds).sum(axis=0), 0.0
         held, k = self.held, self.design.n_classes
         for chosen in np.array_split(
-            np.arange(held.rows.n_rows), -(-held.rows.n_rows // (8 * BATCH))
+            np.arange(held.rows.n_rows), -(-held.rows.n_rows // (8 * LARGEST_BATCH))
         ):
             scores = dense(held.rows, chosen) @ parameters.odds + (parameters.base - off)
             classes = np.logaddexp.reduce(scores.reshape(chosen.size, k, -1), axis=2)

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from threading import Event
 
 import numpy as np
-from scipy.optimize import minimize
 
 from exchangeable.arrays import FloatArray
 from exchangeable.fitting.hybrid.design import Design
+from exchangeable.fitting.hybrid.lbfgs import lbfgs
 from exchangeable.fitting.hybrid.pooling import pool
-
-MEMORY = 6
-"""Steps that L-BFGS remembers."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,7 @@ class _Objective:
 
     def pack(self, fit: Fit) -> FloatArray:
         """Return the parameters of a fit as the solver sees them."""
-        return self.scale * np.concatenate([fit.base, fit.slope.ravel()])
+        return np.asarray(self.scale * np.concatenate([fit.base, fit.slope.ravel()]))
 
     def evaluate(self, z: FloatArray, n_jobs: int | None) -> tuple[float, FloatArray]:
         """Return the value and the gradient."""
@@ -166,28 +163,18 @@ def solve(
     """
     objective = _Objective(design, centred.sum(), penalty, solver)
     latest = np.zeros(objective.scale.size) if start is None else objective.pack(start)
-    options = {
-        "maxiter": solver.max_iter,
-        "gtol": solver.tol,
-        "ftol": 0.0,
-        "maxcor": MEMORY,
-        "maxfun": 10**9,
-    }
 
     def keep(z: FloatArray) -> None:
         latest[:] = z
 
     try:
-        found = minimize(
-            objective.evaluate,
+        found, n_iter = lbfgs(
+            lambda z: objective.evaluate(z, n_jobs),
             latest.copy(),
-            args=(n_jobs,),
-            jac=True,
-            method="L-BFGS-B",
-            options=options,
+            solver.tol,
+            solver.max_iter,
             callback=keep,
         )
     except _Interrupted:
         return Fit(*objective.unpack(latest), centred.scales, converged=False)
-    n_iter = int(found.nit)
-    return Fit(*objective.unpack(found.x), centred.scales, n_iter, n_iter < solver.max_iter)
+    return Fit(*objective.unpack(found), centred.scales, n_iter, n_iter < solver.max_iter)

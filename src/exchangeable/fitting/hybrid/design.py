@@ -1,5 +1,6 @@
 """Rows with labels and weights as conditional fits read them: by row and by variable."""
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -70,11 +71,9 @@ class Design:
     @cached_property
     def ones(self) -> FloatArray:
         """The weight of the rows in which each variable is on."""
-        return np.bincount(
-            self.rows.indices,
-            np.repeat(self.weights, np.diff(self.rows.indptr)),
-            minlength=self.rows.n_variables,
-        )
+        weights = np.repeat(self.weights, np.diff(self.rows.indptr))
+        ones = np.bincount(self.rows.indices, weights, self.rows.n_variables)
+        return ones.astype(np.float64)
 
     def take(self, chosen: IntArray) -> "Design":
         """Return some of the rows."""
@@ -127,4 +126,4 @@ def _spans(indptr: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     goals = np.linspace(0, indptr[-1] + n_lines, PARTS + 1)[1:-1]
     inner = np.searchsorted(indptr[:-1] + np.arange(n_lines), goals)
     cuts = np.unique([0, *inner.tolist(), n_lines]).tolist()
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(itertools.pairwise(cuts))

@@ -1,11 +1,12 @@
 """Several predictors as one: their scores added, by how much each helps on rows it has not seen."""
 
 import numpy as np
-from scipy.optimize import minimize
 
 from exchangeable.arrays import FloatArray
 from exchangeable.fitting.hybrid.design import Design
+from exchangeable.fitting.hybrid.lbfgs import lbfgs
 
+TOL, MAX_ITER = 1e-5, 500
 RIDGE = 1e-3
 """Penalty of the square of a scale, when the scores have variance 1."""
 
@@ -40,11 +41,9 @@ def pool(
         penalised = loss + 0.5 * RIDGE * float(z[:m] @ z[:m])
         return penalised, np.concatenate([by_scale, residuals.sum(axis=0) / total])
 
-    bounds = [(0.0, None)] * m + [(None, None)] * design.width
+    bounds: list[tuple[float | None, float | None]] = [(0.0, None)] * m
+    bounds += [(None, None)] * design.width
     start = np.concatenate([np.full(m, 1.0 / m), np.zeros(design.width)])
-    options = {"maxiter": 500, "gtol": 1e-6, "ftol": 1e-12}
-    found = minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
-    at_end = np.tensordot(found.x[:m], unit, 1) + found.x[m:]
-    return found.x[:m] / spread, found.x[m:], design.settle(at_end, n_jobs) / total
+    found, _ = lbfgs(objective, start, TOL, MAX_ITER, bounds)
+    at_end = np.tensordot(found[:m], unit, 1) + found[m:]
+    return found[:m] / spread, found[m:], design.settle(at_end, n_jobs) / total

@@ -1,4 +1,4 @@
-"""Generative scores for conditional fits: linear ones, made of how often classes have each variable.
+"""Generative scores for conditional fits: linear ones, of how often classes have each variable.
 
 All are sums over the variables that are on, so they end as part of the weights.
 """

@@ -1,6 +1,6 @@
 """Hybrid training: conditional fits beside generative scores, pooled, and made into a mixture."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -187,29 +187,19 @@ def train(
     """
     if design.n_classes == 1:  # there is nothing to tell apart
         scores = LogLinear(np.zeros(1), np.zeros((design.rows.n_variables, 1)))
-        scores = _with_shared(scores, design, weights, n_jobs)
+        scores = with_shared(scores, replace(design, weights=weights), n_jobs)
         shares = np.zeros(len(settings.penalties))
         return Trained(normalised(scores)[0], 0, True, np.nan, shares=shares)
     candidates = Candidates(design, settings, own, solver, start, n_jobs)
     fits = candidates.fit_all()
     weighed = _weigh(candidates, fits)
     scores = _combined(candidates, fits, weighed, own)
-    scores = _with_shared(scores, design, weights, n_jobs)
+    scores = with_shared(scores, replace(design, weights=weights), n_jobs)
     shares = weighed.scales.reshape(len(candidates.kinds), -1).sum(axis=0)
     named = _scales(candidates, fits, weighed)
     n_iter, converged = sum(fit.n_iter for fit in fits), all(fit.converged for fit in fits)
     mixture = normalised(scores, n_jobs)[0]
     return Trained(mixture, n_iter, converged, weighed.loss, named, shares, fits)
-
-
-def _with_shared(
-    scores: LogLinear, design: Design, weights: FloatArray, n_jobs: int | None
-) -> LogLinear:
-    """Add what all classes share."""
-    counts, n = np.diff(design.rows.indptr), design.rows.n_variables
-    ones = np.bincount(design.rows.indices, np.repeat(weights, counts), n)
-    by_count = np.bincount(counts, weights, n + 1)
-    return with_shared(scores, ones, float(weights.sum()), by_count, n_jobs)
 
 
 @dataclass(frozen=True)
