@@ -221,7 +221,7 @@ def test_files_pages_and_queries_work(tmp_path: Path):
         assert model.information_gain({0: 1}).shape == (N,)
         assert model.conditional([1, 2], {0: 1}).sum() == pytest.approx(1.0)
         best = model.most_probable({0: 1})
-        assert best.row[0] == 1
+        assert best.X[0] == 1
         write_report(model, tmp_path / "page.html")
         assert (tmp_path / "page.html").stat().st_size > 1000
 

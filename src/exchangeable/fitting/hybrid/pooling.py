@@ -8,7 +8,7 @@ from exchangeable.fitting.hybrid.lbfgs import lbfgs
 
 TOL, MAX_ITER = 1e-5, 500
 RIDGE = 1e-3
-"""Penalty of the square of a scale, when the scores have variance 1."""
+"""Penalty of the square of a scale, when the scores have variance 1, and of what is added."""
 
 
 def pool(
@@ -37,9 +37,9 @@ def pool(
     def objective(z: FloatArray) -> tuple[float, FloatArray]:
         residuals = np.tensordot(z[:m], unit, 1) + z[m:]
         loss = design.settle(residuals, n_jobs) / total
-        by_scale = np.tensordot(unit, residuals, 2) / total + RIDGE * z[:m]
-        penalised = loss + 0.5 * RIDGE * float(z[:m] @ z[:m])
-        return penalised, np.concatenate([by_scale, residuals.sum(axis=0) / total])
+        by_scale = np.tensordot(unit, residuals, 2)
+        gradient = np.concatenate([by_scale, residuals.sum(axis=0)]) / total + RIDGE * z
+        return loss + 0.5 * RIDGE * float(z @ z), gradient
 
     bounds: list[tuple[float | None, float | None]] = [(0.0, None)] * m
     bounds += [(None, None)] * design.width

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families import normalised
@@ -26,14 +27,16 @@ pairs make answers about rows with holes slower."""
 def make_folds(labels: IntArray, n_folds: int) -> IntArray:
     """Return the fold of each row: in each class every fold has as many, to one, in random order.
 
+    Classes of a single row each are in different folds, so that no fold has them all.
+
     >>> make_folds(np.array([0, 0, 0, 0, 1, 1]), 2).tolist()
-    [1, 1, 0, 0, 1, 0]
+    [1, 0, 0, 1, 0, 1]
     """
     fold = np.empty(labels.size, dtype=np.int64)
     rng = np.random.default_rng(0)
     for y in np.unique(labels):
         members = np.flatnonzero(labels == y)
-        fold[rng.permutation(members)] = np.arange(members.size) % n_folds
+        fold[rng.permutation(members)] = (np.arange(members.size) + y) % n_folds
     return fold
 
 
@@ -155,6 +158,13 @@ class Candidates:
             held[:, members] = answer
         return held
 
+    def known_elsewhere(self) -> npt.NDArray[np.bool_]:
+        """Whether other folds have rows of each row's class: else nobody could predict it."""
+        k, labels = self.design.n_classes, self.design.labels
+        shape = (self.settings.n_folds, k)
+        by_fold = np.bincount(self.fold * k + labels, minlength=shape[0] * k).reshape(shape)
+        return np.asarray(by_fold.sum(axis=0)[labels] > by_fold[self.fold, labels])
+
     def _centred(
         self, design: Design, kind: bool, left_out: tuple[int, ...], n_jobs: int | None
     ) -> Centred:
@@ -222,6 +232,9 @@ def _weigh(candidates: Candidates, fits: list[Fit]) -> _Weighed:
     if given and own_held is not None:
         as_it_is = _Weighed(alone, float(candidates.given[-1]), as_it_is.base)  # type: ignore[index]
     if len(fits) == 1 and (given or own_held is None):
+        return as_it_is
+    design = replace(design, weights=np.where(candidates.known_elsewhere(), design.weights, 0.0))
+    if not design.total > 0:
         return as_it_is
     held = candidates.cross_validate()
     if candidates.solver.stopped:
