@@ -269,12 +269,20 @@ def test_scores_must_be_a_list():
         ExchangeableClassifier(training=Hybrid(scores="family")).fit(X, y)
 
 
-def test_rows_with_holes_and_in_chunks_are_refused():
+def test_rows_in_chunks_are_refused():
     X, y = made_rows()
     model = ExchangeableClassifier(training="hybrid")
-    with pytest.raises(ValueError, match="complete rows"):
-        model.fit(np.where(X == 1, np.nan, X), y)
     with pytest.raises(ValueError, match="needs X in memory"):
         model.fit([X, X], np.concatenate([y, y]))
     assert not hasattr(model, "partial_fit")
     assert hasattr(ExchangeableClassifier(), "partial_fit")
+
+
+def test_training_rows_may_have_holes_and_be_all_missing():
+    X, y = made_rows(600)
+    holed = np.where(np.random.default_rng(2).random(X.shape) < 0.1, np.nan, X)
+    holed[:3] = np.nan
+    model = ExchangeableClassifier(training="hybrid").fit(holed, y)
+    whole = ExchangeableClassifier(training="hybrid").fit(X, y)
+    assert abs(model.score(X, y) - whole.score(X, y)) < 0.05
+    np.testing.assert_allclose(model.marginals(), np.nanmean(holed, axis=0), atol=0.05)

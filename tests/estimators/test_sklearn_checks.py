@@ -11,7 +11,7 @@ from exchangeable import Blocks
 from exchangeable.families import REGISTRY
 
 BLOCKS = ("evidence", "welch", "independent", "full", Blocks("evidence", conditions=(1, 2)))
-NO_FIT = ("Blocks",)
+NO_FIT = ("Blocks", "Hybrid")
 """Estimators in name only: they hold parameters, so that these can be searched."""
 
 
@@ -39,6 +39,8 @@ def every_estimator():
         for spec in REGISTRY.values():
             if few or "classes" not in spec.cannot:
                 yield thing(family=spec.name, **few)
+        if not few:
+            yield thing(training="hybrid")
 
 
 # On forty rows of noise the pooled prior outweighs the data, and a step of EM may lower what it

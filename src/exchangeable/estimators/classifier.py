@@ -107,7 +107,8 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         What parameters are chosen for. ``"generative"``: that rows are probable in their classes,
         as in the paper. ``"hybrid"``: that labels are predicted well, as logistic regression does,
         helped by generative scores; the result is a distribution all the same, and rows with holes
-        are summed out exactly. ``"discriminative"``: the same without the help. `Hybrid` has the
+        are summed out exactly. ``"discriminative"``: the same without the help. Both fill in the
+        holes of training rows by a draw from how often each variable is on. `Hybrid` has the
         settings; see ``docs/hybrid.md``.
 
     Attributes

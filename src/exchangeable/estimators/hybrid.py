@@ -13,6 +13,7 @@ from exchangeable.families import normalised
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.problem import fill_by_frequency
 from exchangeable.fitting.hybrid.components import train_components
 from exchangeable.fitting.hybrid.convex import Fit, Solver
 from exchangeable.fitting.hybrid.design import Design, ones_of_rows
@@ -54,14 +55,10 @@ def fit_hybrid(
 ) -> tuple[Trained, FloatArray]:
     """Train an estimator's classes; return them and the weight of the rows of each."""
     asked = checked(settings)
-    if observed.holes is not None:
-        raise ValueError(
-            "X contains NaN; training other than 'generative' needs complete rows (fill them in "
-            "with ExchangeableImputer, or use training='generative'); predictions may have holes"
-        )
     weights = check_sample_weight(sample_weight, labels.size)
     counting = np.flatnonzero(weights > 0)
     examples, _ = merge_equal_rows(observed.take(counting), weights[counting], labels[counting])
+    examples = fill_by_frequency(examples)  # P(y | x) is fitted to complete rows
     totals = np.bincount(examples.clamp, examples.weights, classes.size).astype(np.float64)
     by_class = class_weights(settings.class_weight, classes, totals)
     rows = ones_of_rows(examples.rows)
