@@ -116,7 +116,8 @@ class HoleScores(NamedTuple):
         zero = tables.values[tables.starts]
         impossible = zero == -np.inf
         forbidden = np.bincount(class_of[impossible], minlength=lengths.size)
-        base = np.bincount(class_of, np.where(impossible, 0.0, zero), minlength=lengths.size)
+        known = np.where(impossible, 0.0, zero)
+        base = np.bincount(class_of, known, minlength=lengths.size).astype(np.float64)
         counters, memo = Counters.of(rows, tables.starts), Memo.of(n_rows, tables.sizes)
         return cls(counters, memo, class_of, base, forbidden, np.empty(lengths.size, np.int64))
 
