@@ -13,6 +13,7 @@ from exchangeable.data.stream.passes import write_packed
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
+from exchangeable.estimators.kinds import Kinds
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
 from exchangeable.persistence import ModelFileError, load, save
@@ -44,6 +45,7 @@ __all__ = [
     "ExchangeableImputer",
     "ExchangeableMixture",
     "FiniteState",
+    "Kinds",
     "ModelFileError",
     "Nested",
     "PackedBits",

@@ -58,14 +58,15 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     ----------
     n_components : int, default=20
         Number of components; for ``family="hidden tree"`` of states of each block.
-    family : {"blocks", "urns", "tree", "weighted tree", "count tree", "hidden tree"}
+    family : {"blocks", "urns", "tree", "weighted tree", "count tree", "hidden tree", "mixed"}
         What each component is made of. ``"blocks"``, the default: blocks of exchangeable variables,
         the paper's model. ``"urns"``: the variables of a block have weights; given how many are on,
         heavier ones are on more often. ``"tree"``: a tree over the variables, for mixtures of
         Chow-Liu trees. ``"weighted tree"``: such a tree, and a distribution of how many variables
         are on. ``"count tree"``: a tree over the numbers of ones in the blocks that structural EM
         has found. ``"hidden tree"``: one tree over blocks, single variables unless `blocks` lists
-        others, each with a hidden state; the components are the states of its root.
+        others, each with a hidden state; the components are the states of its root. ``"mixed"``:
+        columns of any kind; those of a block that are of one kind depend on each other.
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
         How each component's variables are put into blocks: a method's name, or `Blocks` with its
         settings. ``"evidence"`` goes on, where the paper's sweep has converged, with what evidence
@@ -100,6 +101,10 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         and keeps the best parameters. It excludes ``X_valid``.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
+        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
+        settings. By default the types of a table decide, and columns of arrays are binary. If a
+        column is not binary, ``family="blocks"`` gives way to ``"mixed"``.
     warm_start : bool, default=False
         Whether `fit` goes on from the parameters of the fit before.
     checkpoint : path-like, optional
@@ -113,6 +118,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     ----------
     weights_ : ndarray of shape (n_components,)
         Probability of each component.
+    kinds_ : dict
+        What each column was taken to be.
     n_blocks_ : ndarray of shape (n_components,)
         Number of blocks of each component.
     partitions_ : list of lists of ndarray
@@ -169,6 +176,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         max_iter: int = 500,
         validation_fraction: float | None = None,
         binarize: float | None = 0.0,
+        kinds: Any = None,
         warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None,
         random_state: RandomState = None,
@@ -187,6 +195,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.binarize = binarize
+        self.kinds = kinds
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.random_state = random_state
@@ -236,7 +245,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
                     "validation_fraction away and compare scores of other rows instead"
                 )
             return self._fit_chunks(spec, elsewhere, n_components)
-        observed = self._observed(X, reset=True)
+        spec, observed = self._rows_to_fit(spec, X)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
         _check_rows(n_components, counting.size)

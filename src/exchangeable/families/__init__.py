@@ -3,7 +3,7 @@
 To add one, write a folder with its `SPECS` and name it here.
 """
 
-from exchangeable.families import blocks, count_trees, hidden_trees, trees, urns
+from exchangeable.families import blocks, count_trees, hidden_trees, mixed, trees, urns
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.joined import JoinedModel
 
@@ -20,7 +20,7 @@ def register(spec: FamilySpec) -> None:
     REGISTRY[spec.name] = spec
 
 
-for _room in (blocks, urns, trees, count_trees, hidden_trees):
+for _room in (blocks, urns, trees, count_trees, hidden_trees, mixed):
     for _spec in _room.SPECS:
         register(_spec)
 

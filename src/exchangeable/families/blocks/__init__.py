@@ -14,5 +14,6 @@ SPECS = (
         direct=BlockClasses,
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
+        other_kinds="mixed",
     ),
 )
