@@ -7,9 +7,12 @@ import numpy as np
 from exchangeable.arrays import IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.counts import Counts
+from exchangeable.families.mixed.factor import Factor
 from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.normals import Normals
 from exchangeable.families.mixed.part import Part
+from exchangeable.families.mixed.scale import Scale
+from exchangeable.families.mixed.tally import Tally
 
 INDEPENDENT: dict[str, type[Part]] = {
     "binary": Levels,
@@ -19,7 +22,12 @@ INDEPENDENT: dict[str, type[Part]] = {
     "continuous": Normals,
 }
 """Columns that are blocks of their own, by kind."""
-TOGETHER: dict[str, type[Part]] = {}
+TOGETHER: dict[str, type[Part]] = {
+    "binary": Scale,
+    "ordinal": Scale,
+    "count": Tally,
+    "continuous": Factor,
+}
 """Columns of a block of several, by kind; other kinds are independent."""
 PARTS: dict[str, type[Part]] = {
     part.name: part for part in (*INDEPENDENT.values(), *TOGETHER.values())
