@@ -138,7 +138,12 @@ def _from_arrow(column: Any, name: str) -> RawColumn:
         values = np.array(column.to_pylist(), dtype=object)
         ordered = bool(column.type.ordered)
         return RawColumn(
-            name, values, holes, tuple(levels), ordered, f"dictionary {column.type.index_type}"
+            name,
+            values,
+            holes,
+            tuple(levels),
+            ordered,
+            f"dictionary {column.type.index_type} {column.type.value_type}",
         )
     values = np.array(column.to_pylist(), dtype=object)
     if dtype == "bool":
@@ -192,13 +197,12 @@ def make_table(
             columns.values(), dtypes, levels, ordered, strict=True
         ):
             if dtype.startswith("dictionary "):
+                index, value = map(pyarrow.type_for_alias, dtype.split(" ")[1:])
                 place = {level: number for number, level in enumerate(known)}
-                codes = pyarrow.array(
-                    [place[value] for value in values.tolist()],
-                    type=pyarrow.type_for_alias(dtype.removeprefix("dictionary ")),
-                )
+                codes = pyarrow.array([place[level] for level in values.tolist()], type=index)
+                dictionary = pyarrow.array(list(known), type=value)
                 arrays.append(
-                    pyarrow.DictionaryArray.from_arrays(codes, list(known), ordered=in_order)
+                    pyarrow.DictionaryArray.from_arrays(codes, dictionary, ordered=in_order)
                 )
                 continue
             listed = values.tolist()
