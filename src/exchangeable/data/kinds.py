@@ -361,14 +361,18 @@ def _column(raw: RawColumn, kind: str, bend: bool) -> Column:
 
 def _levels(raw: RawColumn, known: npt.NDArray[Any], kind: str) -> tuple[Any, ...]:
     """Return the levels of a column: those its type declares, or those that occur, in order."""
-    plain = [_plain(value) for value in known]
+    try:
+        distinct = dict.fromkeys(known.tolist())
+    except TypeError as error:
+        raise ValueError(f"column {raw.name!r} holds what is no level: {error}") from None
+    plain = [_plain(value) for value in (distinct if raw.levels is None else raw.levels)]
     odd = next((v for v in plain if not isinstance(v, bool | int | float | str)), None)
     if odd is not None:
         raise ValueError(
             f"column {raw.name!r} holds {odd!r} ({type(odd).__name__}); the levels of a {kind} "
             "column are text, numbers or truth values"
         )
-    found = set(plain) if raw.levels is None else set(raw.levels)
+    found = set(plain)
     if kind == "binary":
         if found <= {0, 1}:
             boolean = raw.values.dtype.kind == "b" or (plain and type(plain[0]) is bool)
@@ -378,7 +382,7 @@ def _levels(raw: RawColumn, known: npt.NDArray[Any], kind: str) -> tuple[Any, ..
                 f"column {raw.name!r} is binary, but has {len(found)} levels: "
                 f"{_listed(sorted(found, key=_order))}"
             )
-    levels = tuple(raw.levels) if raw.levels is not None else tuple(sorted(found, key=_order))
+    levels = tuple(plain) if raw.levels is not None else tuple(sorted(found, key=_order))
     if not levels:
         raise ValueError(f"column {raw.name!r} is empty, so that its levels are not known; drop it")
     if len(levels) > MOST_LEVELS:

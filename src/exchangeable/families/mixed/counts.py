@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,8 +27,6 @@ from exchangeable.storage.checks import needed, numbers
 
 MOST = 100_000
 """The largest count of a column that can be fitted."""
-TABLE = 4096
-"""Columns whose counts are all smaller are scored from a table of all counts."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +84,23 @@ class Counts(Part):
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
         out = np.zeros((len(values), self.n_classes))
+        if (np.nan_to_num(values) <= self.largest).all():
+            kernels.score_levels(values, self.starts, self._table, out)
+            return out
         for j in range(self.columns.size):
             known = ~np.isnan(values[:, j])
-            own = values[known, j]
-            if own.max(initial=0.0) < TABLE:
-                table = log_counts(
-                    np.arange(own.max(initial=0.0) + 1), self.means[j], self.sizes[j]
-                )
-                codes = own.astype(np.int64)
-            else:
-                distinct, codes = np.unique(own, return_inverse=True)
-                table = log_counts(distinct, self.means[j], self.sizes[j])
-            out[known] += table[codes]
+            distinct, codes = np.unique(values[known, j], return_inverse=True)
+            out[known] += log_counts(distinct, self.means[j], self.sizes[j])[codes]
         return out
+
+    @cached_property
+    def _table(self) -> FloatArray:
+        """Log-probabilities of the counts of all columns, up to the largest that are fitted."""
+        lines = [
+            log_counts(np.arange(end + 1.0), mean, size)
+            for end, mean, size in zip(self.largest, self.means, self.sizes, strict=True)
+        ]
+        return np.concatenate(lines)
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
         """Return the mass of each count."""
@@ -124,12 +127,11 @@ class Counts(Part):
 
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows score."""
-        total = 0.0
-        for j in range(self.columns.size):
-            counts = np.arange(self.largest[j] + 1.0)
-            scores = log_counts(counts, self.means[j], self.sizes[j])
-            total += float((self._pseudo_rows(prior, j) * scores).sum())
-        return total
+        ends = np.append(self.starts[1:], len(self._table))
+        return sum(
+            float((self._pseudo_rows(prior, j) * self._table[begin:end]).sum())
+            for j, (begin, end) in enumerate(zip(self.starts, ends, strict=True))
+        )
 
     def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
         """Return the probabilities of the counts, the same for every row."""
