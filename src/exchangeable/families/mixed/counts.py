@@ -60,7 +60,7 @@ class Counts(Part):
         """Number of free parameters."""
         return int(2 * self.means.size)
 
-    @property
+    @cached_property
     def starts(self) -> IntArray:
         """Where the counts of each column begin in a histogram of all."""
         return np.concatenate([[0], np.cumsum(self.largest + 1)[:-1]]).astype(np.int64)

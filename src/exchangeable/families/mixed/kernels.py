@@ -2,7 +2,19 @@
 
 from numba import njit
 
+from exchangeable.families.common.posteriors import settle_row
+
 _compile = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_compile
+def settle_rows(joint, log_prior, clamp, weights):  # type: ignore[no-untyped-def]
+    """Turn log P(x, y) into posteriors in place, and return the weighted log-likelihood."""
+    total = 0.0
+    for row in range(joint.shape[0]):
+        label = clamp[row] if clamp.size else -1
+        total += weights[row] * settle_row(joint[row], log_prior, label)
+    return total
 
 
 @_compile

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,12 +32,12 @@ class Levels(Part):
     types: tuple[ColumnType, ...]
     log_shares: FloatArray
 
-    @property
+    @cached_property
     def sizes(self) -> IntArray:
         """Number of levels of each column."""
         return np.array([kind.n_levels for kind in self.types], dtype=np.int64)
 
-    @property
+    @cached_property
     def starts(self) -> IntArray:
         """Where the levels of each column begin."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)

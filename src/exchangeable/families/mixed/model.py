@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.kinds import typed, typed_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, TypedRows
 from exchangeable.families.contract import Arrays, Model
-from exchangeable.families.mixed import saved
+from exchangeable.families.mixed import kernels, saved
 from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
@@ -161,19 +161,13 @@ class MixedModel(Model):
         def one(span: tuple[int, int]) -> tuple[float, list[PartSums]]:
             chosen = slice(*span)
             values, weights = rows.values[chosen], examples.weights[chosen]
-            joint = self._score(values) + log_prior
-            log_posterior, evidence = normalize_log(joint, log_prior)
-            shares = np.exp(log_posterior)
-            if examples.clamp.size:
-                labels = examples.clamp[chosen]
-                known = np.flatnonzero(labels >= 0)
-                shares[known] = 0.0
-                shares[known, labels[known]] = 1.0
-                evidence[known] = joint[known, labels[known]]
+            shares = self._score(values) + log_prior
+            worth = kernels.settle_rows(shares, log_prior, examples.clamp[chosen], weights)
             posterior[chosen] = shares
             mass = weights[:, None] * shares
-            worth = float(weights @ (evidence + rows.log_jacobian[chosen]))
-            return worth, [self._sums(part, values, mass) for part in self.parts]
+            return worth + float(weights @ rows.log_jacobian[chosen]), [
+                self._sums(part, values, mass) for part in self.parts
+            ]
 
         results = run(one, row_ranges(rows.n_rows, CHUNK), data.n_jobs)
         return MixedSums(

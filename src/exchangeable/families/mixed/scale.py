@@ -47,12 +47,12 @@ class Scale(Part):
     log_shares: FloatArray
     log_totals: FloatArray
 
-    @property
+    @cached_property
     def sizes(self) -> IntArray:
         """Number of levels of each column."""
         return np.array([kind.n_levels for kind in self.types], dtype=np.int64)
 
-    @property
+    @cached_property
     def starts(self) -> IntArray:
         """Where the levels of each column begin."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
