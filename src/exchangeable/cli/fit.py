@@ -8,14 +8,8 @@ import numpy as np
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture, save
 from exchangeable.cli.errors import best_so_far, one_line
-from exchangeable.cli.options import (
-    busy,
-    data_argument,
-    definitions,
-    examples,
-    format_option,
-    seed_option,
-)
+from exchangeable.cli.options import busy, data_argument, format_option, seed_option
+from exchangeable.cli.texts import definitions, examples
 from exchangeable.data.kinds import KINDS
 from exchangeable.families import REGISTRY
 from exchangeable.runtime.text import printable
@@ -90,7 +84,9 @@ MOST_CLASSES = 1000
 )
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Laplace smoothing.")
 @click.option(
-    "--components", type=click.IntRange(1), help="Number of components of a mixture.  [default: 20]"
+    "--components",
+    type=click.IntRange(1),
+    help="Number of components of a mixture.  [default: what suits the family, 20 for most]",
 )
 @click.option(
     "--n-init",
@@ -163,10 +159,9 @@ def fit(
         with busy("fitting"):
             model = ExchangeableClassifier(**options).fit(rows, y)
     else:
-        k = min(20, table.n_rows) if components is None else components
         options |= {"n_init": n_init or 1, "random_state": seed}
         with best_so_far() as interrupted:
-            model = ExchangeableMixture(k, **options).fit(rows)
+            model = ExchangeableMixture(components, **options).fit(rows)
     seconds = time.perf_counter() - began
     save(model, output, preprocessing=coding.to_json())
     if interrupted:

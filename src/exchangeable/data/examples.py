@@ -4,6 +4,7 @@ import itertools
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,8 @@ class Examples:
         The ones by variable, where every variable has several in a tile.
     holes : Rows, optional
         The entries that are not known; None where every entry is.
+    derived : dict
+        What was computed of the rows alone, to be kept as long as they are.
     """
 
     rows: Rows
@@ -57,6 +60,7 @@ class Examples:
     codes: Codes | None = None
     columns: Columns | None = None
     holes: Rows | None = None
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def observed(self) -> Observed:
@@ -160,16 +164,20 @@ def merge_equal_rows(
     member = rank[inverse]
     distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
     kept = first[order]
-    chosen = take_rows(rows, kept)
-    if holes is None:
-        chosen = listed(chosen)
     known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
+    gaps = None if holes is None else take_rows(holes, kept)
+    return prepared(take_rows(rows, kept), distinct, known, gaps), member
+
+
+def prepared(rows: Rows, weights: FloatArray, clamp: IntArray, holes: Rows | None) -> Examples:
+    """Return examples in the forms that passes over them need."""
     if holes is not None:
-        return Examples(chosen, distinct, known, holes=take_rows(holes, kept)), member
-    words = None if rows.n_variables > MAX_PACKED else Words.of(chosen)
-    codes = encoded(chosen)
-    columns = by_variable(chosen) if codes is None else None
-    return Examples(chosen, distinct, known, words, codes, columns), member
+        return Examples(rows, weights, clamp, holes=holes)
+    rows = listed(rows)
+    words = None if rows.n_variables > MAX_PACKED else Words.of(rows)
+    codes = encoded(rows)
+    columns = by_variable(rows) if codes is None else None
+    return Examples(rows, weights, clamp, words, codes, columns)
 
 
 def _merge_typed(

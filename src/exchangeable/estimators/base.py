@@ -20,6 +20,7 @@ from exchangeable.estimators.summary import summary_html
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.typed import TypedQueries
+from exchangeable.runtime.text import printable_lines
 from exchangeable.structure.blocks import Blocks
 
 
@@ -114,7 +115,7 @@ class MixtureEstimator(TypedQueries):
         """Return the essentials of a fitted model, as a notebook shows them."""
         if hasattr(self, "_model"):
             return summary_html(self)
-        return f"<pre>{escape(repr(self))}</pre>"
+        return f"<pre>{escape(printable_lines(repr(self)))}</pre>"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

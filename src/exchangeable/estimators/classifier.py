@@ -21,7 +21,6 @@ from exchangeable.data.stream.passes import Passes
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.kinds import COLUMNS, decide_kinds, labels_of, observe_typed
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names, validated_with_labels
-from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.classes import (
@@ -39,8 +38,8 @@ from exchangeable.structure.blocks import as_blocks, kind_of
 def _adds_up(classifier: Any) -> bool:
     """Whether batches add up, so that there is a `partial_fit`."""
     try:
-        family_named(classifier.family).check("partial_fit", "partial_fit")
-    except ValueError as error:
+        spec_of(classifier).check("partial_fit", "partial_fit")
+    except (TypeError, ValueError) as error:
         raise AttributeError(str(error)) from None
     if classifier.pooling is not None:
         raise AttributeError("partial_fit does not go with pooling, whose prior needs all rows")
@@ -277,9 +276,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Add a batch of rows to what is known.
 
-        The blocks of a class are learned from the first batch in which it occurs (unless they are
-        given by `blocks`) and stay; the counts in them add up. The larger the first batch, the
-        closer the result is to that of `fit`.
+        The blocks of a class are learned again as it grows, from sums over all batches and from up
+        to 4,096 of its rows, which are kept; memory does not grow with the number of rows. After
+        `fit` or `load`, which keep none, blocks stay and only the counts in them add up.
 
         Parameters
         ----------

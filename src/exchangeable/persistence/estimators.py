@@ -14,14 +14,16 @@ from exchangeable.estimators.imputer import ExchangeableImputer
 from exchangeable.estimators.kinds import Kinds, schema_of
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
+from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
 from exchangeable.persistence.parameters import decode_model, encode_model
-from exchangeable.persistence.statistics import (
+from exchangeable.statistics import Statistic
+from exchangeable.statistics.saved import (
+    OWN,
     decode_statistic,
     encode_statistic,
     plan_statistic,
 )
-from exchangeable.statistics import Statistic
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import numbers, probabilities
 from exchangeable.storage.limits import Budget
@@ -38,6 +40,7 @@ CLASSES: dict[str, type[Any]] = {
         ExchangeableImputer,
         ExchangeableMixture,
         Kinds,
+        *{type(spec.settings) for spec in REGISTRY.values() if spec.settings is not None},
     )
 }
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
@@ -56,7 +59,7 @@ def make_writer() -> Writer:
 
     def statistic(value: Any, name: str) -> Any | None:
         encoded = encode_statistic(value, name)
-        if encoded is not None:
+        if encoded is not None and encoded["class"] != OWN:
             plan_statistic(encoded, value.n_values, writer.budget)
         return encoded
 
@@ -119,7 +122,7 @@ def decode_estimator(
     kind = CLASSES[named]
     reader = Reader(arrays, budget or Budget())
     reader.special["estimator"] = lambda inner: decode_estimator(inner, arrays, reader.budget)
-    weights = _n_weights(value, reader)
+    weights = _n_weights(value, reader) if kind is EVM else None
     reader.special["statistic"] = lambda inner: decode_statistic(inner, weights, reader.budget)
     parameters = _entries(value, "parameters", reader)
     unknown = sorted(set(parameters) - set(kind._get_param_names()))

@@ -30,6 +30,7 @@ SPECS = (
             "partial_fit": "its edges are chosen from all rows at once; use fit",
             "warm_start": "its prior is made of the rows that are fitted; use fit without it",
             "chunks": "its edges are chosen from all pairs of blocks; load X into memory",
+            "relearn": "its blocks are always learned before its trees, and stay while those are",
         },
     ),
 )

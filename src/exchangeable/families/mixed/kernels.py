@@ -1,10 +1,9 @@
 """Compiled loops over rows, columns and classes of independent parts."""
 
-from numba import njit
-
 from exchangeable.families.common.posteriors import settle_row
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 @_compile

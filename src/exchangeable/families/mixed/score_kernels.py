@@ -7,11 +7,11 @@ probability, q(t) / F(t), where F is the distribution that the total of independ
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 class Scale(NamedTuple):

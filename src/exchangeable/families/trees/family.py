@@ -263,6 +263,8 @@ class WeightedTreeFamily(PooledFamily):
         expected = expected_ones(urns.partitions, urns.polynomials, mass, n_jobs)
 
         def one(y: int) -> ParentArray:
+            ranked, rank = np.argsort(weights[:, y]), np.empty(len(weights), dtype=np.int64)
+            rank[ranked] = np.arange(rank.size)
             both = class_pairs(examples, sums.posterior, y, urns)
             both += pool.strength * self.problem.pairs
             gains = np.empty_like(both)
@@ -271,6 +273,8 @@ class WeightedTreeFamily(PooledFamily):
                 np.diag(both).copy(),
                 both,
                 weights[:, y].copy(),
+                ranked,
+                rank,
                 expected[:, y].copy(),
                 WEIGHTED_PENALTY,
                 gains,
