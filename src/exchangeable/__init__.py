@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from exchangeable.estimators.classifier import ExchangeableClassifier
     from exchangeable.estimators.density import ExchangeableDensity
     from exchangeable.estimators.imputer import ExchangeableImputer
+    from exchangeable.estimators.kinds import Kinds
     from exchangeable.estimators.mixture import ExchangeableMixture
     from exchangeable.evm import EVM
     from exchangeable.families import Neural
@@ -50,6 +51,7 @@ _MODULES = {
     "FiniteState": "statistics",
     "FirstAndLast": "statistics",
     "Hybrid": "fitting.hybrid.settings",
+    "Kinds": "estimators.kinds",
     "LongestRun": "statistics",
     "ModelFileError": "persistence",
     "Nested": "statistics",
@@ -83,6 +85,7 @@ __all__ = [
     "FiniteState",
     "FirstAndLast",
     "Hybrid",
+    "Kinds",
     "LongestRun",
     "ModelFileError",
     "Nested",

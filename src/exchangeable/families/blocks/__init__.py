@@ -30,5 +30,6 @@ SPECS = (
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
         normalise=_normalise,
+        other_kinds="mixed",
     ),
 )
