@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from exchangeable.estimators.mixture import ExchangeableMixture
     from exchangeable.evm import EVM
     from exchangeable.families import Neural
+    from exchangeable.fitting.hybrid.settings import Hybrid
     from exchangeable.persistence import ModelFileError, load, save
     from exchangeable.statistics import (
         AtLeast,
@@ -48,6 +49,7 @@ _MODULES = {
     "ExchangeableMixture": "estimators.mixture",
     "FiniteState": "statistics",
     "FirstAndLast": "statistics",
+    "Hybrid": "fitting.hybrid.settings",
     "LongestRun": "statistics",
     "ModelFileError": "persistence",
     "Nested": "statistics",
@@ -80,6 +82,7 @@ __all__ = [
     "ExchangeableMixture",
     "FiniteState",
     "FirstAndLast",
+    "Hybrid",
     "LongestRun",
     "ModelFileError",
     "Nested",

@@ -11,6 +11,7 @@ from exchangeable.cli.errors import best_so_far, one_line
 from exchangeable.cli.options import busy, data_argument, format_option, seed_option
 from exchangeable.cli.texts import definitions, examples
 from exchangeable.families import REGISTRY
+from exchangeable.fitting.hybrid.settings import TRAINING
 from exchangeable.runtime.text import printable
 from exchangeable.structure.blocks import AUTO
 from exchangeable.structure.learner import METHODS
@@ -28,7 +29,7 @@ FAMILIES = definitions(
 EXAMPLES = examples(
     "fit survey.csv --target buys --output buys.exch",
     "fit survey.csv --drop name --binarize auto --output groups.exch",
-    "fit mails.csv --text body --target spam --output spam.exch",
+    "fit mails.csv --text body --target spam --training hybrid --output spam.exch",
     "fit words.npz --labels topics.txt --output topics.exch",
     "fit - --components 10 --output groups.exch < clicks.csv",
 )
@@ -73,6 +74,14 @@ MOST_CLASSES = 1000
     show_default=True,
     help="How variables are put into blocks; 'auto' is what suits the family.",
 )
+@click.option(
+    "--training",
+    type=click.Choice(TRAINING),
+    default=TRAINING[0],
+    show_default=True,
+    help="What a classifier's parameters are chosen for: probable rows, or good predictions with "
+    "the help of generative scores ('hybrid') or without.",
+)
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Laplace smoothing.")
 @click.option(
     "--components",
@@ -99,6 +108,7 @@ def fit(
     binarize: str,
     family: str,
     blocks: str,
+    training: str,
     alpha: float,
     components: int | None,
     n_init: int | None,
@@ -120,6 +130,10 @@ def fit(
             raise click.UsageError(
                 f"{name} is for mixtures; leave it out, or leave out --target and --labels"
             )
+    if not supervised and training != TRAINING[0]:
+        raise click.UsageError(
+            f"--training {training} predicts classes; give them by --target or --labels"
+        )
     if text is not None and (drop or binarize != "never"):
         raise click.UsageError(
             "--text uses only that column, so --drop and --binarize have no effect; leave them out"
@@ -137,7 +151,7 @@ def fit(
     if supervised:
         y = _classes(table, target) if labels is None else read_labels(labels, table.n_rows)
         with busy("fitting"):
-            model = ExchangeableClassifier(**options).fit(rows, y)
+            model = ExchangeableClassifier(**options, training=training).fit(rows, y)
     else:
         options |= {"n_init": n_init or 1, "random_state": seed}
         with best_so_far() as interrupted:

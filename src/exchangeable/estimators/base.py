@@ -12,6 +12,7 @@ from exchangeable.estimators.rows import as_checked, by_chunks, validated
 from exchangeable.estimators.summary import summary_html
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
+from exchangeable.fitting.hybrid.settings import Hybrid, as_training
 from exchangeable.queries.methods import Queries
 from exchangeable.runtime.text import printable_lines
 from exchangeable.structure.blocks import Blocks
@@ -68,7 +69,7 @@ class MixtureEstimator(Queries):
     score_samples = by_chunks(Queries.score_samples)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``blocks__significance`` and the like turn a word into `Blocks`.
+        """Set parameters; ``blocks__start`` or ``training__penalty`` turn a word into its object.
 
         Parameters
         ----------
@@ -79,6 +80,9 @@ class MixtureEstimator(Queries):
         blocks = params.get("blocks", getattr(self, "blocks", None))
         if nested and isinstance(blocks, str):
             params["blocks"] = Blocks(blocks)
+        training = params.get("training", getattr(self, "training", None))
+        if isinstance(training, str) and any(name.startswith("training__") for name in params):
+            params["training"] = as_training(training) or Hybrid()
         updated: Self = super().set_params(**params)  # type: ignore[misc]
         return updated
 

@@ -38,12 +38,18 @@ def open_rows(
     """Return the rows if they come in chunks or lie on a cluster, None for a matrix in memory."""
     column = y if isinstance(y, str) else None
     on_cluster = cluster.is_collection(X)
-    if not on_cluster and isinstance(X, np.memmap) and "chunks" in spec.cannot:
+    in_memory = getattr(estimator, "training", "generative") != "generative"
+    if not on_cluster and isinstance(X, np.memmap) and ("chunks" in spec.cannot or in_memory):
         return None
     source = None if on_cluster else as_source(X, column)
     if source is None and not on_cluster:
         return None
     spec.check("chunks", "X in chunks or on a cluster")
+    if in_memory:
+        raise ValueError(
+            f"training={estimator.training!r} passes over the rows many times, which needs X in "
+            "memory; use training='generative' for rows in chunks or on a cluster"
+        )
     if estimator.pooling is not None:
         raise ValueError(
             f"pooling={estimator.pooling!r} needs X in memory, since the prior is made of all "

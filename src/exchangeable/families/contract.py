@@ -25,6 +25,7 @@ from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
 
 if TYPE_CHECKING:
+    from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
     from exchangeable.families.problem import Problem
     from exchangeable.structure.proposals import Proposal, Proposer
@@ -172,6 +173,10 @@ class Model(ABC):
     def whole(self) -> Self:
         """Return the model that can score any row; while fitting, some cannot."""
         return self
+
+    def log_linear(self) -> "LogLinear | None":
+        """Return what complete rows score as linear terms, pairs and look-ups; None if no such."""
+        return None
 
     def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray] | None:
         """Return what the empty row scores in class y and what each of `row`'s ones adds to that.
@@ -440,9 +445,12 @@ class FamilySpec:
         Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
         ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
         their blocks each for itself), ``"relearn"`` (a say in whether EM goes on learning blocks),
-        ``"pooling"``, ``"checkpoint"``.
+        ``"pooling"``, ``"checkpoint"``, ``"hybrid"`` (training other than generative).
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    normalise : callable, optional
+        Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
+        their total, and that logarithm; None where the family cannot represent such scores.
     memory : callable
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
         of variables and of components; 0 rows where only sums over them are kept. A fit for which
@@ -476,6 +484,7 @@ class FamilySpec:
     stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
     memory: Callable[[int, int, int], float] = least_memory
     components: int = 20
     most_per_row: float = 1.0

@@ -15,6 +15,7 @@ from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
 from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
+from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.persistence.parameters import decode_model, encode_model
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.saved import (
@@ -34,6 +35,7 @@ CLASSES: dict[str, type[Any]] = {
     for kind in (
         EVM,
         Blocks,
+        Hybrid,
         ExchangeableClassifier,
         ExchangeableDensity,
         ExchangeableImputer,

@@ -3,6 +3,7 @@
 from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.urns.family import UrnFamily
 from exchangeable.families.urns.model import UrnModel
+from exchangeable.families.urns.normalising import normalise
 
 SPECS = (
     FamilySpec(
@@ -23,5 +24,6 @@ SPECS = (
             "chunks": "its prior and its weights need all rows at once; load X into memory",
         },
         search=SearchSpace(),
+        normalise=normalise,
     ),
 )
