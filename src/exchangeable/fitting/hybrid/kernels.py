@@ -6,12 +6,13 @@ how many there are. Of two classes one is enough: with a single column of slopes
 """
 
 import numpy as np
-from numba import njit
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+from exchangeable.runtime.kernel_cache import compiled
+
+_compile = compiled(fastmath={"contract", "reassoc"})
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"}, forceinline=True)
+@compiled(fastmath={"reassoc"}, forceinline=True)
 def _sum_of(values, chosen):  # type: ignore[no-untyped-def]
     """Return the sum of some values."""
     total = 0.0
