@@ -20,15 +20,15 @@ from exchangeable.families.contract import Family
 from exchangeable.runtime.kernel_cache import where_kept
 
 Step = tuple[str, Callable[[], None]]
-FAMILIES = [name for name, spec in REGISTRY.items() if issubclass(spec.family, Family)]
-"""Those that EM fits; models that are trained otherwise end in the same parameters and kernels."""
+COMPILED = tuple(name for name, spec in REGISTRY.items() if issubclass(spec.family, Family))
+"""The families that EM fits with compiled kernels; what JAX compiles for others is not kept."""
 
 
 @click.command(epilog=examples("warmup", "warmup --family blocks --family urns"))
 @click.option(
     "--family",
     "families",
-    type=click.Choice(FAMILIES),
+    type=click.Choice(COMPILED),
     multiple=True,
     help="Compile for this family only; repeatable.",
 )
@@ -40,7 +40,7 @@ def warmup(families: tuple[str, ...]) -> None:
     entries, and answer every kind of question. What is compiled is kept in the folder that is
     shown at the end; NUMBA_CACHE_DIR names another one.
     """
-    work = list(steps(families or tuple(FAMILIES)))
+    work = list(steps(families or COMPILED))
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("compiling", total=len(work))
