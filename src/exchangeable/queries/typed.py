@@ -21,6 +21,7 @@ from exchangeable.data.raw_columns import library_of
 from exchangeable.families.contract import Normal
 from exchangeable.queries import answers
 from exchangeable.queries.distributions import Continuous, Discrete
+from exchangeable.queries.information import information
 from exchangeable.queries.methods import METHODS, MostProbable, Queries
 
 Distribution = Discrete | Continuous
@@ -214,12 +215,23 @@ class TypedQueries(Queries):
         target : int or str, optional
             A variable; by default it is the class or component one wants to know.
         """
-        if self._schema() is not None:
+        schema = self._schema()
+        if schema is None:
+            return super().information_gain(given, target=target)
+        if target is not None:
             raise ValueError(
-                "information_gain is for binary columns; for columns of other kinds compare "
-                "conditional(column, given) for the values of another"
+                f"target={target!r} is for binary columns; where columns are of other kinds, "
+                "information_gain is about the class or component: leave target away"
             )
-        return super().information_gain(given, target=target)
+        observed, single = self._typed_evidence(schema, given)
+        posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
+        gain = np.zeros((observed.n_rows, len(schema.columns)))
+        for j in range(len(schema.columns)):
+            rows = np.flatnonzero(observed.hole_flags()[:, j])
+            if rows.size:
+                each = self._predictives(observed.take(rows), j)
+                gain[rows, j] = information(posterior[rows], each)
+        return gain[0] if single else gain
 
     def _typed_evidence(self, schema: Schema, given: Any) -> tuple[Observed, bool]:
         """Return what is given, in any of its forms, as rows, and whether it is one question."""
@@ -234,12 +246,16 @@ class TypedQueries(Queries):
             raise ValueError(f"evidence has {len(values)} values, expected {len(schema.columns)}")
         return schema.evidence(dict(enumerate(values))), True
 
+    def _predictives(self, observed: Observed, j: int) -> list[FloatArray | Normal]:
+        """Return the distribution of a column in every class, given the other known entries."""
+        model = self._mixture().model
+        return [model.predictive(observed, j, y) for y in range(model.n_classes)]
+
     def _distributions(
         self, observed: Observed, posterior: FloatArray, j: int, column: Column
     ) -> list[Distribution]:
         """Return the distribution of a column given the other known entries of every row."""
-        model = self._mixture().model
-        each = [model.predictive(observed, j, y) for y in range(model.n_classes)]
+        each = self._predictives(observed, j)
         normals = [answer for answer in each if isinstance(answer, Normal)]
         if normals:
             means = np.stack([answer.mean for answer in normals], axis=1)
