@@ -37,7 +37,8 @@ def information(posterior: FloatArray, each: Sequence[FloatArray | Normal]) -> F
     for y, table in enumerate(tables):
         whole[:, : table.shape[1]] += posterior[:, y, None] * table
         within -= posterior[:, y] * xlogy(table, table).sum(axis=1)
-    return np.maximum(-xlogy(whole, whole).sum(axis=1) - within, 0.0)
+    entropy = -np.asarray(xlogy(whole, whole)).sum(axis=1)
+    return np.asarray(np.maximum(entropy - within, 0.0))
 
 
 def _of_normals(posterior: FloatArray, each: Sequence[Normal]) -> FloatArray:
