@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from exchangeable.data.examples import merge_equal_rows
-from exchangeable.data.kinds import Schema, decide, typed, typed_rows
+from exchangeable.data.kinds import decide
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType
+from exchangeable.data.schema import Schema, typed, typed_rows
 from exchangeable.data.transforms import Transform, fit_transform, yeo_johnson
 
 

@@ -98,8 +98,29 @@ def test_questions_are_in_the_users_values(mixture: ExchangeableMixture) -> None
         mixture.conditional("age", {"city": "Paris"})
     with pytest.raises(ValueError, match="names the continuous column 'age' among others"):
         mixture.conditional(["age", "city"])
-    with pytest.raises(ValueError, match="information_gain is for binary columns"):
-        mixture.information_gain()
+    with pytest.raises(ValueError, match="target='age' is for binary columns"):
+        mixture.information_gain(target="age")
+
+
+def test_information_gain_is_the_expected_loss_of_entropy(mixture: ExchangeableMixture) -> None:
+    given = {"kids": 2}
+    gain = mixture.information_gain(given)
+    assert gain[list(KINDS).index("kids")] == 0
+
+    def entropy(known: dict[str, object]) -> float:
+        row = pd.DataFrame([known]).reindex(columns=list(KINDS)).astype(object)
+        p = mixture.predict_proba(row)[0]
+        return float(-(p * np.log(p)).sum())
+
+    before = entropy(given)
+    cities = mixture.conditional("city", given)
+    after = sum(share * entropy({**given, "city": city}) for city, share in cities.items())
+    assert gain[0] == pytest.approx(before - after, abs=1e-9)
+    age = mixture.conditional("age", given)
+    grid = np.linspace(0, 90, 1500)
+    values = [entropy({**given, "age": x}) for x in grid[::5]]
+    after = np.trapezoid(np.interp(grid, grid[::5], values) * age.density(grid), grid)
+    assert gain[2] == pytest.approx(before - after, abs=2e-3)
 
 
 def test_frames_come_back_with_their_types(mixture: ExchangeableMixture) -> None:

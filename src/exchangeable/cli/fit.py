@@ -10,7 +10,7 @@ from exchangeable import ExchangeableClassifier, ExchangeableMixture, save
 from exchangeable.cli.errors import best_so_far, one_line
 from exchangeable.cli.options import busy, data_argument, format_option, seed_option
 from exchangeable.cli.texts import definitions, examples
-from exchangeable.data.kinds import KINDS
+from exchangeable.data.schema import KINDS
 from exchangeable.families import REGISTRY
 from exchangeable.fitting.hybrid.settings import TRAINING
 from exchangeable.runtime.text import printable

@@ -65,7 +65,7 @@ class ColumnType(NamedTuple):
     Attributes
     ----------
     kind : str
-        One of `exchangeable.data.kinds.KINDS`.
+        One of `exchangeable.data.schema.KINDS`.
     n_levels : int
         Number of levels, whose numbers 0, 1, … are the values; 0 for counts and measurements.
     """

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.kinds import Schema
 from exchangeable.data.observed import Observed, as_observed
+from exchangeable.data.schema import Schema
 from exchangeable.estimators.kinds import (
     COLUMNS,
     decide_kinds,

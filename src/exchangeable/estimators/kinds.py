@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from exchangeable.data.kinds import UNSEEN, Column, Schema, decide
+from exchangeable.data.kinds import decide
 from exchangeable.data.observed import Observed
+from exchangeable.data.schema import UNSEEN, Column, Schema
 from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec
 from exchangeable.fitting.tasks import check_choice, check_method

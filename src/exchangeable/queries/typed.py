@@ -1,7 +1,6 @@
 """Questions about columns of any kind, in the user's values: labels, levels and numbers."""
 
 from collections.abc import Mapping
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,21 @@ from exchangeable.arrays import (
     is_sparse,
     named_evidence,
 )
-from exchangeable.data.kinds import Column, Schema, typed, typed_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.raw_columns import library_of
-from exchangeable.families.contract import Normal
+from exchangeable.data.schema import Schema, typed_rows
 from exchangeable.queries import answers
-from exchangeable.queries.distributions import Continuous, Discrete
+from exchangeable.queries.distributions import Continuous
+from exchangeable.queries.information import information
 from exchangeable.queries.methods import METHODS, MostProbable, Queries
-
-Distribution = Discrete | Continuous
+from exchangeable.queries.typed_answers import (
+    Distribution,
+    best,
+    distributions,
+    drawn,
+    joint,
+    predictives,
+)
 
 
 class TypedQueries(Queries):
@@ -58,7 +63,9 @@ class TypedQueries(Queries):
         for j, column in enumerate(schema.columns):
             rows = np.flatnonzero(open_columns[:, j])
             if rows.size:
-                found = self._distributions(observed.take(rows), posterior[rows], j, column)
+                found = distributions(
+                    self._mixture(), observed.take(rows), posterior[rows], j, column
+                )
                 for row, answer in zip(rows, found, strict=True):
                     told[row][column.name] = answer
         return told[0] if single else told
@@ -89,9 +96,9 @@ class TypedQueries(Queries):
         if variables.size == 1:
             posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
             column = schema.columns[variables[0]]
-            found = self._distributions(observed, posterior, int(variables[0]), column)
+            found = distributions(self._mixture(), observed, posterior, int(variables[0]), column)
         else:
-            found = [*self._joint(schema, observed, variables)]
+            found = [*joint(self._mixture(), schema, observed, variables)]
         return found[0] if single else found
 
     def most_probable(self, given: Any = None, *, label: Any = None) -> MostProbable:
@@ -118,10 +125,10 @@ class TypedQueries(Queries):
             classes = np.flatnonzero(labels == label)
             if not classes.size:
                 raise ValueError(f"label={label!r} is unknown; expected one of {labels.tolist()}")
-        rows, chosen = self._best(observed, classes)
+        rows, chosen = best(self._mixture(), observed, classes)
         table = schema.table(rows)
-        joint = self._mixture().joint(schema.observed(table), self.n_jobs)
-        log_prob = joint[np.arange(len(rows)), chosen]
+        scores = self._mixture().joint(schema.observed(table), self.n_jobs)
+        log_prob = scores[np.arange(len(rows)), chosen]
         if single:
             return MostProbable(table, labels[chosen][0], float(log_prob[0]))
         return MostProbable(table, labels[chosen], log_prob)
@@ -156,7 +163,7 @@ class TypedQueries(Queries):
             )
         rng = as_generator(random_state)
         copies = observed.take(np.zeros(n_samples, dtype=np.int64))
-        rows, classes = self._drawn(copies, rng)
+        rows, classes = drawn(self._mixture(), copies, rng)
         order = np.argsort(classes, kind="stable")
         return schema.table(rows[order]), self._labels()[classes[order]]
 
@@ -214,12 +221,23 @@ class TypedQueries(Queries):
         target : int or str, optional
             A variable; by default it is the class or component one wants to know.
         """
-        if self._schema() is not None:
+        schema = self._schema()
+        if schema is None:
+            return super().information_gain(given, target=target)
+        if target is not None:
             raise ValueError(
-                "information_gain is for binary columns; for columns of other kinds compare "
-                "conditional(column, given) for the values of another"
+                f"target={target!r} is for binary columns; where columns are of other kinds, "
+                "information_gain is about the class or component: leave target away"
             )
-        return super().information_gain(given, target=target)
+        observed, single = self._typed_evidence(schema, given)
+        posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
+        gain = np.zeros((observed.n_rows, len(schema.columns)))
+        for j in range(len(schema.columns)):
+            rows = np.flatnonzero(observed.hole_flags()[:, j])
+            if rows.size:
+                each = predictives(self._mixture(), observed.take(rows), j)
+                gain[rows, j] = information(posterior[rows], each)
+        return gain[0] if single else gain
 
     def _typed_evidence(self, schema: Schema, given: Any) -> tuple[Observed, bool]:
         """Return what is given, in any of its forms, as rows, and whether it is one question."""
@@ -234,85 +252,14 @@ class TypedQueries(Queries):
             raise ValueError(f"evidence has {len(values)} values, expected {len(schema.columns)}")
         return schema.evidence(dict(enumerate(values))), True
 
-    def _distributions(
-        self, observed: Observed, posterior: FloatArray, j: int, column: Column
-    ) -> list[Distribution]:
-        """Return the distribution of a column given the other known entries of every row."""
-        model = self._mixture().model
-        each = [model.predictive(observed, j, y) for y in range(model.n_classes)]
-        normals = [answer for answer in each if isinstance(answer, Normal)]
-        if normals:
-            means = np.stack([answer.mean for answer in normals], axis=1)
-            variances = np.stack([answer.variance for answer in normals], axis=1)
-            lines = zip(posterior, means, variances, strict=True)
-            return [Continuous(*line, column.transform) for line in lines]
-        tables = [np.asarray(answer) for answer in each]
-        width = max(table.shape[1] for table in tables)
-        shares = np.zeros((observed.n_rows, width))
-        for y, answer in enumerate(tables):
-            shares[:, : answer.shape[1]] += posterior[:, y, None] * answer
-        shares /= shares.sum(axis=1, keepdims=True)
-        levels = column.levels or tuple(range(width))
-        return [Discrete(levels, line) for line in shares]
-
-    def _joint(
-        self, schema: Schema, observed: Observed, variables: npt.NDArray[np.int64]
-    ) -> list[Discrete]:
-        """Return the joint distribution of several columns with few values, for every row."""
-        columns = [schema.columns[j] for j in variables]
-        endless = next((c for c in columns if not c.levels), None)
-        if endless is not None:
-            raise ValueError(
-                f"query names the {endless.kind} column {endless.name!r} among others; ask for it "
-                "alone, or for columns with levels together"
-            )
-        states = np.array(list(product(*(range(len(c.levels)) for c in columns))), dtype=np.float64)
-        if len(states) > answers.MAX_STATES:
-            raise ValueError(
-                f"a query is for at most {answers.MAX_STATES} states, got {len(states)}"
-            )
-        names = tuple(product(*(c.levels for c in columns)))
-        values, found = typed_rows(observed).values, []
-        for row in values:
-            copies = np.tile(row, (len(states), 1))
-            copies[:, variables] = states
-            log_p = self._mixture().log_posterior(typed(copies, schema.types), self.n_jobs)[1]
-            answers.check_possible(np.array([log_p.max()]))
-            shares = np.exp(log_p - log_p.max())
-            found.append(Discrete(names, shares / shares.sum()))
-        return found
-
-    def _best(self, observed: Observed, classes: npt.NDArray[np.int64]) -> tuple[FloatArray, Any]:
-        """Return the most probable completion of every row, as numbers, and its class."""
-        mixture = self._mixture()
-        best, chosen = np.full(observed.n_rows, -np.inf), np.zeros(observed.n_rows, dtype=np.int64)
-        rows = np.array(typed_rows(observed).values)
-        for y in classes:
-            completed, scores = mixture.model.complete(observed, int(y))
-            better = scores + mixture.log_prior[y] > best
-            rows[better], chosen[better] = completed[better], y
-            best[better] = scores[better] + mixture.log_prior[y]
-        answers.check_possible(best)
-        return rows, chosen
-
-    def _drawn(self, observed: Observed, rng: np.random.Generator) -> tuple[FloatArray, Any]:
-        """Return a completion of every row drawn from P(x, y | e), as numbers, and its class."""
-        mixture = self._mixture()
-        classes = answers.draw_classes(answers.class_posterior(mixture, observed, self.n_jobs), rng)
-        rows = np.array(typed_rows(observed).values)
-        for y in np.unique(classes):
-            members = np.flatnonzero(classes == y)
-            rows[members] = mixture.model.draw(observed.take(members), int(y), rng)
-        return rows, classes
-
     def _filled_table(
         self, schema: Schema, observed: Observed, X: Any, method: str, rng: np.random.Generator
     ) -> Any:
         """Return X with its holes filled once."""
         if method == "draw":
-            rows = self._drawn(observed, rng)[0]
+            rows = drawn(self._mixture(), observed, rng)[0]
         elif method == "most_probable":
-            rows = self._best(observed, np.arange(self._mixture().log_prior.size))[0]
+            rows = best(self._mixture(), observed, np.arange(self._mixture().log_prior.size))[0]
         else:
             rows = self._expected(schema, observed)
         return schema.completed(rows, X)
@@ -326,7 +273,7 @@ class TypedQueries(Queries):
             rows = np.flatnonzero(np.isnan(values[:, j]))
             if not rows.size:
                 continue
-            found = self._distributions(observed.take(rows), posterior[rows], j, column)
+            found = distributions(self._mixture(), observed.take(rows), posterior[rows], j, column)
             for row, answer in zip(rows, found, strict=True):
                 if isinstance(answer, Continuous) or not column.levels:
                     filled[row, j] = column.transform.apply(np.array(answer.mean))

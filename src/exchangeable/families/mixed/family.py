@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.kinds import typed_rows
 from exchangeable.data.rows import TypedRows
+from exchangeable.data.schema import typed_rows
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.mixed.model import MixedModel, MixedSums
 from exchangeable.families.mixed.part import Part, Prior

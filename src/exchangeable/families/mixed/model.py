@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
-from exchangeable.data.kinds import typed, typed_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, TypedRows
+from exchangeable.data.schema import typed, typed_rows
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.mixed import kernels, saved
 from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
