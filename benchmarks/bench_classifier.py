@@ -4,10 +4,11 @@
    in the same run; both must reach their known accuracy first.
 2. Compile time: the first fit of a fresh process, with the cache of compiled kernels cold and warm.
 3. How much accuracy `partial_fit` loses compared with `fit`.
-4. The paper's 10^6 x 1,000 Boolean functions: accuracy, peak memory, share of memory bandwidth.
+4. The share of checking a sparse matrix in the fit that it guards.
+5. The paper's 10^6 x 1,000 Boolean functions: accuracy, peak memory, share of memory bandwidth.
 
 ``python benchmarks/bench_classifier.py [PART ...]`` runs some parts: peers, compile, partial_fit,
-boolean, or the name of one Boolean function.
+checks, boolean, or the name of one Boolean function.
 """
 
 import os
@@ -22,6 +23,7 @@ from sklearn.naive_bayes import BernoulliNB
 from timing import best_of
 
 from exchangeable import ExchangeableClassifier
+from exchangeable.arrays import check_sparse
 from exchangeable.datasets import fetch_classification, make_boolean
 
 KNOWN = {"20newsgroups": (0.645, 0.537), "mnist": (0.8615, 0.8415)}
@@ -135,6 +137,18 @@ def partial_fit() -> None:
         print(f"{name:13} fit {whole:.4f}   partial_fit, blocks from the first {', '.join(scores)}")
 
 
+def checks() -> None:
+    """Compare `check_sparse` with a fit on one thread."""
+    data = fetch_classification("20newsgroups")
+    model = ExchangeableClassifier(n_jobs=1).fit(data.X_train, data.y_train)
+    check = best_of(lambda: check_sparse(data.X_train), 20)
+    fit = best_of(lambda: model.fit(data.X_train, data.y_train), 10)
+    print(
+        f"20newsgroups  {data.X_train.nnz:,} entries: check {check * 1e3:.2f} ms, "
+        f"fit {fit * 1e3:.1f} ms, {check / fit:.1%}"
+    )
+
+
 def peers() -> None:
     """Compare with `BernoulliNB` on text and on images of two types."""
     against_bernoulli_nb("20newsgroups")
@@ -146,6 +160,7 @@ PARTS = {
     "peers": peers,
     "compile": compile_time,
     "partial_fit": partial_fit,
+    "checks": checks,
     "boolean": boolean_functions,
 }
 

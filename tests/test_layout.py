@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exchangeable.families import REGISTRY, model_kinds
+from exchangeable.families import REGISTRY, WITH_STATISTICS, model_kinds
 
 SOURCE = Path(__file__).parents[1] / "src" / "exchangeable"
 OUTSIDE = sorted(
@@ -15,7 +15,8 @@ OUTSIDE = sorted(
 FAMILY_TYPES = {kind.__name__ for kind in model_kinds().values()} - {"JoinedModel"} | {
     spec.family.__name__ for spec in REGISTRY.values()
 }
-ROOMS = {spec.family.__module__.split(".")[2] for spec in REGISTRY.values()}
+SPECS = [*REGISTRY.values(), *WITH_STATISTICS.values()]
+ROOMS = {spec.family.__module__.split(".")[2] for spec in SPECS}
 
 
 def literals(path: Path) -> set[str]:

@@ -2,20 +2,23 @@
 
 import io
 import json
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from sklearn.base import clone
 
-from exchangeable import ExchangeableClassifier
+from exchangeable import ExchangeableClassifier, ExchangeableMixture
 from exchangeable.cli import main
 from exchangeable.report import report_html, write_report
 from exchangeable.runtime.text import UNPRINTABLE
 from exchangeable.tables import writing
 
 NAMES = ["\x1b[2Jtea", "=cmd|' /C calc'!A0", "mi\x07lk\x9b", "@sum", "$\\frac{$", "plain"]
+TAGS = {"div", "strong", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "pre"}
 CLASSES = ["\x1b]0;owned\x07", "+1+1", "$x$ $"]
 
 
@@ -57,7 +60,8 @@ def raw(text: str) -> list[str]:
         (("query", "kinds.exch", "--given", "\x1b[2Jtea=5"), 1),
         (("score", "kinds.exch", "\x1b[2J.csv"), 1),
         (("fit", "labelled.csv", "--target", "\x1b[2J", "--output", "x.exch"), 1),
-        (("fit", "labelled.csv", "--output", "x.exch"), 1),
+        (("fit", "labelled.csv", "--family", "urns", "--output", "x.exch"), 1),
+        (("fit", "labelled.csv", "--components", "1", "--output", "x.exch"), 0),
         (("fit", "rows.csv", "--components", "1", "--output", "\x1b[2J.exch"), 0),
     ],
     ids=lambda value: str(value),
@@ -68,6 +72,51 @@ def test_control_characters_never_reach_a_terminal(
     out, err = run(folder, *command, status=status)
     assert raw(out) == raw(err) == []
     assert status == 0 or err.startswith("Error: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("\x1b[2J",),
+        ("--\x1b[2J",),
+        ("demo", "\x1b[2J"),
+        ("query", "kinds.exch", "\x1b[2J", "\x07"),
+        ("fit", "rows.csv", "--\x1b[2J=1"),
+        ("fit", "rows.csv", "--components", "\x1b[2J"),
+        ("fit", "rows.csv", "--family", "\x9b2J"),
+        ("datasets", "\x1b[2J"),
+        ("datasets", "path", "\x1b[2J", "\x1b[2J"),
+    ],
+    ids=str,
+)
+def test_errors_of_usage_are_escaped(folder: Path, command: tuple[str, ...]) -> None:
+    """On a terminal: elsewhere click itself leaves out some of what could do harm."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        result = CliRunner().invoke(main, command, color=True)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert raw(result.stdout) == raw(result.stderr) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "a\ud800", "\x1b[2J\x00", "\u202e&\"'"]
+)
+def test_notebooks_show_hostile_names_as_text(name: str) -> None:
+    names = pd.Index([name, "tea", "milk"], dtype=object)
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (60, 3)), columns=names)
+    y = np.array([name, "plain"], dtype=object)[np.arange(60) % 2]
+    fitted = ExchangeableClassifier(blocks="full").fit(X, y)
+    given = ExchangeableMixture(2, blocks=[[name], ["tea", "milk"]])
+    odd = ExchangeableMixture(family=name)
+    for model in (fitted, given, clone(given).fit(X), odd):
+        html = model._repr_html_()
+        assert raw(html) == []
+        assert "<script" not in html
+        html.encode()
+        plain = ET.fromstring(html)
+        assert {each.tag for each in plain.iter()} <= TAGS
+        assert model._repr_mimebundle_()["text/html"] == html
 
 
 class Terminal(io.StringIO):

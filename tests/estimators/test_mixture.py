@@ -81,6 +81,26 @@ def test_warm_start_needs_the_same_columns():
     assert model._model.n_variables == 4
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (dict(n_components=4), "a fit of 3 components, but n_components=4; set warm_start=False"),
+        (dict(blocks="independent"), "with other blocks than those now asked for"),
+        (dict(blocks=[[0, 1], range(2, 6)]), "with other blocks than those now asked for"),
+    ],
+)
+def test_a_warm_start_that_would_ignore_a_parameter_is_refused(changed, message):
+    X = clusters()
+    model = ExchangeableMixture(3, blocks="full", warm_start=True, random_state=0).fit(X)
+    before = model.fit(X).score_samples(X)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**changed).fit(X)
+    np.testing.assert_array_equal(model.score_samples(X), before)
+    model.set_params(blocks="welch", n_components=3).fit(X)  # which EM learns, from any blocks
+    model.set_params(warm_start=False, **changed).fit(X)
+    assert model.weights_.size == changed.get("n_components", 3)
+
+
 def test_warm_start_is_anew_after_another_family():
     X = clusters()
     model = fit_mixture(X, family="urns", max_iter=5)

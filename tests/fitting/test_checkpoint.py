@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from em_families import BY_EM
 from exchangeable.families import REGISTRY
-from exchangeable.fitting import restarts
+from exchangeable.fitting import checkpoint, restarts
 from made_rows import bound_clusters, clusters, fit_mixture
 
 
@@ -52,16 +53,55 @@ def test_a_checkpoint_resumes_exactly(monkeypatch, tmp_path, n_reports):
 
 
 @pytest.mark.parametrize("n_reports", [1, 3, 8, 14])
-@pytest.mark.parametrize("family", REGISTRY)
+@pytest.mark.parametrize("family", BY_EM)
 def test_of_every_family(monkeypatch, tmp_path, family, n_reports):
     X = bound_clusters(n_rows=300, n_variables=8)
     assert_resumes(monkeypatch, tmp_path, n_reports, X, family=family, tol=0.0, max_iter=6)
 
 
-@pytest.mark.parametrize("family", REGISTRY)
+@pytest.mark.parametrize("family", BY_EM)
 def test_with_held_out_rows(monkeypatch, tmp_path, family):
     X, valid = np.split(bound_clusters(n_rows=400, n_variables=8), 2)
     assert_resumes(monkeypatch, tmp_path, 5, X, valid, family=family, tol=0.0, max_iter=8)
+
+
+@pytest.mark.parametrize("family", ["blocks", "weighted tree", "count tree"])
+def test_what_a_killed_process_leaves_is_older_but_whole(monkeypatch, tmp_path, family):
+    """Between two writes iterations are lost, and repeated with the same result."""
+    monkeypatch.setattr(checkpoint, "SECONDS_APART", np.inf)
+    X = bound_clusters(n_rows=300, n_variables=8)
+    options = dict(n_init=2, family=family, tol=0.0, max_iter=6, n_jobs=1, random_state=3)
+    path, left = tmp_path / "fit.npz", tmp_path / "left.npz"
+    update = restarts.FitProgress.update
+
+    def copying(self, run, state):
+        update(self, run, state)
+        left.write_bytes(path.read_bytes())
+
+    with monkeypatch.context() as context:
+        context.setattr(restarts.FitProgress, "update", copying)
+        whole = fit_mixture(X, checkpoint=path, **options)
+    assert left.read_bytes() != path.read_bytes()
+    resumed = fit_mixture(X, checkpoint=left, **options)
+    assert resumed.history_ == whole.history_
+    np.testing.assert_array_equal(resumed.score_samples(X), whole.score_samples(X))
+    assert left.read_bytes() == path.read_bytes()
+
+
+def test_writes_are_a_second_apart_and_the_last_state_is_kept(monkeypatch, tmp_path):
+    clock, written = [100.0], []
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(
+        checkpoint, "save_states", lambda path, states, purpose: written.append(list(states))
+    )
+    with checkpoint.Checkpoint(tmp_path / "fit.npz", 2, {}) as kept:
+        for step in range(30):
+            clock[0] += 0.125
+            kept.update(step % 2, step)
+    assert [max(filter(None, states), default=0) for states in written] == [0, 8, 16, 24, 29]
+    with checkpoint.Checkpoint(tmp_path / "other.npz", 1, {}) as kept:
+        kept.update(0, 1)
+    assert len(written) == 6  # nothing new at the end
 
 
 @pytest.mark.filterwarnings("ignore:the fit was interrupted")

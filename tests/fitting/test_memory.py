@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from em_families import BY_EM
 from exchangeable import ExchangeableClassifier, ExchangeableMixture
 from exchangeable.families import REGISTRY
+from exchangeable.fitting import restarts
 from exchangeable.runtime import memory
+from scaling_rows import cut
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -23,7 +26,7 @@ def mixture(family: str, n_components: int) -> ExchangeableMixture:
     return ExchangeableMixture(n_components, family=family, max_iter=2, random_state=0, n_jobs=1)
 
 
-@pytest.mark.parametrize("family", REGISTRY)
+@pytest.mark.parametrize("family", BY_EM)
 @pytest.mark.parametrize(("n_rows", "n", "k"), [(2000, 40, 30), (400, 200, 10), (300, 150, 30)])
 def test_the_estimate_is_no_more_than_what_a_fit_takes(
     family: str, n_rows: int, n: int, k: int
@@ -41,7 +44,7 @@ def test_the_estimate_is_no_more_than_what_a_fit_takes(
     assert peak / 50 < estimate <= peak
 
 
-@pytest.mark.parametrize("family", REGISTRY)
+@pytest.mark.parametrize("family", BY_EM)
 def test_too_little_memory_is_refused_and_changes_nothing(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +61,52 @@ def test_too_little_memory_is_refused_and_changes_nothing(
         holed[::3, 4] = np.nan
         with pytest.raises(MemoryError, match="choose fewer components"):
             ExchangeableClassifier(family).fit(holed, X[:, 1])
+
+
+@pytest.mark.parametrize("family", [name for name in REGISTRY if REGISTRY[name].direct])
+def test_the_estimate_without_rows_is_no_more_than_sums_take(family: str) -> None:
+    X, y = rows(60, 4000), np.arange(60) % 30
+    for form in (X, cut(X, (40, 20))):
+        ExchangeableClassifier(family, n_jobs=1).fit(form, y)
+        tracemalloc.start()
+        try:
+            ExchangeableClassifier(family, n_jobs=1).fit(form, y)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak / 50 < REGISTRY[family].memory(0, 4000, 30) <= peak
+
+
+def test_sums_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of classes fitted in one go, of batches, and of rows in chunks."""
+    X, y = rows(300, 20), np.arange(300) % 3
+    monkeypatch.setattr(memory, "available", lambda: 300.0)
+    message = "with 3 components to 20 variables needs at least .* GB of memory, but only"
+    fits = (
+        lambda: ExchangeableClassifier().fit(X, y),
+        lambda: ExchangeableClassifier().partial_fit(X, y, classes=[0, 1, 2]),
+        lambda: ExchangeableClassifier().fit(cut(X, (200, 100)), y),
+        lambda: ExchangeableMixture(3).fit(cut(X, (200, 100))),
+    )
+    for fit in fits:
+        with pytest.raises(MemoryError, match=message):
+            fit()
+
+
+@pytest.mark.parametrize(("room", "together"), [(1e12, 4), (2.5, 2), (1.5, 1)])
+def test_runs_for_which_there_is_no_memory_wait(
+    monkeypatch: pytest.MonkeyPatch, room: float, together: int
+) -> None:
+    X = rows(300, 20)
+    need = REGISTRY["blocks"].memory(len(np.unique(X, axis=0)), 20, 3)
+    free = ExchangeableMixture(3, n_init=4, max_iter=2, random_state=0, n_jobs=4).fit(X)
+    monkeypatch.setattr(memory, "available", lambda: room * need)
+    seen: list[int] = []
+    made = restarts.ThreadPoolExecutor
+    monkeypatch.setattr(restarts, "ThreadPoolExecutor", lambda n: seen.append(n) or made(n))
+    model = ExchangeableMixture(3, n_init=4, max_iter=2, random_state=0, n_jobs=4).fit(X)
+    assert seen == [together]
+    assert model.history_ == free.history_
 
 
 def test_the_machine_says_how_much_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

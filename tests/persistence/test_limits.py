@@ -18,7 +18,7 @@ from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition
-from exchangeable.persistence.statistics import decode_statistic
+from exchangeable.statistics.saved import decode_statistic
 from exchangeable.storage import archive
 from exchangeable.storage.limits import Budget
 

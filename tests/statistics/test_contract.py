@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from enumeration import agreeing, all_states
-from exchangeable import Statistic
+from exchangeable import Runs, Statistic
 from statistic_cases import CASES, any_case, any_evidence
 
 
@@ -46,6 +46,20 @@ def test_index_is_the_position_of_T(case):
 def test_position_inverts_values(case):
     positions = [case.statistic.position(t) for t in case.statistic.values]
     assert positions == list(range(case.statistic.n_values))
+
+
+def test_sizes_of_many_partial_assignments_are_those_of_each(case):
+    statistic, rng = case.statistic, np.random.default_rng(0)
+    rows = rng.integers(-1, statistic.n_symbols, size=(7, statistic.n_variables))
+    each = [statistic._log_sizes(row) for row in rows]
+    np.testing.assert_allclose(statistic._log_sizes_each(rows), each, rtol=1e-10, atol=1e-10)
+    assert statistic._log_sizes_each(rows[:0]).shape == (0, statistic.n_values)
+
+
+def test_sizes_beyond_what_a_float_can_count():
+    runs = Runs(1100)
+    unknown = np.full((1, 1100), -1)
+    np.testing.assert_array_equal(runs._log_sizes_each(unknown), [runs._log_sizes(unknown[0])])
 
 
 @settings(max_examples=200, deadline=None)

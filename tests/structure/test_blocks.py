@@ -7,6 +7,7 @@ from sklearn.model_selection import GridSearchCV
 
 from exchangeable import Blocks, ExchangeableClassifier, ExchangeableMixture
 from exchangeable.structure.blocks import as_blocks, kind_of, structure_of
+from made_rows import bound_clusters
 
 
 def test_a_word_stands_for_a_method():
@@ -64,6 +65,86 @@ def test_settings_can_be_searched():
     assert model.blocks == "welch"
     again = clone(ExchangeableMixture(blocks=Blocks("welch", prior=0.2)))
     assert again.blocks.prior == 0.2
+
+
+CHANGED = {
+    "significance": 0.4,
+    "start": 0.9,
+    "prior": 30.0,
+    "conditions": (1, 2),
+    "accept": "component",
+    "relearn": False,
+}
+USED = {
+    "welch": {"significance", "conditions", "accept", "relearn"},
+    "evidence": set(CHANGED),
+    "independent": set(),
+    "full": set(),
+}
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize("setting", CHANGED)
+@pytest.mark.parametrize("method", USED)
+def test_every_setting_is_used_or_refused(method, setting, labelled):
+    settings = Blocks(method, **{setting: CHANGED[setting]})
+    used = USED[method] - ({"significance"} if labelled and method == "evidence" else set())
+    if setting in used:
+        structure_of(settings, method, labelled, 3, [0])
+        return
+    with pytest.raises(ValueError, match=rf"^{setting}=.* does not go with blocks='{method}'"):
+        structure_of(settings, method, labelled, 3, [0])
+
+
+@pytest.mark.parametrize("setting", CHANGED)
+@pytest.mark.parametrize("method", ["welch", "evidence"])
+def test_a_setting_that_is_used_makes_a_difference(method, setting):
+    X = bound_clusters(600, 14, seed=4)
+    X[:, 7:] &= X[:, :7]
+
+    def fit(estimator, **settings):
+        blocks = Blocks(method, **settings)
+        y = np.where(np.arange(600) < 300, X[:, 0], -1)
+        return estimator(blocks).fit(X[:, 1:], y).score_samples(X[:, 1:])
+
+    def mixture(blocks):
+        return ExchangeableMixture(3, blocks=blocks, random_state=1, tol=1e-3)
+
+    def classes(blocks):
+        return ExchangeableClassifier(blocks=blocks, semi_supervised=True)
+
+    differs = []
+    for estimator in (mixture, classes):
+        try:
+            found = fit(estimator, **{setting: CHANGED[setting]})
+        except ValueError:
+            continue
+        differs.append((found != fit(estimator)).any())
+    assert any(differs) == (setting in USED[method])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (dict(relearn=False, accept="component"), "with relearn=False blocks stay"),
+        (dict(method="evidence", conditions=(1, 2), significance=0.2), None),
+        (dict(method="independent", conditions=[1], significance=0.1), None),
+    ],
+)
+def test_settings_that_depend_on_each_other(settings, message):
+    settings = dict(method="welch") | settings
+    if message is None:
+        structure_of(Blocks(**settings), settings["method"], True, 3, [0])
+        return
+    with pytest.raises(ValueError, match=message):
+        structure_of(Blocks(**settings), settings["method"], True, 3, [0])
+
+
+@pytest.mark.parametrize("relearn", [True, False])
+def test_trees_over_counts_learn_their_blocks_before(relearn):
+    model = ExchangeableMixture(2, family="count tree", blocks=Blocks("welch", relearn=relearn))
+    with pytest.raises(ValueError, match=f"relearn={relearn} does not go with family='count tree'"):
+        model.fit(np.eye(4))
 
 
 def test_blocks_stay_where_relearning_is_switched_off():

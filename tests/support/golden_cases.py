@@ -374,7 +374,7 @@ def growing(found: Arrays) -> bool:
 
 WELCH, EVIDENCE = Blocks("welch"), Blocks("evidence", start=0.4)
 SECOND, THIRD = Blocks("welch", conditions=(1, 2)), Blocks("evidence", conditions=(1, 2, 3))
-STRICT = Blocks("evidence", significance=0.01, start=0.2, prior=0.5)
+STRICT = Blocks("evidence", start=0.2, prior=0.5)
 LEARNED = {
     "welch": "welch",
     "independent": "independent",

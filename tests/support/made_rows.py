@@ -18,6 +18,14 @@ def clusters(n_rows=400, n_variables=6, n_kinds=3, seed=0):
     return (rng.random((n_rows, n_variables)) < rates[kind]).astype(np.uint8)
 
 
+def topics(n_rows=400, n_variables=500, n_topics=5, seed=0):
+    """Return sparse, wide rows: each topic has its own frequent words, most of all are rare."""
+    rng = np.random.default_rng(seed)
+    rates = 0.6 * rng.beta(0.2, 2.0, (n_topics, n_variables))
+    kind = rng.integers(0, n_topics, n_rows)
+    return (rng.random((n_rows, n_variables)) < rates[kind]).astype(np.uint8)
+
+
 def bound_clusters(n_rows=400, n_variables=6, n_kinds=3, seed=0):
     """Return such rows with two variables that independent ones do not explain."""
     X = clusters(n_rows, n_variables, n_kinds, seed)

@@ -30,7 +30,7 @@ def joint(X, components, prior):
 
 
 def structural_em(X, posterior, n_iterations, alpha=0.1, significance=0.1):
-    """Return the average log-likelihood at the start and after every iteration."""
+    """Return the average log-likelihood, and the blocks, at the start and after each iteration."""
     n = len(X)
 
     def partitions(delta):
@@ -45,7 +45,7 @@ def structural_em(X, posterior, n_iterations, alpha=0.1, significance=0.1):
 
     labels = partitions(posterior)
     components, prior = parameters(posterior, labels), posterior.mean(axis=0)
-    history = [logsumexp(joint(X, components, prior), axis=1).mean()]
+    history, blocks = [logsumexp(joint(X, components, prior), axis=1).mean()], [labels]
     for _ in range(n_iterations):
         scores = joint(X, components, prior)
         delta = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
@@ -58,4 +58,5 @@ def structural_em(X, posterior, n_iterations, alpha=0.1, significance=0.1):
         best = max(tried, key=lambda entry: entry[0])
         history.append(best[0])
         components, labels = best[1], best[2]
-    return np.array(history)
+        blocks.append(labels)
+    return np.array(history), blocks

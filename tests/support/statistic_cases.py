@@ -8,13 +8,19 @@ import numpy as np
 from hypothesis import strategies as st
 
 from exchangeable import (
+    AtLeast,
     BlockCounts,
     CategoricalCounts,
     Count,
     FiniteState,
+    FirstAndLast,
+    LongestRun,
     Nested,
     Pooled,
+    Runs,
+    SecondOrderTransitions,
     Transitions,
+    WeightedSum,
 )
 
 
@@ -86,6 +92,31 @@ def second_order(n):
     )
 
 
+def longest_run(n):
+    return Case(LongestRun(n), lambda x: max(map(len, "".join(map(str, x)).split("0"))))
+
+
+def ready_made():
+    """The statistics that are ready to use, each beside what it says in plain words."""
+    triples = lambda x: list(zip(x, x[1:], x[2:], strict=False))  # noqa: E731
+    weights = [2, 0, 1, 3, 1]
+    return [
+        longest_run(1),
+        longest_run(6),
+        Case(Runs(5), lambda x: 1 + sum(a != b for a, b in pairwise(x))),
+        Case(FirstAndLast(1), lambda x: 3 * x[0]),
+        Case(FirstAndLast(5), lambda x: 2 * x[0] + x[-1]),
+        Case(
+            SecondOrderTransitions(7),
+            lambda x: (triples(list(x)).count((0, 0, 1)), triples(list(x)).count((1, 0, 1))),
+        ),
+        Case(SecondOrderTransitions(1), lambda x: (0, 0)),
+        Case(AtLeast(6, 3), lambda x: int(sum(x) >= 3)),
+        Case(AtLeast(2, 2), lambda x: int(sum(x) >= 2)),
+        Case(WeightedSum(weights), lambda x: int(np.dot(weights, x))),
+    ]
+
+
 def nested_mixed():
     """An outer automaton over inner statistics of different kinds, in scattered groups."""
     outer = FiniteState(3, lambda last, x: (x, int(x > last)), start=0, n_symbols=3)
@@ -120,6 +151,7 @@ CASES = [
     at_least(6, 3),
     second_order(7),
     nested_mixed(),
+    *ready_made(),
 ]
 
 

@@ -1,7 +1,5 @@
 """Options, arguments and messages that several commands share."""
 
-import textwrap
-from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -12,8 +10,6 @@ from exchangeable.persistence import SavedModel, read_model
 from exchangeable.runtime.text import printable
 from exchangeable.tables.reading import FORMATS, TableData, read_table
 from exchangeable.tables.words import AnyCoding, SparseCoding, coding_from_json
-
-HELP_WIDTH = 78
 
 debug_option = click.option(
     "--debug", is_flag=True, help="Show the full traceback if something goes wrong."
@@ -43,30 +39,6 @@ given_option = click.option(
 )
 model_argument = click.argument("model_path", metavar="MODEL")
 data_argument = click.argument("data", metavar="DATA")
-
-
-def examples(*lines: str) -> str:
-    """Return the end of a help text: example commands, kept line by line."""
-    return "\n".join(["\b", "Examples:", *(f"  exchangeable {line}" for line in lines)])
-
-
-def definitions(title: str, entries: Mapping[str, str]) -> str:
-    """Return a part of a help text: names and what they mean, one under the other.
-
-    >>> definitions("Drinks:", {"tea": "leaves, steeped in hot water"}).splitlines()[1:]
-    ['Drinks:', '  tea  leaves, steeped in hot water']
-    """
-    width = max(map(len, entries)) + 2
-    lines = [
-        textwrap.fill(
-            text,
-            HELP_WIDTH,
-            initial_indent=f"  {name:{width}}",
-            subsequent_indent=" " * (width + 2),
-        )
-        for name, text in entries.items()
-    ]
-    return "\n".join(["\b", title, *lines])
 
 
 def busy(what: str) -> Any:
@@ -113,10 +85,10 @@ def open_rows(data: str, form: str | None, coding: AnyCoding) -> tuple[TableData
     return table, rows
 
 
-def evidence_of(given: tuple[str, ...], coding: AnyCoding) -> dict[int, int]:
+def evidence_of(given: tuple[str, ...], coding: AnyCoding) -> dict[int, Any]:
     """Return the values that ``--given`` sets, by the numbers of the variables."""
     number = {name: j for j, name in enumerate(coding.variables)}
-    known: dict[int, int] = {}
+    known: dict[int, Any] = {}
     for text in given:
         whole = text.rpartition("=")[0].strip()
         parts = [text] if whole in number else [part for part in text.split(",") if part.strip()]
@@ -124,12 +96,13 @@ def evidence_of(given: tuple[str, ...], coding: AnyCoding) -> dict[int, int]:
             for j, value in _assignment(part, number, coding).items():
                 if known.setdefault(j, value) != value:
                     raise ValueError(
-                        f"--given sets {coding.variables[j]!r} to both 0 and 1; give one value"
+                        f"--given sets {coding.variables[j]!r} to both {known[j]} and {value}; "
+                        "give one value"
                     )
     return known
 
 
-def _assignment(part: str, number: dict[str, int], coding: AnyCoding) -> dict[int, int]:
+def _assignment(part: str, number: dict[str, int], coding: AnyCoding) -> dict[int, Any]:
     name, equals, value = (piece.strip() for piece in part.rpartition("="))
     if not equals or not name:
         raise ValueError(f"--given {part.strip()!r}: expected NAME=VALUE, such as a=1")

@@ -4,6 +4,7 @@ import itertools
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data import packed_kernels, row_kernels
 from exchangeable.data.forms import CODE_BITS, Codes, Columns, Words
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import NO_BITS, Rows, take_rows
+from exchangeable.data.rows import NO_BITS, Rows, TypedRows, take_rows
 from exchangeable.runtime.threads import row_ranges
 from exchangeable.runtime.vectors import TILE
 
@@ -48,6 +49,8 @@ class Examples:
         The ones by variable, where every variable has several in a tile.
     holes : Rows, optional
         The entries that are not known; None where every entry is.
+    derived : dict
+        What was computed of the rows alone, to be kept as long as they are.
     """
 
     rows: Rows
@@ -57,6 +60,7 @@ class Examples:
     codes: Codes | None = None
     columns: Columns | None = None
     holes: Rows | None = None
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def observed(self) -> Observed:
@@ -141,6 +145,8 @@ def merge_equal_rows(
     Rows are compared by 128 bits of hash; rows whose classes are known and different stay apart.
     """
     rows, holes = observed.ones, observed.holes
+    if isinstance(rows, TypedRows):
+        return _merge_typed(rows, holes, weights, clamp)
     shape = (2, observed.n_variables, 2)
     keys = np.random.default_rng(0).integers(0, 2**64, shape, dtype=np.uint64)
     hashes = np.zeros((observed.n_rows, 2), dtype=np.uint64)
@@ -158,16 +164,38 @@ def merge_equal_rows(
     member = rank[inverse]
     distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
     kept = first[order]
-    chosen = take_rows(rows, kept)
-    if holes is None:
-        chosen = listed(chosen)
     known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
+    gaps = None if holes is None else take_rows(holes, kept)
+    return prepared(take_rows(rows, kept), distinct, known, gaps), member
+
+
+def prepared(rows: Rows, weights: FloatArray, clamp: IntArray, holes: Rows | None) -> Examples:
+    """Return examples in the forms that passes over them need."""
     if holes is not None:
-        return Examples(chosen, distinct, known, holes=take_rows(holes, kept)), member
-    words = None if rows.n_variables > MAX_PACKED else Words.of(chosen)
-    codes = encoded(chosen)
-    columns = by_variable(chosen) if codes is None else None
-    return Examples(chosen, distinct, known, words, codes, columns), member
+        return Examples(rows, weights, clamp, holes=holes)
+    rows = listed(rows)
+    words = None if rows.n_variables > MAX_PACKED else Words.of(rows)
+    codes = encoded(rows)
+    columns = by_variable(rows) if codes is None else None
+    return Examples(rows, weights, clamp, words, codes, columns)
+
+
+def _merge_typed(
+    rows: TypedRows, holes: Rows | None, weights: FloatArray, clamp: IntArray | None
+) -> tuple[Examples, IntArray]:
+    """Return the distinct rows of columns of any kind, in the order of their first occurrence."""
+    columns = [rows.bits] if clamp is None else [rows.bits, clamp[:, None].view(np.uint64)]
+    whole = np.ascontiguousarray(np.concatenate(columns, axis=1))
+    keys = whole.view(np.dtype((np.void, whole.shape[1] * whole.itemsize))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    member, kept = rank[inverse], first[order]
+    distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
+    known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
+    gaps = None if holes is None else take_rows(holes, kept)
+    return Examples(take_rows(rows, kept), distinct, known, holes=gaps), member
 
 
 def listed(rows: Rows) -> Rows:

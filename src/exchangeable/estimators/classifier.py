@@ -26,8 +26,8 @@ from exchangeable.estimators.hybrid import (
     keep_trained,
     mixture_of,
 )
+from exchangeable.estimators.kinds import COLUMNS, decide_kinds, labels_of, observe_typed
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names, validated_with_labels
-from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.classes import (
@@ -46,8 +46,8 @@ from exchangeable.structure.blocks import as_blocks, kind_of
 def _adds_up(classifier: Any) -> bool:
     """Whether batches add up, so that there is a `partial_fit`."""
     try:
-        family_named(classifier.family).check("partial_fit", "partial_fit")
-    except ValueError as error:
+        spec_of(classifier).check("partial_fit", "partial_fit")
+    except (TypeError, ValueError) as error:
         raise AttributeError(str(error)) from None
     if classifier.pooling is not None:
         raise AttributeError("partial_fit does not go with pooling, whose prior needs all rows")
@@ -90,6 +90,10 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         prior it smooths the training set's own frequencies.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
+        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
+        settings. By default the types of a table decide, and columns of arrays are binary. If a
+        column is not binary, ``family="blocks"`` gives way to ``"mixed"``.
     fit_prior : bool, default=True
         Whether to learn class prior probabilities; if not, all classes have the same.
     class_prior : array-like of shape (n_classes,), optional
@@ -115,6 +119,8 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    kinds_ : dict
+        What each column was taken to be.
     class_count_ : ndarray of shape (n_classes,)
         Weight of the rows seen of each class.
     class_log_prior_ : ndarray of shape (n_classes,)
@@ -164,6 +170,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         shrinkage: float | None = None,
         alpha: float = 0.1,
         binarize: float | None = 0.0,
+        kinds: Any = None,
         fit_prior: bool = True,
         class_prior: npt.ArrayLike | None = None,
         semi_supervised: bool = False,
@@ -178,6 +185,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         self.shrinkage = shrinkage
         self.alpha = alpha
         self.binarize = binarize
+        self.kinds = kinds
         self.fit_prior = fit_prior
         self.class_prior = class_prior
         self.semi_supervised = semi_supervised
@@ -252,15 +260,15 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
         if elsewhere is not None:
             return self._fit_chunks(spec, elsewhere)
-        X, y = validated_with_labels(self, X, y)
+        spec, observed, y = self._labelled_rows(spec, X, y)
         labelled = y[y != -1] if self.semi_supervised else y
         if not labelled.size:
             raise ValueError("all rows are unlabelled (-1); at least one needs a class")
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
-        observed = as_observed(X, self.binarize, self.n_jobs)
         settings = as_training(self.training)
         if settings is not None:
+            spec.check("hybrid", f"training={self.training!r}")
             return self._fit_hybrid(spec, settings, observed, y, classes, sample_weight)
         problem = problem_of(self, spec, observed.n_variables, classes.tolist(), labelled=True)
         if spec.direct is not None and self._is_direct(observed, problem):
@@ -291,6 +299,17 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         self.class_log_prior_ = found.mixture.log_prior
         keep_trained(self, found, settings)
         return self
+
+    def _labelled_rows(
+        self, spec: FamilySpec, X: Any, y: Any
+    ) -> tuple[FamilySpec, Observed, npt.NDArray[Any]]:
+        """Return rows and labels, and the family for what the columns are."""
+        own, schema = decide_kinds(self, spec, X)
+        if schema is not None:
+            return own, observe_typed(self, X, schema, reset=True), labels_of(X, y)
+        self.__dict__.pop(COLUMNS, None)
+        X, y = validated_with_labels(self, X, y)
+        return spec, as_observed(X, self.binarize, self.n_jobs), y
 
     def _is_direct(self, observed: Observed, problem: Problem) -> bool:
         """Whether sums over the rows of each class are all that is needed."""
@@ -344,9 +363,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Add a batch of rows to what is known.
 
-        The blocks of a class are learned from the first batch in which it occurs (unless they are
-        given by `blocks`) and stay; the counts in them add up. The larger the first batch, the
-        closer the result is to that of `fit`.
+        The blocks of a class are learned again as it grows, from sums over all batches and from up
+        to 4,096 of its rows, which are kept; memory does not grow with the number of rows. After
+        `fit` or `load`, which keep none, blocks stay and only the counts in them add up.
 
         Parameters
         ----------
@@ -364,6 +383,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = unique_labels(classes, "classes") if first else self.classes_
+        own, schema = decide_kinds(self, spec, X)
+        if schema is not None:
+            own.check("partial_fit", "partial_fit")
         X, y = validated_with_labels(self, X, y, reset=first)
         observed = as_observed(X, self.binarize, self.n_jobs)
         if observed.holes is not None:

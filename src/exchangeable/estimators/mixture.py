@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
 
 from exchangeable.arrays import (
     FloatArray,
@@ -22,12 +23,14 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.stream.passes import Passes
+from exchangeable.devices.choice import check_device
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory, Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
+from exchangeable.fitting.batches import parts_of
 from exchangeable.fitting.mixtures import FittedMixture, fit_mixture
 from exchangeable.fitting.runs import Runs
 from exchangeable.fitting.selection import Selection, select_components
@@ -35,6 +38,9 @@ from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
     check_choice,
+    check_warm,
+    components_of,
+    em_device,
     hold_out,
     problem_of,
     purpose_of,
@@ -44,6 +50,20 @@ from exchangeable.fitting.tasks import (
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.rounds import check_learner
+
+
+def _takes_batches(mixture: Any) -> bool:
+    """Whether rows may come in batches, so that there is a `partial_fit`."""
+    try:
+        spec = spec_of(mixture)
+        spec.check("partial_fit", "partial_fit")
+    except (TypeError, ValueError) as error:
+        raise AttributeError(str(error)) from None
+    if mixture.pooling is not None or mixture.combine != "best":
+        raise AttributeError(
+            "partial_fit does not go with pooling, whose prior needs all rows, or with averages"
+        )
+    return spec.stream is not None
 
 
 class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
@@ -56,9 +76,10 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int, default=20
-        Number of components; for ``family="hidden tree"`` of states of each block.
-    family : {"blocks", "urns", "tree", "weighted tree", "count tree", "hidden tree"}
+    n_components : int, optional
+        Number of components; for ``family="hidden tree"`` of states of each block. By default 20,
+        or as many as there are rows; 8,192 for neural families.
+    family : str or Neural, default="blocks"
         What each component is made of. ``"blocks"``, the default: blocks of exchangeable variables,
         the paper's model. ``"urns"``: the variables of a block have weights; given how many are on,
         heavier ones are on more often. ``"tree"``: a tree over the variables, for mixtures of
@@ -66,6 +87,10 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         are on. ``"count tree"``: a tree over the numbers of ones in the blocks that structural EM
         has found. ``"hidden tree"``: one tree over blocks, single variables unless `blocks` lists
         others, each with a hidden state; the components are the states of its root.
+        ``"neural independent"``, ``"neural urns"``, ``"neural tree"``: a small network decodes
+        thousands of components from points of a latent space; `Neural` has its settings. It is
+        trained with JAX (the extra ``neural``), stopped by held-out rows, and then gone.
+        ``"mixed"``: columns of any kind; those of a block that are of one kind go together.
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
         How each component's variables are put into blocks: a method's name, or `Blocks` with its
         settings. ``"evidence"`` goes on, where the paper's sweep has converged, with what evidence
@@ -85,7 +110,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         pooled prior it smooths the training set's own frequencies.
     init : {"rows", "random", "both"}, default="both"
         How EM starts. ``"random"``: rows dealt out to the components at random, as in the paper.
-        ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn.
+        ``"rows"``: each component leans towards a row of the data. ``"both"``: in turn (hidden
+        trees: from rows).
     n_init : int, default=1
         Number of runs from different starts.
     combine : {"best", "average"}, default="best"
@@ -94,25 +120,37 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     tol : float, default=1e-4
         EM stops when the average penalised log-likelihood gains less than this.
     max_iter : int, default=500
-        Largest number of iterations of a run.
+        Largest number of iterations of a run; of training, of epochs.
     validation_fraction : float, optional
         Share of the rows of `fit` to hold out: a run ends when their likelihood no longer grows,
-        and keeps the best parameters. It excludes ``X_valid``.
+        and keeps the best parameters. It excludes ``X_valid``. Neural families hold out a tenth by
+        default, others none.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
+        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
+        settings. By default the types of a table decide, and columns of arrays are binary. If a
+        column is not binary, ``family="blocks"`` gives way to ``"mixed"``.
     warm_start : bool, default=False
-        Whether `fit` goes on from the parameters of the fit before.
+        Whether `fit` goes on from the parameters of the fit before, which must have been to as many
+        columns, with as many components and, where blocks are not learned, with the same blocks.
     checkpoint : path-like, optional
-        A file that is written after every iteration; a fit that finds it goes on from there.
+        A file that is written about once a second, and at the end; a fit that finds it goes on from
+        there.
     random_state : int, RandomState, Generator or None
         Seed of the starts.
     n_jobs : int, optional
         Number of threads; all cores by default. It never changes the result.
+    device : {"auto", "cpu", "gpu"}, default="auto"
+        Where to fit. ``"auto"`` trains neural families on a GPU if JAX finds one, and runs EM on
+        the processor; ``"gpu"`` runs the passes of EM there as well.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
         Probability of each component.
+    kinds_ : dict
+        What each column was taken to be.
     n_blocks_ : ndarray of shape (n_components,)
         Number of blocks of each component.
     partitions_ : list of lists of ndarray
@@ -155,9 +193,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int = 20,
+        n_components: int | None = None,
         *,
-        family: str = "blocks",
+        family: Any = "blocks",
         blocks: Any = "auto",
         pooling: float | None = None,
         shrinkage: float | None = None,
@@ -169,10 +207,12 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         max_iter: int = 500,
         validation_fraction: float | None = None,
         binarize: float | None = 0.0,
+        kinds: Any = None,
         warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str = "auto",
     ) -> None:
         self.n_components = n_components
         self.family = family
@@ -187,10 +227,12 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.binarize = binarize
+        self.kinds = kinds
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -227,7 +269,6 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             which they are likeliest is kept.
         """
         spec = self._check_options()
-        n_components = check_count(self.n_components, "n_components")
         elsewhere = open_rows(self, spec, X, None, sample_weight)
         if elsewhere is not None:
             if X_valid is not None or self.validation_fraction is not None:
@@ -235,26 +276,26 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
                     "held-out rows go with X in memory; for rows in chunks leave X_valid and "
                     "validation_fraction away and compare scores of other rows instead"
                 )
-            return self._fit_chunks(spec, elsewhere, n_components)
-        observed = self._observed(X, reset=True)
+            return self._fit_chunks(spec, elsewhere)
+        spec, observed = self._rows_to_fit(spec, X)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
-        _check_rows(n_components, counting.size)
+        n_components = components_of(self, spec, counting.size)
         problem = problem_of(self, spec, observed.n_variables, range(n_components), labelled=False)
         valid = None if X_valid is None else self._observed(X_valid)
         rng = as_generator(self.random_state)
         generators = rng.spawn(self._n_runs())
         counted = observed.take(counting), weight[counting]
-        rows, weight, held = hold_out(self, *counted, valid, rng)
+        rows, weight, held = hold_out(self, spec, *counted, valid, rng)
         examples, member = merge_equal_rows(rows, weight)
         problem = replace(problem, examples=examples, valid=held)
-        data = InMemory(examples, member, weight, self.n_jobs)
+        data = InMemory(examples, member, weight, self.n_jobs, em_device(self))
         return self._fit(spec, problem, data, generators)
 
-    def _fit_chunks(self, spec: FamilySpec, passes: Passes, n_components: int) -> Self:
+    def _fit_chunks(self, spec: FamilySpec, passes: Passes) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
         data = Streamed.of(passes)
-        _check_rows(n_components, data.n_rows)
+        n_components = components_of(self, spec, data.n_rows)
         take_names(self, passes)
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
@@ -270,12 +311,56 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         generators: Sequence[np.random.Generator],
     ) -> Self:
         """Run EM from every start, and keep the best run or the average of all."""
-        warm = self._warm(spec, data.n_variables)
+        warm = self._warm(spec, problem, data.n_variables)
         runs = Runs(spec, problem, data, rule_of(self), self.init, generators, warm)
         path = None if self.checkpoint is None else Path(self.checkpoint)
         purpose = {} if path is None else purpose_of(self, problem, data, len(generators))
         fitted = fit_mixture(runs, self.combine, self.n_jobs, path, purpose)
         self._keep(fitted, data.total)
+        return self
+
+    @available_if(_takes_batches)
+    @all_or_nothing
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Go on with a batch of rows, by stochastic EM.
+
+        The first batch is fitted as by `fit`, and should have some thousand rows; later ones move
+        what is known of all rows by steps that shrink. Blocks are revised now and then, on up to
+        4,096 rows that are kept. After `fit` or `load`, which keep none, blocks stay.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples of this batch, without NaN.
+        y : ignored
+            Present for scikit-learn's sake.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, 1 by default.
+        """
+        spec, first = self._check_options(), not hasattr(self, "_model")
+        if first:
+            self.fit(X, sample_weight=sample_weight)
+        observed = self._observed(X)
+        if observed.holes is not None:
+            raise ValueError("X contains NaN; partial_fit needs complete rows: use fit for others")
+        weight = check_sample_weight(sample_weight, observed.n_rows)
+        mixture = self._mixture()
+        if not isinstance(mixture.model, spec.model):
+            raise ValueError(
+                f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
+            )
+        k = mixture.log_prior.size
+        problem = problem_of(self, spec, observed.n_variables, range(k), labelled=False)
+        for rows in parts_of(observed, weight, self.random_state):
+            if first:
+                mixture = spec.stream.keep(mixture, rows)
+            else:
+                mixture = spec.stream.add(problem, mixture, rows, self.n_jobs)
+        self._model, self.weights_ = mixture.model, np.exp(mixture.log_prior)
+        if not first:
+            self.n_samples_weight_: float = self.n_samples_weight_ + float(weight.sum())
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -368,6 +453,11 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         check_choice(self.combine, "combine", COMBINE)
         check_flag(self.warm_start, "warm_start")
         rule_of(self)
+        check_device(self.device)
+        if self.n_components is not None:
+            check_count(self.n_components, "n_components")
+        if self.checkpoint is not None:
+            spec.check("checkpoint", "checkpoint")
         if self.warm_start:
             spec.check("warm_start", "warm_start=True")
         return spec
@@ -382,15 +472,11 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             )
         return n_init
 
-    def _warm(self, spec: FamilySpec, n_variables: int) -> Mixture | None:
+    def _warm(self, spec: FamilySpec, problem: Problem, n_variables: int) -> Mixture | None:
         """Return the parameters to go on from, None where the fit starts anew."""
         if not self.warm_start or not isinstance(getattr(self, "_model", None), spec.model):
             return None
-        if self._model.n_variables != n_variables:
-            raise ValueError(
-                f"warm_start=True goes on from a fit to {self._model.n_variables} columns, but X "
-                f"has {n_variables}; set warm_start=False"
-            )
+        check_warm(self._model, problem, n_variables)
         return self._mixture()
 
     def _keep(self, fitted: FittedMixture, total: float) -> None:
@@ -404,11 +490,3 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         self.best_init_, self.n_iter_ = fitted.best, max(kept.n_iter, 1)
         self.converged_, self.log_likelihood_ = kept.converged, fitted.log_likelihood
         self.n_samples_weight_ = total
-
-
-def _check_rows(n_components: int, n_rows: int) -> None:
-    if n_components > n_rows:
-        raise ValueError(
-            f"n_components={n_components} is more than the rows of X that count, "
-            f"n_samples = {n_rows}"
-        )

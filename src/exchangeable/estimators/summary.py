@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from exchangeable.runtime.text import printable, printable_lines
+
 MOST_ROWS = 12
 MOST_NAMES = 6
 STYLE = "text-align:left;padding:2px 10px 2px 0"
@@ -53,13 +55,14 @@ def summary_html(model: Any) -> str:
         facts += f", average log-likelihood {model.log_likelihood_:.4f}"
     head = _row((what, "probability", "blocks", "largest block", "its variables"), "th")
     body = "".join(_row(row, "td") for row in rows)
+    parameters = escape(printable_lines(repr(model)))
     return (
         f"<div><strong>{escape(type(model).__name__)}</strong>: {escape(facts)}"
         f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
-        f"<details><summary>parameters</summary><pre>{escape(repr(model))}</pre></details></div>"
+        f"<details><summary>parameters</summary><pre>{parameters}</pre></details></div>"
     )
 
 
 def _row(cells: tuple[str, ...], tag: str) -> str:
-    inside = "".join(f'<{tag} style="{STYLE}">{escape(cell)}</{tag}>' for cell in cells)
+    inside = "".join(f'<{tag} style="{STYLE}">{escape(printable(cell))}</{tag}>' for cell in cells)
     return f"<tr>{inside}</tr>"

@@ -3,26 +3,50 @@
 To add one, write a folder with its `SPECS` and name it here.
 """
 
-from exchangeable.families import blocks, count_trees, hidden_trees, trees, urns
+from typing import Any
+
+from exchangeable.families import (
+    blocks,
+    count_trees,
+    hidden_trees,
+    mixed,
+    neural,
+    statistics,
+    trees,
+    urns,
+)
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.joined import JoinedModel
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.neural.settings import Neural
 
-__all__ = ["REGISTRY", "family_named", "model_kinds", "normalised", "register"]
+__all__ = [
+    "REGISTRY",
+    "Neural",
+    "as_family",
+    "family_named",
+    "model_kinds",
+    "normalised",
+    "register",
+    "with_statistics",
+]
 
 REGISTRY: dict[str, FamilySpec] = {}
 """The families by their names, as users write them."""
+WITH_STATISTICS: dict[str, FamilySpec] = {}
+"""What stands for them where blocks come with statistics."""
 
 
 def register(spec: FamilySpec) -> None:
     """Make a family known: estimators, queries, files and the command line then take it."""
-    if spec.name in REGISTRY:
+    known = WITH_STATISTICS if spec.statistics else REGISTRY
+    if spec.name in known:
         raise ValueError(f"the family {spec.name!r} is registered already")
-    REGISTRY[spec.name] = spec
+    known[spec.name] = spec
 
 
-for _room in (blocks, urns, trees, count_trees, hidden_trees):
+for _room in (blocks, statistics, urns, trees, count_trees, hidden_trees, mixed, neural):
     for _spec in _room.SPECS:
         register(_spec)
 
@@ -32,6 +56,34 @@ def family_named(name: object) -> FamilySpec:
     if not isinstance(name, str) or name not in REGISTRY:
         raise ValueError(f"family={name!r} is unknown; expected one of {', '.join(REGISTRY)}")
     return REGISTRY[name]
+
+
+def as_family(family: object) -> tuple[FamilySpec, Any]:
+    """Return what a family's name, or an object with settings of one, stands for.
+
+    Returns
+    -------
+    spec, settings
+        The family, and the settings of its own, None where it has none.
+    """
+    if isinstance(family, str):
+        spec = family_named(family)
+        return spec, spec.settings
+    if any(type(family) is type(spec.settings) for spec in REGISTRY.values()):
+        return family_named(getattr(family, "family", None)), family
+    raise ValueError(
+        f"family={family!r} is unknown; expected one of {', '.join(REGISTRY)}, or settings of one"
+    )
+
+
+def with_statistics(spec: FamilySpec) -> FamilySpec:
+    """Return the family that stands for another where blocks come with statistics."""
+    if spec.name not in WITH_STATISTICS:
+        raise ValueError(
+            f"blocks with statistics do not go with family={spec.name!r}; they go with "
+            f"{', '.join(WITH_STATISTICS)}"
+        )
+    return WITH_STATISTICS[spec.name]
 
 
 def normalised(scores: LogLinear, n_jobs: int | None = None) -> tuple[Mixture, float]:
@@ -48,5 +100,6 @@ def normalised(scores: LogLinear, n_jobs: int | None = None) -> tuple[Mixture, f
 
 def model_kinds() -> dict[str, type[Model]]:
     """Return the types of models by what they are called in files."""
-    kinds: dict[str, type[Model]] = {spec.model.kind: spec.model for spec in REGISTRY.values()}
+    specs = [*REGISTRY.values(), *WITH_STATISTICS.values()]
+    kinds: dict[str, type[Model]] = {spec.model.kind: spec.model for spec in specs}
     return {**kinds, JoinedModel.kind: JoinedModel}

@@ -7,9 +7,9 @@ modules (EM, search, averages, queries, files, command line, page) read these th
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.sums import EMData, RowsInMemory, Sums
 from exchangeable.partitions import Partition
-from exchangeable.runtime.memory import check_memory
+from exchangeable.runtime.memory import check_memory, times_available
 from exchangeable.runtime.threads import row_ranges
 from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
@@ -28,13 +28,20 @@ if TYPE_CHECKING:
     from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
     from exchangeable.families.problem import Problem
-    from exchangeable.structure.proposals import Proposal
+    from exchangeable.structure.proposals import Proposal, Proposer
 
 MOST_CELLS = 1 << 24
 """Scores of rows by classes that are held at once."""
 SMALLEST_SHARE = 1e-12
 """A component's probability does not fall below this."""
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Normal(NamedTuple):
+    """Normal distributions, one per row: what is known about a measurement."""
+
+    mean: FloatArray
+    variance: FloatArray
 
 
 class Model(ABC):
@@ -72,6 +79,15 @@ class Model(ABC):
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
 
+    def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
+        """Return the distribution of a variable that no row knows, given what rows know.
+
+        Probabilities of its levels or of the counts 0, 1, …, shape (n_rows, n_values), or `Normal`;
+        the default is for binary variables.
+        """
+        on = self.marginals(observed, y)[:, variable]
+        return np.stack([1 - on, on], axis=1)
+
     @abstractmethod
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y).
@@ -86,6 +102,12 @@ class Model(ABC):
     @abstractmethod
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""
+
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> Sums | None:
+        """Do the same on a device of JAX, to single precision; None where only `expect` can."""
+        return None
 
     def posteriors(self, data: RowsInMemory, log_prior: FloatArray) -> FloatArray:
         """Return P(y | e) of every row alone."""
@@ -155,6 +177,14 @@ class Model(ABC):
     def log_urn_weights(self) -> FloatArray:
         """Return the log-weight of each variable in its urn, shape (n_variables, n_classes)."""
         return np.zeros((self.n_variables, self.n_classes))
+
+    @property
+    def own_marginals(self) -> FloatArray | None:
+        """P(x_j = 1 | y), shape (n_classes, n_variables), if nothing that is known changes it.
+
+        None where variables depend on each other in a class.
+        """
+        return None
 
     def whole(self) -> Self:
         """Return the model that can score any row; while fitting, some cannot."""
@@ -284,6 +314,10 @@ class Family(ABC):
         """
         return 0.0
 
+    def learners(self, data: Any) -> "list[Proposer] | None":
+        """Return what proposes blocks while EM runs; None for what the problem's structure says."""
+        return None
+
     def log_shares(self, totals: FloatArray) -> FloatArray:
         """Return the log-probability of each class, unless the problem fixes it."""
         if self.problem.log_prior is not None:
@@ -313,6 +347,38 @@ class Family(ABC):
         return 0.0
 
 
+class Trainer(ABC):
+    """A family's own way to its parameters, in place of EM.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows, those held out, and the family's settings.
+    """
+
+    def __init__(self, problem: "Problem") -> None:
+        self.problem = problem
+
+    @abstractmethod
+    def train(
+        self, data: RowsInMemory, rng: np.random.Generator, tol: float, max_iter: int
+    ) -> Iterator[tuple[float, float]]:
+        """Train, one iteration at a time, until held-out rows gain less than `tol`.
+
+        After each it yields about what the rows and the held-out rows are worth: their average
+        log-likelihoods. Whoever has enough stops asking.
+        """
+
+    @abstractmethod
+    def mixture(self, data: RowsInMemory) -> "Mixture":
+        """Return the best that training has found so far; at least one iteration was made."""
+
+    @property
+    @abstractmethod
+    def converged(self) -> bool:
+        """Whether training has ended because nothing more was to be gained."""
+
+
 @dataclass(frozen=True)
 class SearchSpace:
     """Where a search over a family's sizes and priors begins, and where it ends.
@@ -325,12 +391,18 @@ class SearchSpace:
         Pseudo-rows of the first trial, for few and for many variables.
     alone : bool
         Whether what other families found says nothing about the number of components here.
+    climbs : bool
+        Whether sizes and priors are searched, or the first trial is the only one.
+    unasked : bool
+        Whether it is tried where users name no families.
     """
 
     first_components: int = 30
     most_components: int = 1 << 30
     pooling: tuple[float, float] = (8.0, 32.0)
     alone: bool = False
+    climbs: bool = True
+    unasked: bool = True
 
 
 NUMBER = 8
@@ -355,7 +427,7 @@ class FamilySpec:
     model : type
         The parameters; several families may share one type.
     family : type
-        How sums become them.
+        How sums become them, a `Family`; or how they are trained without EM, a `Trainer`.
     blocks : tuple of str
         Which blocks it can have, of ``"evidence"``, ``"welch"``, ``"independent"``, ``"full"`` and
         ``"given"``; the first is what ``blocks="auto"`` stands for.
@@ -374,30 +446,50 @@ class FamilySpec:
         Whether ``alpha=0`` is refused.
     most_variables : int or None
         The largest number of variables it can be fitted to.
+    statistics : bool
+        Whether its blocks come with statistics: it then stands for the family of the same name
+        where users give such blocks.
     before : callable, optional
         Returns, given a problem, the name and the problem of the family which is fitted first, and
         from which this one starts.
     direct : type, optional
         Fits classes of complete and labelled rows from sums alone: `fit` and `add` in memory,
         `sums` and `fit_chunks` where rows come in chunks.
+    stream : type, optional
+        Fits mixtures to batches that come one after the other: `keep` and `add`.
     cannot : mapping from ability to reason
         Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
         ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
-        their blocks each for itself), ``"hybrid"`` (training other than generative).
+        their blocks each for itself), ``"relearn"`` (a say in whether EM goes on learning blocks),
+        ``"pooling"``, ``"checkpoint"``, ``"hybrid"`` (training other than generative).
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
     normalise : callable, optional
         Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
         their total, and that logarithm; None where the family cannot represent such scores.
+    kinds : tuple of str
+        Kinds of columns that it is for.
+    other_kinds : str, optional
+        The family that stands in for it where columns are of other kinds.
     memory : callable
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
-        of variables and of components. A fit for which there is too little is not begun.
+        of variables and of components; 0 rows where only sums over them are kept. A fit for which
+        there is too little is not begun, and runs for which there is too little wait.
+    components : int
+        Number of components, where the user does not say.
+    most_per_row : float
+        The largest number of components for each row.
+    held_out : float or None
+        Share of the rows to hold out, where the user holds out none.
+    settings : object, optional
+        What users may write in place of the name, with settings of the family's own, here at their
+        defaults. It has the family's name as `family`.
     """
 
     name: str
     summary: str
     model: type[Model]
-    family: type[Family]
+    family: type[Family] | type[Trainer]
     blocks: tuple[str, ...]
     blocks_hint: str = ""
     shared_blocks: bool = False
@@ -406,12 +498,20 @@ class FamilySpec:
     shrinkage: float | None = None
     needs_smoothing: bool = False
     most_variables: int | None = None
+    statistics: bool = False
     before: Any = None
     direct: Any = None
+    stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
+    kinds: tuple[str, ...] = ("binary",)
+    other_kinds: str | None = None
     memory: Callable[[int, int, int], float] = least_memory
+    components: int = 20
+    most_per_row: float = 1.0
+    held_out: float | None = None
+    settings: Any = None
 
     def check(self, ability: str, asked: str) -> None:
         """Refuse what the family cannot do, saying why; `asked` names what the user wants."""
@@ -430,10 +530,14 @@ class FamilySpec:
             )
 
     def check_memory(self, n_rows: int, n_variables: int, n_components: int) -> None:
-        """Refuse a fit that needs more memory than there is."""
+        """Refuse a fit that needs more memory than there is; 0 rows if they are not kept."""
+        rows = f"{n_rows:,} distinct rows of {n_variables:,}" if n_rows else f"{n_variables:,}"
         check_memory(
             self.memory(n_rows, n_variables, n_components),
-            f"a fit of family={self.name!r} with {n_components:,} components to {n_rows:,} "
-            f"distinct rows of {n_variables:,} variables",
+            f"a fit of family={self.name!r} with {n_components:,} components to {rows} variables",
             "choose fewer components or variables, another family, or rows in chunks",
         )
+
+    def runs_at_once(self, n_rows: int, n_variables: int, n_components: int) -> int:
+        """Return how many runs of a fit there is memory for at a time, at least one."""
+        return max(1, times_available(self.memory(n_rows, n_variables, n_components)))

@@ -1,16 +1,18 @@
 """A fit to be made: the rows, the blocks, and the strengths of the priors."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples, listed
 from exchangeable.data.observed import flags
 from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.common.pool import Pool
 from exchangeable.structure.learner import Structure
+from exchangeable.structure.statistic_blocks import StatisticBlock
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,16 @@ class Problem:
         Whether components are classes, of which labels are known.
     log_prior : array of shape (n_components,), optional
         Log-probabilities of the components, where they are not to be learned.
+    statistic_blocks : tuple of StatisticBlock
+        Blocks with a statistic, which all components have.
+    others : array
+        Where there are some: the variables that are in none, of which `structure` is.
     varied : bool
         Whether the first run is to differ from others as these do from each other.
+    settings : object, optional
+        Settings of the family's own.
+    device : {"auto", "cpu", "gpu"}
+        Where passes over rows, or training, are to be made.
     """
 
     n_components: int
@@ -56,7 +66,11 @@ class Problem:
     accept: str = "all"
     labelled: bool = False
     log_prior: FloatArray | None = None
+    statistic_blocks: tuple[StatisticBlock, ...] = ()
+    others: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     varied: bool = False
+    settings: Any = None
+    device: str = "auto"
 
     @property
     def rows(self) -> Examples:

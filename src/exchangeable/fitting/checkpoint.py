@@ -4,8 +4,10 @@ A checkpoint is a file of the same make as a model file, read with the same chec
 family.
 """
 
+import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,53 @@ FORMAT = "exchangeable checkpoint"
 VERSION = 2
 NUMBERS = ("history", "valid_history", "totals")
 COUNTS = ("best_iter", "phase", "stale", "stage")
+SECONDS_APART = 1.0
+"""A checkpoint is not written again sooner after it was: a write waits for the disk."""
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Checkpoint:
+    """The states of all runs, kept in a file while they go on.
+
+    The file is written when the first run reports, then about once a second, and when the block
+    ends, by whatever it ends. A process that is killed loses the iterations of a second.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file, which is read if it exists; None to keep states in memory alone.
+    n_runs : int
+        Number of runs.
+    purpose : dict
+        What the fit is made for; a file made for something else is refused.
+    """
+
+    def __init__(self, path: Path | None, n_runs: int, purpose: dict[str, Any]) -> None:
+        self.states: list[EMState | None] = [None] * n_runs
+        self._path, self._purpose, self._lock = path, purpose, threading.Lock()
+        self._unsaved, self._next = False, -np.inf
+        if path is not None and path.exists():
+            self.states = load_states(path, n_runs, purpose)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            if self._unsaved:
+                self._save()
+
+    def update(self, number: int, state: EMState) -> None:
+        """Take note of the state of a run."""
+        with self._lock:
+            self.states[number], self._unsaved = state, self._path is not None
+            if self._unsaved and time.monotonic() >= self._next:
+                self._save()
+
+    def _save(self) -> None:
+        assert self._path is not None
+        save_states(self._path, self.states, self._purpose)
+        self._unsaved, self._next = False, time.monotonic() + SECONDS_APART
 
 
 def save_states(path: Path, states: list[EMState | None], purpose: dict[str, Any]) -> None:

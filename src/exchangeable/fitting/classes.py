@@ -24,7 +24,7 @@ from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule, run_em
 from exchangeable.fitting.progress import FitProgress
 from exchangeable.fitting.runs import begin, families_of
-from exchangeable.structure.proposals import proposers
+from exchangeable.structure.proposals import learners_of
 
 __all__ = ["FittedClasses", "class_groups", "fit_classes", "log_prior", "unique_labels"]
 
@@ -80,15 +80,12 @@ def fit_classes(
         for family in families:
             sums: Any = family.held(data, known) if state is None else data.expect(state.best)
             state = begin(data, family, sums, before=None if state is None else state.best)
-            learners = []
-            if family.problem.relearns:
-                learners = proposers(data, family.problem.structure, labelled=True)
             state = run_em(
                 data,
                 family,
                 state,
                 rule,
-                learners=learners,
+                learners=learners_of(family, data),
                 report=lambda state: progress.update(0, state),
             )
     assert state is not None

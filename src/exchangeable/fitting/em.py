@@ -103,6 +103,14 @@ class EMState:
         return self.converged or self.fell > 0
 
     @property
+    def told(self) -> str:
+        """How it goes, in a few words."""
+        partitions = self.mixture.model.partitions
+        blocks = sum(p.n_blocks for p in partitions) / len(partitions)
+        worth = (self.valid_history or self.history)[-1]
+        return f"iteration {self.n_iter}, log-likelihood {worth:.4f}, {blocks:.1f} blocks"
+
+    @property
     def worth(self) -> float:
         """Log-likelihood by which runs are compared: of held-out rows where there are some."""
         return (self.valid_history or self.history)[self.best_iter]
@@ -174,13 +182,14 @@ def _step(
         return float((likelihood + family.prior_gain(before, mixture.model)) / data.total)
 
     after, mixture = data.best(candidates, moments)
-    if steadily and gain(after, mixture) < 0:
+    gained = gain(after, mixture)
+    if steadily and gained < 0:
         # Step 0 is one with the old blocks and trees, which may be better than the new.
         steady = [Mixture(model, log_prior) for model in family.following(data, before, sums, 0)]
         alternative = data.best(steady[:1], moments)
-        if gain(*alternative) > gain(after, mixture):
-            after, mixture = alternative
-    return after, mixture, gain(after, mixture)
+        if (gain_of_steady := gain(*alternative)) > gained:
+            return *alternative, gain_of_steady
+    return after, mixture, gained
 
 
 def _judged(

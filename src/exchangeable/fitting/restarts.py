@@ -8,13 +8,13 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from exchangeable.fitting.checkpoint import load_states, save_states
+from exchangeable.fitting.checkpoint import Checkpoint
 from exchangeable.fitting.em import EMState
-from exchangeable.fitting.progress import FitProgress
+from exchangeable.fitting.progress import FitProgress, Reported
 from exchangeable.runtime.interrupts import interrupts
 from exchangeable.runtime.threads import n_threads
 
-RunOne = Callable[[int, EMState | None, Callable[[EMState], None], threading.Event, int], EMState]
+RunOne = Callable[[int, EMState | None, Callable[[Any], None], threading.Event, int], EMState]
 
 
 def run_all(
@@ -24,40 +24,37 @@ def run_all(
     n_jobs: int | None,
     checkpoint: Path | None = None,
     purpose: dict[str, Any] | None = None,
+    at_once: int = 1 << 30,
 ) -> list[EMState]:
     """Run EM from every start and return the states they end in.
 
     ``run_one(number, state, report, stop, threads)`` runs one of them, from `state` if it was begun
-    before. Runs go side by side on as many threads as `n_jobs` allows; what is left of those is for
-    the kernels. An interrupt from the keyboard ends all runs after their iteration, with a warning,
-    unless none of them has got anywhere.
+    before. Runs go side by side on as many threads as `n_jobs` allows, at most `at_once`; what is
+    left of those is for the kernels. An interrupt from the keyboard ends all runs after their
+    iteration, with a warning, unless none of them has got anywhere.
     """
-    states: list[EMState | None] = [None] * n_runs
-    if checkpoint is not None and checkpoint.exists():
-        states = load_states(checkpoint, n_runs, purpose or {})
     available = n_threads(n_jobs)
-    together = min(available, n_runs)
-    lock = threading.Lock()
+    together = min(available, n_runs, at_once)
     with (
         interrupts() as interrupt,
+        Checkpoint(checkpoint, n_runs, purpose or {}) as kept,
         threadpool_limits(1, "blas"),  # idle threads of a matrix product keep ours from running
         FitProgress(n_runs, max_iter) as progress,
         ThreadPoolExecutor(together) as pool,
     ):
-        stop = interrupt.stop
+        stop, begun = interrupt.stop, [state is not None for state in kept.states]
 
         def one(number: int) -> EMState | None:
             if stop.is_set():
-                return states[number]
+                return kept.states[number]
 
-            def report(state: EMState) -> None:
-                with lock:
-                    states[number] = state
-                    if checkpoint is not None:
-                        save_states(checkpoint, states, purpose or {})
+            def report(state: Reported) -> None:
+                begun[number] = True
+                if isinstance(state, EMState):
+                    kept.update(number, state)
                 progress.update(number, state)
 
-            return run_one(number, states[number], report, stop, available // together)
+            return run_one(number, kept.states[number], report, stop, available // together)
 
         futures = [pool.submit(one, number) for number in range(n_runs)]
         try:
@@ -66,7 +63,7 @@ def run_all(
             stop.set()
             wait(futures)
         if stop.is_set():
-            if all(state is None for state in states):
+            if not any(begun):
                 raise KeyboardInterrupt
             interrupt.warn("the fit", stacklevel=4)
         ended = [future.result() for future in futures]

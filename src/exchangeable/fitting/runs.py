@@ -1,7 +1,7 @@
 """Runs of EM from different starts, through the families that come before and the one wanted."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from exchangeable.families import family_named
 from exchangeable.families.common.em_data import InMemory, Streamed
-from exchangeable.families.contract import Family, FamilySpec
+from exchangeable.families.contract import Family, FamilySpec, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule, run_em
-from exchangeable.structure.proposals import first_blocks, proposers
+from exchangeable.fitting.training import run_training
+from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
 
@@ -23,15 +24,27 @@ def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
 
     If there is too little memory for the last, whose parameters are the largest, it is refused.
     """
-    if problem.examples is not None:
-        rows = problem.examples.rows
-        spec.check_memory(rows.n_rows, rows.n_variables, problem.n_components)
-    families = [spec.family(problem)]
+    _check_memory(spec, problem)
+    families = [_em_family(spec, problem)]
     while spec.before is not None:
         name, problem = spec.before(problem)
         spec = family_named(name)
-        families.insert(0, spec.family(problem))
+        families.insert(0, _em_family(spec, problem))
     return families
+
+
+def _em_family(spec: FamilySpec, problem: Problem) -> Family:
+    """Return a family that EM fits."""
+    family = spec.family(problem)
+    if not isinstance(family, Family):
+        raise TypeError(f"family={spec.name!r} is trained, not fitted by EM")
+    return family
+
+
+def _check_memory(spec: FamilySpec, problem: Problem) -> None:
+    if problem.examples is not None:
+        rows = problem.examples.rows
+        spec.check_memory(rows.n_rows, rows.n_variables, problem.n_components)
 
 
 @dataclass(frozen=True)
@@ -64,20 +77,33 @@ class Runs:
     generators: Sequence[np.random.Generator]
     warm: Mixture | None = None
 
+    @property
+    def at_once(self) -> int:
+        """How many runs there is memory for at a time."""
+        if self.problem.examples is None:
+            return 1
+        rows = self.problem.examples.rows
+        return self.spec.runs_at_once(rows.n_rows, rows.n_variables, self.problem.n_components)
+
     def run(
         self,
         number: int,
         state: EMState | None = None,
-        report: Callable[[EMState], None] = lambda state: None,
+        report: Callable[[Any], None] = lambda state: None,
         stop: Event | None = None,
         threads: int | None = None,
         before: Mixture | None = None,
     ) -> EMState:
-        """Run EM from one start, from `state` if it was begun already.
+        """Run EM from one start, from `state` if it was begun already, or train the family.
 
         `before` is the fit of the family that comes before, where it is known.
         """
         data = self.data.for_run(threads)
+        if issubclass(self.spec.family, Trainer):
+            _check_memory(self.spec, self.problem)
+            varied = replace(self.problem, varied=self.problem.varied or number > 0)
+            trainer = self.spec.family(varied)
+            return run_training(trainer, data, self.generators[number], self.rule, report, stop)
         families = families_of(self.spec, self.problem)
         if state is None and self.warm is not None:
             totals = np.exp(self.warm.log_prior) * data.total
@@ -92,9 +118,6 @@ class Runs:
                 state = state if begun else fresh
             assert state is not None
             family = families[stage]
-            learners = []
-            if family.problem.relearns:
-                learners = proposers(data, family.problem.structure, family.problem.labelled)
             if not begun and stage > first and stop is not None and stop.is_set():
                 report = _untold  # a fit that goes on does so in the family that was stopped
             state = run_em(
@@ -102,7 +125,7 @@ class Runs:
                 family,
                 state,
                 self.rule,
-                learners=learners,
+                learners=learners_of(family, data),
                 valid=family.problem.valid,
                 report=report,
                 stop=stop,

@@ -8,12 +8,20 @@ import numpy as np
 from exchangeable.arrays import LARGEST, FloatArray, check_alpha, check_count, check_number
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
-from exchangeable.families import family_named
+from exchangeable.devices.choice import check_device, find_device
+from exchangeable.families import as_family, with_statistics
 from exchangeable.families.common.em_data import InMemory, Streamed
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
+from exchangeable.partitions import Partition
 from exchangeable.structure.blocks import as_blocks, kind_of, structure_of
+from exchangeable.structure.learner import BlockLearner
+from exchangeable.structure.statistic_blocks import (
+    StatisticBlock,
+    has_statistics,
+    statistic_blocks,
+)
 
 STARTS = ("rows", "random", "both")
 COMBINE = ("best", "average")
@@ -30,7 +38,10 @@ def spec_of(estimator: Any) -> FamilySpec:
 
     What needs the data is left to `problem_of`.
     """
-    spec = family_named(estimator.family)
+    spec = as_family(estimator.family)[0]
+    method = as_blocks(estimator.blocks)[1]
+    if has_statistics(method):
+        spec = with_statistics(spec)
     if not hasattr(estimator, "n_components"):
         spec.check("classes", "a classifier")
     if estimator.shrinkage is not None and spec.shrinkage is None:
@@ -38,6 +49,8 @@ def spec_of(estimator: Any) -> FamilySpec:
             f"shrinkage={estimator.shrinkage!r} is about the edges of trees, which "
             f"family={spec.name!r} does not have"
         )
+    if estimator.pooling is not None:
+        spec.check("pooling", f"pooling={estimator.pooling!r}")
     for name in ("pooling", "shrinkage"):
         value = getattr(estimator, name)
         if value is not None and not 0 < check_number(value, name) <= LARGEST:
@@ -48,13 +61,13 @@ def spec_of(estimator: Any) -> FamilySpec:
         raise ValueError(
             f"alpha must be > 0 with {asked}: values never seen in training would get probability 0"
         )
-    _check_method(spec, as_blocks(estimator.blocks)[1])
+    check_method(spec, estimator.blocks)
     return spec
 
 
-def _check_method(spec: FamilySpec, method: Any) -> None:
+def check_method(spec: FamilySpec, blocks: Any) -> None:
     """Refuse blocks that the family cannot have."""
-    kind = kind_of(method)
+    kind = kind_of(as_blocks(blocks)[1])
     if kind in ("auto", *spec.blocks):
         return
     asked = "blocks given as lists" if kind == "given" else f"blocks={kind!r}"
@@ -83,9 +96,16 @@ def problem_of(
         Whether they are classes.
     """
     spec.check_size(n_variables)
+    spec.check_memory(0, n_variables, len(classes))
     settings, method = as_blocks(estimator.blocks)
     names = getattr(estimator, "feature_names_in_", None)
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
+    named: list[StatisticBlock] = []
+    others = np.empty(0, dtype=np.int64)
+    if spec.statistics:
+        named, others = statistic_blocks(method, n_variables, names)
+        chosen = spec.blocks[0] if others.size else [np.arange(n_variables)]
+        n_variables = others.size or n_variables
     structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
     if settings.accept == "component":
         spec.check("accept", "accept='component'")
@@ -95,9 +115,9 @@ def problem_of(
             f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
             "blocks for all: give one list of blocks"
         )
+    if settings.relearn is not None:
+        spec.check("relearn", f"relearn={settings.relearn}")
     relearns = spec.relearns if settings.relearn is None else settings.relearn
-    if settings.relearn and not (spec.relearns or ("welch" in spec.blocks and spec.before is None)):
-        raise ValueError(f"relearn=True does not go with family={spec.name!r}: {spec.blocks_hint}")
     pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
     shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)
     return Problem(
@@ -109,7 +129,47 @@ def problem_of(
         relearns=relearns,
         accept=settings.accept,
         labelled=labelled,
+        statistic_blocks=tuple(named),
+        others=others,
+        settings=as_family(estimator.family)[1],
+        device=check_device(getattr(estimator, "device", "auto")),
     )
+
+
+def em_device(estimator: Any) -> Any:
+    """Return the device on which EM makes its passes, None for the processor."""
+    return find_device("gpu", "device='gpu'") if estimator.device == "gpu" else None
+
+
+def components_of(estimator: Any, spec: FamilySpec, n_rows: int) -> int:
+    """Return the number of components: what is asked for, or what is usual for the family."""
+    if estimator.n_components is None:
+        return max(1, int(min(spec.most_per_row * n_rows, spec.components)))
+    n_components = check_count(estimator.n_components, "n_components")
+    if n_components > spec.most_per_row * n_rows:
+        raise ValueError(
+            f"n_components={n_components} is more than the rows of X that count, "
+            f"n_samples = {n_rows}"
+        )
+    return n_components
+
+
+def check_warm(model: Model, problem: Problem, n_variables: int) -> None:
+    """Refuse to go on from a model that is not of the shape asked for."""
+    told = None
+    if model.n_variables != n_variables:
+        told = f"to {model.n_variables} columns, but X has {n_variables}"
+    elif model.n_classes != problem.n_components:
+        told = f"of {model.n_classes} components, but n_components={problem.n_components}"
+    else:
+        asked = problem.structure
+        if isinstance(asked, BlockLearner):
+            fixed = not asked.needs_moments
+            asked = asked.without_rows(n_variables, model.n_classes) if fixed else model.partitions
+        if not all(map(Partition.same_as, asked, model.partitions)):
+            told = "with other blocks than those now asked for, which it would not change"
+    if told is not None:
+        raise ValueError(f"warm_start=True goes on from a fit {told}; set warm_start=False")
 
 
 def rule_of(estimator: Any) -> StopRule:
@@ -136,6 +196,7 @@ def held_out(validation_fraction: Any, n_rows: int, rng: np.random.Generator) ->
 
 def hold_out(
     estimator: Any,
+    spec: FamilySpec,
     observed: Observed,
     weight: FloatArray,
     valid: Observed | None,
@@ -149,12 +210,16 @@ def hold_out(
                 "other; give one of them"
             )
         return observed, weight, merge_equal_rows(valid, np.ones(valid.n_rows))[0]
-    if estimator.validation_fraction is None:
-        return observed, weight, None
-    kept, out = held_out(estimator.validation_fraction, observed.n_rows, rng)
-    if estimator.n_components > kept.size:
+    share = estimator.validation_fraction
+    if share is None:
+        if spec.held_out is None or round(spec.held_out * observed.n_rows) < 1:
+            return observed, weight, None
+        share = spec.held_out
+    kept, out = held_out(share, observed.n_rows, rng)
+    n_components = components_of(estimator, spec, observed.n_rows)
+    if n_components > spec.most_per_row * kept.size:
         raise ValueError(
-            f"n_components={estimator.n_components} is more than the {kept.size} rows left to fit"
+            f"n_components={n_components} is more than the {kept.size} rows left to fit"
         )
     held = merge_equal_rows(observed.take(out), weight[out])[0]
     return observed.take(kept), weight[kept], held
@@ -171,11 +236,12 @@ def purpose_of(
         )
     settings, method = as_blocks(estimator.blocks)
     details = {key: value for key, value in settings.get_params().items() if key != "method"}
-    names = ("n_components", "family", "pooling", "shrinkage", "alpha", "init", "tol")
+    names = ("family", "pooling", "shrinkage", "alpha", "init", "tol")
     return {
         "data": data.fingerprint,
         "held-out rows": None if problem.valid is None else problem.valid.fingerprint,
         "n_init": n_init,
+        "n_components": problem.n_components,
         "blocks": str(method),
         "block settings": str(sorted(details.items())),
         "random_state": int(estimator.random_state),

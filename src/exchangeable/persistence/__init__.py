@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -11,6 +12,7 @@ import scipy
 import sklearn
 
 from exchangeable.persistence.estimators import decode_estimator, encode_estimator, make_writer
+from exchangeable.statistics.saved import trusted
 from exchangeable.storage import archive
 from exchangeable.storage.archive import ModelFileError
 
@@ -48,7 +50,8 @@ def save(
     Parameters
     ----------
     model : estimator
-        Any estimator of this library; an `EVM` over one of the library's own statistics.
+        Any estimator of this library. A statistic of your own is written by its class and its
+        arguments; `load` must be told to trust it.
     path : path-like
         The file. By custom its name ends in ``.exch``.
     preprocessing : dict, optional
@@ -86,7 +89,7 @@ def save(
     archive.write(path, header, writer.arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, statistics: Sequence[str] = ()) -> Any:
     """Read a model from a file that `save` has written.
 
     Nothing in the file is ever executed or unpickled: it holds numbers and text, and all sizes and
@@ -96,6 +99,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     ----------
     path : path-like
         The file.
+    statistics : sequence of str, optional
+        Classes of your own statistics that the file may name, as ``"module:Class"``. They are
+        imported, and run; a file that names any other is refused.
 
     Returns
     -------
@@ -107,7 +113,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         If the file is not an intact model file. It is a `ValueError`.
     """
-    return read_model(path).model
+    with trusted(statistics):
+        return read_model(path).model
 
 
 def read_model(path: str | os.PathLike[str]) -> SavedModel:

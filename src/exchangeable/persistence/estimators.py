@@ -11,17 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
+from exchangeable.estimators.kinds import Kinds, schema_of
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
+from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
 from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.persistence.parameters import decode_model, encode_model
-from exchangeable.persistence.statistics import (
+from exchangeable.statistics import Statistic
+from exchangeable.statistics.saved import (
+    OWN,
     decode_statistic,
     encode_statistic,
     plan_statistic,
 )
-from exchangeable.statistics import Statistic
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import numbers, probabilities
 from exchangeable.storage.limits import Budget
@@ -38,6 +41,8 @@ CLASSES: dict[str, type[Any]] = {
         ExchangeableDensity,
         ExchangeableImputer,
         ExchangeableMixture,
+        Kinds,
+        *{type(spec.settings) for spec in REGISTRY.values() if spec.settings is not None},
     )
 }
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
@@ -56,7 +61,7 @@ def make_writer() -> Writer:
 
     def statistic(value: Any, name: str) -> Any | None:
         encoded = encode_statistic(value, name)
-        if encoded is not None:
+        if encoded is not None and encoded["class"] != OWN:
             plan_statistic(encoded, value.n_values, writer.budget)
         return encoded
 
@@ -119,7 +124,7 @@ def decode_estimator(
     kind = CLASSES[named]
     reader = Reader(arrays, budget or Budget())
     reader.special["estimator"] = lambda inner: decode_estimator(inner, arrays, reader.budget)
-    weights = _n_weights(value, reader)
+    weights = _n_weights(value, reader) if kind is EVM else None
     reader.special["statistic"] = lambda inner: decode_statistic(inner, weights, reader.budget)
     parameters = _entries(value, "parameters", reader)
     unknown = sorted(set(parameters) - set(kind._get_param_names()))
@@ -174,6 +179,7 @@ def _check(estimator: Any) -> None:
                 raise ModelFileError(f"lacks {name}")
         _check_classes(estimator, model.n_classes)
         _check_names(estimator, model.n_variables)
+        _check_columns(estimator, model)
     elif kind == "EVM":
         if not isinstance(estimator.statistic, Statistic) or not hasattr(estimator, "weights_"):
             raise ModelFileError("has no statistic, or no weights")
@@ -185,6 +191,16 @@ def _check(estimator: Any) -> None:
         if not known or not hasattr(inner, MODEL):
             raise ModelFileError("has a model_ that cannot fill holes")
         _check_names(estimator, inner.n_features_in_)
+
+
+def _check_columns(estimator: Any, model: Model) -> None:
+    """Check that what is said of the columns is what the model was fitted to."""
+    try:
+        schema = schema_of(estimator)
+    except ValueError as error:
+        raise ModelFileError(f"has columns that cannot be used: {error}") from None
+    if schema is not None and schema.types != getattr(model, "types", None):
+        raise ModelFileError("says of its columns what its model does not")
 
 
 def _check_classes(estimator: Any, k: int) -> None:

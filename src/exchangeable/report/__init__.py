@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.estimators.base import MixtureEstimator
-from exchangeable.families import REGISTRY
+from exchangeable.families import REGISTRY, as_family
 from exchangeable.families.contract import Model
 from exchangeable.runtime.text import without_surrogates
 from exchangeable.storage.files import replacing
@@ -78,6 +78,11 @@ def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | 
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "_model")
+    if model._schema() is not None:
+        raise ValueError(
+            "the page shows models of binary columns; of a model whose columns are of other kinds "
+            "ask marginals, conditional and sample, or the command 'exchangeable query'"
+        )
     heading = title or type(model).__name__
     folder = files("exchangeable.report")
     style, *scripts = ((folder / part).read_text(encoding="utf-8") for part in PARTS)
@@ -143,7 +148,7 @@ def _tables(inner: Model) -> dict[str, str]:
 def _families(model: Any) -> list[str]:
     """Return the names of the families that the model is made of."""
     members = [member["family"] for member in getattr(model, "members_", ())]
-    return list(dict.fromkeys(members)) or [model.family]
+    return list(dict.fromkeys(members)) or [as_family(model.family)[0].name]
 
 
 def _facts(model: Any) -> list[list[str]]:

@@ -44,5 +44,10 @@ def check_memory(n_bytes: float, what: str, advice: str) -> None:
         )
 
 
+def times_available(n_bytes: float) -> int:
+    """Return how many times so many bytes can be had."""
+    return int(min(available() / n_bytes, 1e9))
+
+
 def _gigabytes(n_bytes: float) -> str:
     return f"{n_bytes / 1e9:,.1f} GB"

@@ -21,6 +21,15 @@ def printable(text: str) -> str:
     return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def printable_lines(text: str) -> str:
+    r"""Do the same with a text of several lines, which stay lines; tabs become spaces.
+
+    >>> printable_lines("red:\n\t\x1b[31m")
+    'red:\n    \\x1b[31m'
+    """
+    return "\n".join(printable(line.expandtabs(4)) for line in text.split("\n"))
+
+
 def without_surrogates(text: str) -> str:
     r"""Return a text that UTF-8 can hold: halves of characters are replaced.
 

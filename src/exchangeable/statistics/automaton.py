@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.statistics.combinatorics import MAX_VALUES
 
 MAX_STATES = 10_000
+CELLS = 1 << 20
+"""Counts of words by state and total that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,45 @@ class Automaton:
             first = table
         totals: FloatArray = first[0]
         return totals
+
+    def count_words(self, allowed: npt.NDArray[np.bool_], n_totals: int) -> FloatArray:
+        """Return the number of words by their total, for many sets of allowed symbols at once.
+
+        Parameters
+        ----------
+        allowed : array of shape (n_sets, length, n_symbols)
+            Whether a symbol may stand at a position.
+        n_totals : int
+            One more than the largest total of interest.
+        """
+        n_sets, n_states = len(allowed), len(self.final)
+        size = max(1, CELLS // (n_states * n_totals))
+        parts = [
+            self._count_part(allowed[begin : begin + size], n_totals)
+            for begin in range(0, n_sets, size)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, n_totals))
+
+    def _count_part(self, allowed: npt.NDArray[np.bool_], n_totals: int) -> FloatArray:
+        n_states = len(self.final)
+        counts = np.zeros((n_states, n_totals, len(allowed)))
+        counts[0, 0] = 1.0
+        possible = allowed.astype(np.float64)
+        for i in range(allowed.shape[1]):
+            after = np.zeros_like(counts)
+            for state, symbol in np.ndindex(self.moves.shape):
+                gain = self.gains[state, symbol]
+                if gain < n_totals:
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        moved = counts[state, : n_totals - gain] * possible[:, i, symbol]
+                        after[self.moves[state, symbol], gain:] += moved
+            counts = after
+        totals = np.zeros((n_totals, len(allowed)))
+        for state, gain in enumerate(self.final):
+            if gain < n_totals:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    totals[gain:] += counts[state, : n_totals - gain]
+        return np.ascontiguousarray(totals.T)
 
     def log_masses(self, log_weights: FloatArray, log_totals: FloatArray) -> FloatArray:
         """Return, per position and symbol, the log weight of the words that have it there.

@@ -85,6 +85,10 @@ class Statistic(ABC):
                 masses[variable, symbol] = np.logaddexp.reduce(terms)
         return masses
 
+    def _log_sizes_each(self, rows: IntArray) -> FloatArray:
+        """Return `_log_sizes` of several partial assignments, one per line."""
+        return np.array([self._log_sizes(row) for row in rows]).reshape(len(rows), self.n_values)
+
     def index(self, X: npt.ArrayLike) -> IntArray:
         """Return, for every row x of a matrix, the position of T(x) in `values`."""
         return self._index(check_matrix(X, self.n_variables, self.n_symbols))

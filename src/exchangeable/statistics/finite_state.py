@@ -90,6 +90,14 @@ class FiniteState(Statistic):
     def _log_sizes(self, assigned: IntArray) -> FloatArray:
         return self._weighted_log_sizes(self._indicator(assigned))
 
+    def _log_sizes_each(self, rows: IntArray) -> FloatArray:
+        allowed = (rows[:, :, None] == UNASSIGNED) | (rows[:, :, None] == np.arange(self.n_symbols))
+        counts = self._automaton.count_words(allowed, self._n_totals)[:, self._values]
+        if not np.isfinite(counts).all():  # more words than a float can count
+            return super()._log_sizes_each(rows)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(counts))
+
     def _complete(self, position: int, assigned: IntArray) -> IntArray:
         return self._weighted_words(self._indicator(assigned), position, 1, None).ravel()
 

@@ -92,8 +92,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.ND
                 arrays = {
                     name: _array(archive.read(member), name) for name, member in members.items()
                 }
-        except (OSError, RuntimeError) as error:
-            raise ValueError(error) from error
+        except (OSError, RuntimeError, EOFError, UnicodeDecodeError) as error:
+            # What `zipfile` raises about archives with damaged lists of their members.
+            raise zipfile.BadZipFile(str(error) or type(error).__name__) from None
     return header, arrays
 
 

@@ -21,7 +21,8 @@ class Blocks(BaseEstimator):
 
     Wherever an estimator takes `blocks`, a word such as ``"welch"`` stands for
     ``Blocks(method="welch")``. The settings can be searched, as in
-    ``GridSearchCV(model, {"blocks__significance": [0.01, 0.1]})``.
+    ``GridSearchCV(model, {"blocks__significance": [0.01, 0.1]})``. A setting that the method would
+    not use is refused.
 
     Parameters
     ----------
@@ -31,7 +32,8 @@ class Blocks(BaseEstimator):
         ``"independent"`` makes every variable a block, ``"full"`` one block of all. ``"auto"`` is
         what suits the family.
     significance : float, default=0.1
-        Significance level of the sweep, and of conditions 2 and 3.
+        Significance level of the sweep, and of conditions 2 and 3. Evidence merging of classes,
+        whose sweep has the level `start`, uses it for conditions 2 and 3 alone.
     start : float, optional
         Significance level of the sweep whose blocks evidence merging merges; by default 0.5 for
         classes, whose rows are known, and 0.1 for components.
@@ -111,7 +113,42 @@ def structure_of(
         raise ValueError(f"relearn must be True, False or None, got {settings.relearn!r}")
     start = (0.5 if labelled else 0.1) if settings.start is None else settings.start
     checked = BlockSettings(settings.significance, start, settings.prior, settings.conditions)
-    return check_structure(method, checked, n_variables, classes, names)
+    structure = check_structure(method, checked, n_variables, classes, names)
+    if is_method(method):
+        _refuse_unused(settings, method, labelled)
+    return structure
+
+
+def _refuse_unused(settings: Blocks, method: str, labelled: bool) -> None:
+    """Refuse settings that were changed but would make no difference, whatever the rows are."""
+    learned, merged = method in ("welch", "evidence"), method == "evidence"
+    further = set(settings.conditions) != {1}
+    table = (
+        ("start", merged, settings.start is not None, "only evidence merging starts from a sweep"),
+        ("prior", merged, settings.prior != 0.1, "only evidence merging has a prior"),
+        ("conditions", learned, further, "these blocks are not learned"),
+        ("relearn", learned, settings.relearn is not None, "these blocks are not learned"),
+        (
+            "accept",
+            learned and settings.relearn is not False,
+            settings.accept != "all",
+            "with relearn=False blocks stay" if learned else "these blocks are not learned",
+        ),
+        (
+            "significance",
+            learned and not (merged and labelled and not further),
+            settings.significance != 0.1,
+            "for classes it is the level of conditions 2 and 3; start is that of the sweep"
+            if learned
+            else "these blocks are not learned",
+        ),
+    )
+    for name, used, changed, reason in table:
+        if changed and not used:
+            raise ValueError(
+                f"{name}={getattr(settings, name)!r} does not go with blocks={method!r}: {reason}; "
+                "leave it away"
+            )
 
 
 def kind_of(method: Any) -> str:

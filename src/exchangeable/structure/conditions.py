@@ -2,14 +2,14 @@
 
 The sweep over means tests condition (1). Conditions (2), equal variances, and (3), equal
 covariances, are the same sweep over other quantities of each variable: its squared deviation from
-its mean, and the product of its deviation with that of the rest of its block.
+its mean, and the product of its deviation with that of the rest of its block. `pairs` compares the
+covariances of all pairs.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import chdtrc
 
 from exchangeable.arrays import FloatArray
@@ -17,6 +17,7 @@ from exchangeable.data.groups import Group
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
 from exchangeable.partitions import Partition
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.structure.sweep import sweep
 
 
@@ -91,10 +92,10 @@ def split_by_covariance(
 def _split(
     partition: Partition, value: FloatArray, spread: FloatArray, n: float, significance: float
 ) -> Partition:
-    """Cut each block of three and more variables where a sweep over `value` separates them."""
+    """Cut each block of two and more variables where a sweep over `value` separates them."""
     labels = partition.labels.astype(np.int64) * partition.labels.size
     for block in partition.blocks:
-        if block.size > 2:
+        if block.size > 1:
             labels[block] += sweep(value[block], spread[block], n, significance)
     return Partition.from_labels(np.unique(labels, return_inverse=True)[1])
 
@@ -116,7 +117,7 @@ class _BlockSums(NamedTuple):
     block_square: FloatArray
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _sum_block_products(rows, members, weights, labels, sums):  # type: ignore[no-untyped-def]
     """Sum the count of a variable's block, and its square, over all rows and where it is on."""
     with_count, with_square, block_sum, block_square = sums

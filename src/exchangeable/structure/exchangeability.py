@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import chdtrc
+from scipy.special import chdtrc, ndtr
 from sklearn.utils import check_array
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.partitions import check_partition
 from exchangeable.structure.conditions import equal_means_p_value
+from exchangeable.structure.pairs import below_bound, pair_covariances
 
 MAX_PAIRWISE = 3000
 """In blocks larger than this, covariances are compared per variable instead of per pair."""
@@ -36,6 +37,8 @@ class BlockTest:
         Averages over the block's variables and pairs.
     covariance_bound : float
         The least covariance exchangeable variables can have, −variance / (n − 1).
+    p_bound : float
+        p-value of no pair being below it, where pairs are compared.
     p_means, p_variances, p_covariances : float
         p-values of equal means, equal variances and equal covariances. A variance of 0/1 variables
         is mean·(1 − mean), so the second test differs from the first only for means on both sides
@@ -47,14 +50,16 @@ class BlockTest:
     variance: float
     covariance: float
     covariance_bound: float
+    p_bound: float
     p_means: float
     p_variances: float
     p_covariances: float
 
     @property
     def p_value(self) -> float:
-        """The block's p-value: that of its three tests together, by Bonferroni's correction."""
-        return min(1.0, 3 * min(self.p_means, self.p_variances, self.p_covariances))
+        """The block's p-value: that of its four tests together, by Bonferroni's correction."""
+        each = (self.p_means, self.p_variances, self.p_covariances, self.p_bound)
+        return min(1.0, len(each) * min(each))
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,11 @@ class ExchangeabilityReport:
 
     def __str__(self) -> str:
         head = "block  variables    mean  covariance  (bound)    p: means  variances  covariances"
+        head += "     bound"
         lines = [
             f"{number:5d}  {test.variables.size:9d}  {test.mean:6.3f}  {test.covariance:10.4f}  "
             f"({test.covariance_bound:7.4f})  {test.p_means:8.3g}  {test.p_variances:9.3g}  "
-            f"{test.p_covariances:11.3g}"
+            f"{test.p_covariances:11.3g}  {test.p_bound:8.3g}"
             for number, test in enumerate(self.tests)
         ]
         return "\n".join([head, *lines, f"overall p-value: {self.p_value:.3g}"])
@@ -138,22 +144,32 @@ def _test_block(X: Any, variables: IntArray) -> BlockTest:
     spread = float(counts.var())
     covariance = (spread - m * variance) / (m * (m - 1)) if m > 1 else 0.0
     bound = -variance / (m - 1) if m > 1 else 0.0
-    p_means = p_variances = p_covariances = 1.0
+    p_means = p_variances = p_covariances = p_bound = 1.0
     if m > 1:
         p_means = equal_means_p_value(n * means, counts, NO_WEIGHTS)
         # Variances are equal where means are equally far from a half.
         p_variances = equal_means_p_value(n * np.abs(means - 0.5), counts, NO_WEIGHTS)
         p_covariances = _covariance_p_value(X, counts)
+        p_bound = _bound_p_value(X) if 2 < m <= MAX_PAIRWISE else 1.0
     return BlockTest(
         variables,
         float(means.mean()),
         variance,
         covariance,
         bound,
+        p_bound,
         p_means,
         p_variances,
         p_covariances,
     )
+
+
+def _bound_p_value(X: Any) -> float:
+    """Test that no pair covaries less than exchangeable variables can (Bonferroni over pairs)."""
+    both = np.asarray((X.T @ X).todense())
+    score = below_bound(pair_covariances(both, X.shape[0]))
+    pairs = score[np.triu_indices(len(score), 1)]
+    return min(1.0, pairs.size * float(ndtr(-pairs.max())))
 
 
 def _scatter(sums: FloatArray) -> float:

@@ -19,6 +19,7 @@ from exchangeable.structure.conditions import (
     split_by_variance,
 )
 from exchangeable.structure.evidence import merge_blocks
+from exchangeable.structure.pairs import split_by_pairs
 from exchangeable.structure.sweep import sweep_counts, sweep_each
 
 METHODS = ("evidence", "welch", "independent", "full")
@@ -225,6 +226,7 @@ class BlockLearner:
             partition = split_by_variance(partition, ones, total, significance)
         if 3 in self.settings.conditions:
             partition = split_by_covariance(partition, rows, group, ones, significance)
+            partition = split_by_pairs(partition, rows, group, significance)
         return partition
 
 

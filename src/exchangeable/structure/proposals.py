@@ -17,7 +17,7 @@ from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.common.em_data import InMemory, Streamed, StreamedSums
 from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.common.tables import group_histograms
-from exchangeable.families.contract import Model
+from exchangeable.families.contract import Family, Model
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
@@ -60,6 +60,15 @@ def proposers(data: InMemory | Streamed, structure: Structure, labelled: bool) -
         return []
     learners = [structure] if labelled else structure.phases()
     return [proposer(data, learner, labelled) for learner in learners]
+
+
+def learners_of(family: Family, data: Any) -> list[Proposer]:
+    """Return what proposes blocks while EM of a family runs, if anything does."""
+    own = family.learners(data)
+    if own is not None:
+        return own
+    problem = family.problem
+    return proposers(data, problem.structure, problem.labelled) if problem.relearns else []
 
 
 def proposer(data: InMemory | Streamed, structure: Structure, labelled: bool) -> Proposer:

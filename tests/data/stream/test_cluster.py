@@ -22,19 +22,6 @@ MIXTURE: dict[str, Any] = dict(n_components=3, random_state=1, max_iter=25, tol=
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        memory_limit="2GiB",
-        silence_logs=50,
-    ) as made:
-        yield made
-
-
 @pytest.fixture
 def client(cluster: Any) -> Iterator[Any]:
     with distributed.Client(cluster) as made:

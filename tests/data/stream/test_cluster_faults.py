@@ -1,4 +1,4 @@
-"""Workers that die or dawdle in any phase of a fit: the same fit to the bit."""
+"""Workers that die or dawdle in any phase of a fit: the same fit to the bit, or a clear error."""
 
 import os
 import signal
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable.data.stream import waiting
 from exchangeable.data.stream.cluster import ClusterRows
 from scaling_rows import make_rows
 
@@ -23,19 +24,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # what Dask says when process
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
+def client(cluster: Any) -> Iterator[Any]:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import it
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            memory_limit="2GiB",
-            silence_logs=50,
-        ) as cluster,
-        distributed.Client(cluster) as made,
-    ):
+    with distributed.Client(cluster) as made:
         yield made
 
 
@@ -106,3 +97,71 @@ def test_a_slow_worker_does_not_change_a_bit(client: Any, tmp_path: Path) -> Non
     assert (tmp_path / "slow").exists()
     assert model.history_ == whole.history_
     np.testing.assert_array_equal(answers(model), answers(whole))
+
+
+class Deadly:
+    """A pass that kills every worker that makes it."""
+
+    def __call__(self, chunk: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_workers_that_always_die_give_an_error(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total = ClusterRows.total
+    monkeypatch.setattr(ClusterRows, "total", lambda self, function: total(self, Deadly()))
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 1)
+    X, y = make_rows()
+    with pytest.raises(RuntimeError, match="Dask workers died again and again during the fit"):
+        fit("classifier", X[:200], y[:200])
+
+
+@pytest.fixture
+def one_thread() -> Iterator[Any]:
+    """A cluster whose scheduler and worker are threads of this process."""
+    with (
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address=None,
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster) as made,
+    ):
+        yield made
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, breaks: Any) -> None:
+    """Fit a mixture, something breaking in its second pass."""
+    total, passes = ClusterRows.total, []
+
+    def breaking(self: Any, function: Any) -> Any:
+        passes.append(function)
+        if len(passes) == 2:
+            breaks()
+        return total(self, function)
+
+    monkeypatch.setattr(ClusterRows, "total", breaking)
+    fit("mixture", *(rows[:600] for rows in make_rows()))
+
+
+def test_a_cluster_that_has_lost_all_workers_gives_an_error(
+    one_thread: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "LOOK", 0.01)
+    monkeypatch.setattr(waiting, "WITHOUT_WORKERS", 0.05)
+    (worker,) = one_thread.cluster.workers.values()
+    with pytest.raises(RuntimeError, match="the Dask cluster has had no workers for"):
+        broken(monkeypatch, lambda: one_thread.sync(worker.close))
+
+
+def test_a_lost_connection_to_the_scheduler_gives_an_error(
+    one_thread: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cut() -> None:
+        one_thread.scheduler_comm.comm.abort()
+
+    with pytest.raises(RuntimeError, match=r"connection to the Dask scheduler was lost|was closed"):
+        broken(monkeypatch, lambda: one_thread.sync(cut))

@@ -130,8 +130,8 @@ def test_rows_without_shares_in_a_class_are_passed_over():
         np.testing.assert_allclose(found[y], expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("share", [1e-3, 1e-6, 1e-12])
-def test_small_posteriors_are_kept_down_to_rounding(share):
+@pytest.mark.parametrize("share", [1e-3, 1e-12, 1e-18, 1e-60, 1e-149])
+def test_small_posteriors_are_kept_as_long_as_their_squares_are_numbers(share):
     partitions = [Partition.from_labels([0, 0, 1])] * 2
     tables = Tables.layout(partitions)
     tables.values[:] = -1.0

@@ -6,7 +6,6 @@ once and stay on the workers between passes; if a worker dies, Dask computes its
 
 import zlib
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,10 @@ from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import ChunkError, add, complete_rows, observe
+from exchangeable.data.stream.waiting import cluster_error, result_of
 
 FAN_IN = 8
 """This many sums are added by one task of the tree."""
-LOOK = 0.5
-"""Seconds between checks that the client is still running."""
 
 
 def is_collection(X: Any) -> bool:
@@ -226,33 +224,20 @@ class ClusterRows:
             )
 
     def _compute(self, graph: Any) -> Any:
-        if self._client is None:
-            try:
-                return graph.compute()
-            except Exception as error:
-                raise self._named(error) from error
         try:
-            from distributed import wait
-
-            future = self._client.compute(graph)
-            while not future.done():
-                with suppress(TimeoutError):
-                    wait(future, timeout=LOOK)
-                if self._client.status != "running":
-                    raise ConnectionError(f"the client is {self._client.status}")
-            return future.result()
+            if self._client is None:
+                return graph.compute()
+            return result_of(self._client, graph)
         except Exception as error:
             raise self._named(error) from error
 
     def _named(self, error: BaseException) -> BaseException:
-        """Return an error that says which partition failed, or that the client is gone."""
+        """Return an error that says which partition failed, or what has become of the cluster."""
         if isinstance(error, ChunkError):
             return error
-        if self._client is not None and self._client.status != "running":
-            return RuntimeError(
-                f"the Dask client was closed during the fit (it is {self._client.status}); "
-                "connect a new one and fit again, with checkpoint= to go on where a mixture was"
-            )
+        lost = None if self._client is None else cluster_error(self._client, error)
+        if lost is not None:
+            return lost
         number = self._failed()
         if number is None:
             return error

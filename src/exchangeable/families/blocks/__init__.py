@@ -5,6 +5,7 @@ import numpy as np
 from exchangeable.families.blocks.classes import BlockClasses
 from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.blocks.online import BlockStream
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture, weighed
@@ -25,8 +26,10 @@ SPECS = (
         model=BlockModel,
         family=BlockFamily,
         direct=BlockClasses,
+        stream=BlockStream,
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
         normalise=_normalise,
+        other_kinds="mixed",
     ),
 )

@@ -14,7 +14,8 @@ from exchangeable.data.observed import Observed
 from exchangeable.families.blocks import holes, passes, saved
 from exchangeable.families.blocks.passes import BlockSums
 from exchangeable.families.blocks.row_counts import RowCounts
-from exchangeable.families.common import table_kernels
+from exchangeable.families.blocks.sketch import Sketch
+from exchangeable.families.common import on_device, table_kernels
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.common.tables import Tables, score_tables
 from exchangeable.families.contract import Arrays, Model
@@ -33,7 +34,8 @@ class BlockModel(Model):
     """For each class its blocks and the weight of the rows seen, by count in each block.
 
     The histograms are the sufficient statistics: they add up over batches. `tables` are the
-    parameters made of them, log q(l | y) − log C(m, l) for every block and count.
+    parameters made of them, log q(l | y) − log C(m, l) for every block and count. `sketch` is what
+    batches leave behind to learn blocks from again; files do not keep it.
     """
 
     kind: ClassVar[str] = "blocks"
@@ -41,6 +43,7 @@ class BlockModel(Model):
     histograms: list[FloatArray]
     totals: FloatArray
     tables: Tables | None = None
+    sketch: Sketch | None = None
 
     @classmethod
     def blank(cls, n_variables: int, n_classes: int) -> Self:
@@ -211,6 +214,14 @@ class BlockModel(Model):
         counted = row_counts_of(data, self.partitions)
         scores = passes.score(counted, self.made_tables, log_prior, data.n_jobs)
         return passes.complete(counted, scores, moments=moments, n_jobs=data.n_jobs)
+
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> BlockSums | None:
+        """Do the same on a device, for complete rows and blocks that stay."""
+        if moments or not on_device.can(data.examples):
+            return None
+        return passes.expect_on(device, data, self.made_tables, log_prior)
 
     def posteriors(self, data: RowsInMemory, log_prior: FloatArray) -> FloatArray:
         """Return the posteriors of rows whose counts are not needed again."""

@@ -1,20 +1,19 @@
 """Models whose score of a complete row is a linear term, pairs along a forest, and look-ups."""
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray, normalize_log
+from exchangeable.arrays import FloatArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
-from exchangeable.families.common import log_linear
+from exchangeable.families.common import log_linear, on_device
 from exchangeable.families.common.log_linear import LinearSums, LogLinear
+from exchangeable.families.common.posteriors import NOTHING
 from exchangeable.families.contract import Model
 from exchangeable.families.sums import RowsInMemory
 from exchangeable.runtime.threads import run
-
-NOTHING = 1e-14
-"""Posteriors below this are set to zero."""
 
 
 class LogLinearModel(Model):
@@ -30,16 +29,42 @@ class LogLinearModel(Model):
         return self.scores
 
     @abstractmethod
+    def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
+        """Write log P(e | y) of rows with holes, e being a row's known entries."""
+
+    @abstractmethod
     def hole_sums(
         self, observed: Observed, mass: FloatArray, y: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the mass of class y by variables on, by pairs on, and by counts."""
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        if observed.holes is None:
+            return log_linear.score(observed.ones, self.scores, n_jobs)
+        out = np.zeros((self.n_classes, observed.n_rows))
+        for part, rows in observed.chunks():
+            states = rows.symbols()
+
+            def one(y: int, part: slice = part, states: SymbolArray = states) -> None:
+                self.score_class(states, y, out[y, part])
+
+            run(one, range(self.n_classes), n_jobs)
+        return np.ascontiguousarray(out.T)
 
     def expect(
         self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> LinearSums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""
         return expect_rows(self, data.examples, log_prior, data.n_jobs)
+
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> LinearSums | None:
+        """Do the same on a device, for complete rows without classes."""
+        if not on_device.can(data.examples):
+            return None
+        return on_device.expect(device, data, self.scores, log_prior)
 
 
 def expect_rows(
@@ -81,11 +106,20 @@ def posteriors_with_holes(
 ) -> tuple[float, FloatArray]:
     """Return the log-likelihood of what is known of the rows, and their posteriors.
 
-    A row whose class is known has its posterior there; `given` posteriors are returned as they are.
+    `given` posteriors are returned as they are.
     """
     if given is not None:
         return 0.0, given
-    joint = model.score(examples.observed, n_jobs) + log_prior
+    return settle(model.score(examples.observed, n_jobs) + log_prior, examples, log_prior)
+
+
+def settle(
+    joint: FloatArray, examples: Examples, log_prior: FloatArray
+) -> tuple[float, FloatArray]:
+    """Return the log-likelihood and the posteriors of rows, given log P(e, y).
+
+    A row whose class is known has its posterior there.
+    """
     log_posterior, each = normalize_log(joint, log_prior)
     posterior = np.exp(log_posterior)
     posterior[posterior < NOTHING] = 0.0

@@ -1,9 +1,11 @@
 """What families under a pooled prior share: where EM starts, and pseudo-rows in their sums."""
 
 from abc import ABC
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
@@ -11,7 +13,7 @@ from exchangeable.data.observed import flags
 from exchangeable.data.rows import as_rows, take_rows
 from exchangeable.families.common import log_linear
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.log_linear import LinearSums, LogLinear
+from exchangeable.families.common.log_linear import NO_NUMBERS, LinearSums, LogLinear
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.contract import Family, Model
 
@@ -102,6 +104,35 @@ def with_pool(pool: Pool, sums: LinearSums) -> tuple[FloatArray, FloatArray]:
     """Return the ones of each variable and class, and the classes' weights, the prior included."""
     ones = sums.ones + pool.strength * pool.means[:, None]
     return ones, sums.totals + pool.strength
+
+
+def pooled_score(
+    pool: Pool,
+    scores: LogLinear,
+    shares: Sequence[FloatArray] = (),
+    pairs: FloatArray = NO_NUMBERS,
+) -> float:
+    """Return the sum over classes of the score that a row of the pool is expected to have.
+
+    `shares` are the pool's shares of each count, for every class, and `pairs` its shares of two
+    variables on, where the scores depend on them.
+    """
+    total = float(scores.base.sum() + (pool.means @ scores.slope).sum())
+    if scores.parent.size:
+        total += float((parent_pairs(pairs, scores.parent) * scores.pair).sum())
+    tables = scores.tables
+    by_class = list(scores.by_count.T) if scores.by_count.size else tables.split(tables.values)
+    for share, values in zip(shares, by_class, strict=True):
+        seen = share > 0
+        total += float(share[seen] @ values[seen])
+    return total
+
+
+def parent_pairs(pairs: FloatArray, parent: npt.NDArray[np.int32]) -> FloatArray:
+    """Return the entry of each variable and its parent, for every class; 0 for roots."""
+    n = parent.shape[0]
+    wide = np.concatenate([pairs, np.zeros((n, 1))], axis=1)
+    return np.asarray(wide[np.arange(n)[:, None], parent])
 
 
 def class_pairs(

@@ -31,6 +31,7 @@ SPECS = (
             "warm_start": "its prior is made of the rows that are fitted; use fit without it",
             "hybrid": "its scores are not log-linear in the variables; choose another family",
             "chunks": "its edges are chosen from all pairs of blocks; load X into memory",
+            "relearn": "its blocks are always learned before its trees, and stay while those are",
         },
     ),
 )

@@ -13,7 +13,13 @@ from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.forests import best_tree
 from exchangeable.families.common.log_linear import LinearSums
 from exchangeable.families.common.pool import Pool
-from exchangeable.families.common.pooled import PooledFamily, class_pairs, with_pool
+from exchangeable.families.common.pooled import (
+    PooledFamily,
+    class_pairs,
+    parent_pairs,
+    pooled_score,
+    with_pool,
+)
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -102,6 +108,12 @@ class TreeFamily(PooledFamily):
             return [self._learn(data.examples, sums, model, data.n_jobs)]
         return [self._fitted(sums, model.parent)]
 
+    def prior_gain(self, before: Any, after: Any) -> float:
+        """Return the gain in what the pseudo-rows are expected to score."""
+        pairs = self.problem.pairs
+        old, new = (pooled_score(self.pool, model.scores, pairs=pairs) for model in (before, after))
+        return self.pool.strength * (new - old)
+
     def _learn(
         self, examples: Examples, sums: LinearSums, model: TreeModel | None, n_jobs: int | None
     ) -> TreeModel:
@@ -141,9 +153,7 @@ class TreeFamily(PooledFamily):
 
 def pooled_pairs(problem: Problem, sums: LinearSums, parent: ParentArray) -> FloatArray:
     """Return the weight of the rows with a variable and its parent on, the prior included."""
-    n = parent.shape[0]
-    wide = np.concatenate([problem.pairs, np.zeros((n, 1))], axis=1)
-    pooled = problem.pool.strength * wide[np.arange(n)[:, None], parent]
+    pooled = problem.pool.strength * parent_pairs(problem.pairs, parent)
     return np.asarray(sums.pairs + pooled)
 
 
@@ -227,6 +237,12 @@ class WeightedTreeFamily(PooledFamily):
         reach = self.problem.largest_count
         return [TreeModel.make(model.base, slope, parent, pair, log_q, n_jobs, reach)]
 
+    def prior_gain(self, before: Any, after: Any) -> float:
+        """Return the gain in what the pseudo-rows are expected to score."""
+        pool, pairs, shares = self.problem.pool, self.problem.pairs, self._prior.shares
+        old, new = (pooled_score(pool, model.scores, shares, pairs) for model in (before, after))
+        return pool.strength * (new - old)
+
     def distance(self, before: Any, after: Any) -> float:
         """Return how far a step has moved the natural parameters of the variables."""
         return float(np.sqrt(np.mean((after.slope - before.slope) ** 2)))
@@ -247,6 +263,8 @@ class WeightedTreeFamily(PooledFamily):
         expected = expected_ones(urns.partitions, urns.polynomials, mass, n_jobs)
 
         def one(y: int) -> ParentArray:
+            ranked, rank = np.argsort(weights[:, y]), np.empty(len(weights), dtype=np.int64)
+            rank[ranked] = np.arange(rank.size)
             both = class_pairs(examples, sums.posterior, y, urns)
             both += pool.strength * self.problem.pairs
             gains = np.empty_like(both)
@@ -255,6 +273,8 @@ class WeightedTreeFamily(PooledFamily):
                 np.diag(both).copy(),
                 both,
                 weights[:, y].copy(),
+                ranked,
+                rank,
                 expected[:, y].copy(),
                 WEIGHTED_PENALTY,
                 gains,

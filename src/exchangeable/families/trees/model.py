@@ -12,16 +12,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.common import log_linear
 from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, LogLinear
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.contract import Arrays
-from exchangeable.families.trees import polynomials, query_kernels, saved
+from exchangeable.families.trees import independent, polynomials, query_kernels, saved
 from exchangeable.partitions import Partition
-from exchangeable.runtime.threads import run
 
 ParentArray = npt.NDArray[np.int32]
 NO_TABLE = np.zeros(1)
@@ -123,6 +122,21 @@ class TreeModel(LogLinearModel):
         return int(self.slope.shape[0])
 
     @property
+    def independent(self) -> bool:
+        """Whether there are neither edges nor counts: variables are independent in each class."""
+        return not self.parent.size and not self.log_q.size
+
+    @cached_property
+    def _off(self) -> FloatArray:
+        """−log P(x_j = 0 | y) of independent variables."""
+        return np.logaddexp(0.0, self.slope)
+
+    @cached_property
+    def own_marginals(self) -> FloatArray | None:
+        """P(x_j = 1 | y), shape (n_classes, n_variables), of independent variables."""
+        return np.ascontiguousarray(expit(self.slope.T)) if self.independent else None
+
+    @property
     def n_parameters(self) -> int:
         """Number of free parameters: one for each variable, one for each edge, and q."""
         n, k = self.slope.shape
@@ -186,17 +200,15 @@ class TreeModel(LogLinearModel):
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
-        if observed.holes is None:
-            return log_linear.score(observed.ones, self.scores, n_jobs)
-        out = np.zeros((self.n_classes, observed.n_rows))
-        for part, rows in observed.chunks():
-            states = rows.symbols()
+        if self.independent and (
+            observed.holes is not None or independent.dense(observed, self.n_classes)
+        ):
+            return independent.score(observed, self.base, self.slope, self._off)
+        return super().score(observed, n_jobs)
 
-            def one(y: int, part: slice = part, states: Any = states) -> None:
-                self._ask(query_kernels.score_rows, y, states, out[y, part])
-
-            run(one, range(self.n_classes), n_jobs)
-        return np.ascontiguousarray(out.T)
+    def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
+        """Write log P(e | y) of rows with holes, e being a row's known entries."""
+        self._ask(query_kernels.score_rows, y, states, out)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""

@@ -9,7 +9,7 @@ from exchangeable.arrays import FloatArray
 from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.log_linear import LinearSums
 from exchangeable.families.common.log_linear_model import expect_rows
-from exchangeable.families.common.pooled import PooledFamily, chances, with_pool
+from exchangeable.families.common.pooled import PooledFamily, chances, pooled_score, with_pool
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.urns.model import UrnModel
@@ -76,6 +76,14 @@ class UrnFamily(PooledFamily):
             return None
         partitions = [old if old.same_as(new) else new for old, new in pairs]
         return self._with_counts(data, partitions, model.log_weights, sums)
+
+    def prior_gain(self, before: Any, after: Any) -> float:
+        """Return the gain in what the pseudo-rows are expected to score; 0 where blocks differ."""
+        if not _same(before.partitions, after.partitions):
+            return 0.0
+        pool, shares = self.problem.pool, self.count_prior(after.partitions).shares
+        old, new = (pooled_score(pool, model.scores, shares) for model in (before, after))
+        return pool.strength * (new - old)
 
     def distance(self, before: Any, after: Any) -> float:
         """Return how far a step has moved the weights."""

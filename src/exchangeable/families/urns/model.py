@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.common import log_linear
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.common.tables import Tables
@@ -24,7 +23,6 @@ from exchangeable.families.urns import polynomials, query_kernels, saved
 from exchangeable.families.urns.polynomials import UrnPolynomials
 from exchangeable.families.urns.series_kernels import margin_above
 from exchangeable.partitions import Partition
-from exchangeable.runtime.threads import run
 
 MOST_PAGE_WORK = 4_000_000
 """Weighted urns take the square of their size; what is more than this would not answer at once."""
@@ -169,19 +167,9 @@ class UrnModel(LogLinearModel):
             for partition, log_q in zip(self.partitions, self.log_q, strict=True)
         ]
 
-    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
-        if observed.holes is None:
-            return log_linear.score(observed.ones, self.scores, n_jobs)
-        out = np.zeros((self.n_classes, observed.n_rows))
-        for part, rows in observed.chunks():
-            states = rows.symbols()
-
-            def one(y: int, part: slice = part, states: Any = states) -> None:
-                self._each(query_kernels.score_urn, y, states, out[y, part])
-
-            run(one, range(self.n_classes), n_jobs)
-        return np.ascontiguousarray(out.T)
+    def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
+        """Write log P(e | y) of rows with holes, e being a row's known entries."""
+        self._each(query_kernels.score_urn, y, states, out)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""

@@ -1,0 +1,27 @@
+"""Blocks that are exchangeable with respect to any statistic, beside the paper's blocks.
+
+It is composed of the paper's family, which has the variables that no statistic reads.
+"""
+
+from exchangeable.families.contract import FamilySpec
+from exchangeable.families.statistics.family import StatisticFamily
+from exchangeable.families.statistics.model import MixedBlocksModel
+
+_ADD_UP = "values of statistics are found for all rows at once, in memory; use fit with an array"
+
+SPECS = (
+    FamilySpec(
+        name="blocks",
+        summary="blocks with statistics that users name, and blocks of exchangeable variables",
+        model=MixedBlocksModel,
+        family=StatisticFamily,
+        blocks=("evidence", "welch", "independent", "full", "given"),
+        relearns=True,
+        statistics=True,
+        cannot={
+            "partial_fit": _ADD_UP,
+            "chunks": _ADD_UP,
+            "warm_start": "it would keep the statistics of the fit before; use fit without it",
+        },
+    ),
+)

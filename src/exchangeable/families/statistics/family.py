@@ -1,0 +1,157 @@
+"""Blocks with statistics: how values of T become parameters, and the rest as in the paper."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.examples import Examples
+from exchangeable.families.blocks.family import BlockFamily, held_sums
+from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.contract import Model
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.problem import Problem
+from exchangeable.families.statistics.model import (
+    FittedBlock,
+    MixedBlocksModel,
+    rest_data,
+    rest_of,
+)
+from exchangeable.families.statistics.values import values_of
+from exchangeable.families.sums import Sums
+from exchangeable.statistics import Statistic
+from exchangeable.structure.proposals import Proposal, Proposer, proposers
+from exchangeable.structure.statistic_blocks import log_evidence
+
+EVIDENCE_PRIOR = 0.1
+"""Dirichlet parameter of the evidence that chooses between statistics."""
+
+
+class StatisticFamily(BlockFamily):
+    """Blocks with statistics, the same in every component, beside blocks that are learned.
+
+    P(T = t) is the smoothed share of rows with that value, as q is in the paper's blocks.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.others = problem.others
+        self.inner: BlockFamily | None = None
+        if self.others.size:
+            rows = None if problem.examples is None else rest_of(problem.examples, self.others)
+            self.inner = BlockFamily(replace(problem, examples=rows, valid=None))
+
+    def block_data(self, data: Any) -> InMemory:
+        """Return the rows of the variables whose blocks are learned."""
+        return rest_data(data, self.others) if self.inner else data
+
+    def prepared(self, data: Any, sums: Sums) -> BlockModel | None:
+        """Return parameters with which holes can be drawn, before there are any others."""
+        return self.inner.prepared(self.block_data(data), sums) if self.inner else None
+
+    def held(self, data: Any, posterior: FloatArray) -> Sums:
+        """Return sums of given posteriors."""
+        return held_sums(self.block_data(data), posterior)
+
+    def start(self, data: Any, init: str, rng: np.random.Generator) -> Sums:
+        """Return the posteriors from which the first parameters are estimated."""
+        return self.held(data, super().start(data, init, rng).posterior)
+
+    def learners(self, data: Any) -> list[Proposer]:
+        """Return what proposes blocks of the other variables while EM runs."""
+        if self.inner is None or not self.problem.relearns:
+            return []
+        structure, labelled = self.problem.structure, self.problem.labelled
+        inner = proposers(self.block_data(data), structure, labelled)
+
+        def of_rest(propose: Proposer) -> Proposer:
+            return lambda model, sums: propose(model.rest, sums)  # type: ignore[union-attr]
+
+        return [of_rest(propose) for propose in inner]
+
+    def first(
+        self,
+        data: Any,
+        sums: Any,
+        blocks: Proposal,
+        before: Mixture | None,
+        rng: np.random.Generator | None,
+    ) -> Mixture:
+        """Return parameters that fit given posteriors, having chosen between statistics."""
+        mass = data.examples.weights[:, None] * sums.posterior
+        named = self.problem.statistic_blocks
+        values_of(data.examples, [(b.variables, each) for b in named for each in b.statistics])
+        fitted = []
+        for block in named:
+            tried = [
+                self._tried(data.examples, block.variables, statistic, mass)
+                for statistic in block.statistics
+            ]
+            best = max(range(len(tried)), key=lambda number: tried[number][0])
+            fitted.append(
+                self._fitted(data, block.variables, block.statistics[best], tried[best][1])
+            )
+        rest = None
+        if self.inner is not None:
+            rows = self.block_data(data)
+            rest = self.inner.first(rows, sums, blocks, None, rng).model
+        model = MixedBlocksModel(fitted, rest, self.others)  # type: ignore[arg-type]
+        return Mixture(model, self.log_shares(sums.totals))
+
+    def _tried(
+        self, examples: Examples, variables: IntArray, statistic: Statistic, mass: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Return the evidence of a statistic, and its histograms; holes may be 0 or 1 alike."""
+        (values,) = values_of(examples, [(variables, statistic)])
+        alike = np.zeros((statistic.n_values, mass.shape[1]))
+        histograms = values.histograms(mass, alike)
+        return log_evidence(histograms, statistic.log_sizes(), EVIDENCE_PRIOR), histograms
+
+    def _fitted(
+        self, data: Any, variables: IntArray, statistic: Statistic, histograms: FloatArray
+    ) -> FittedBlock:
+        """Return a block with the parameters that the prior and its histograms make."""
+        counts = histograms + self._pseudo_counts(data, variables, statistic)
+        totals = counts.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_q = np.where(totals > 0, np.log(counts / totals), -np.log(statistic.n_values))
+        return FittedBlock(variables, statistic, log_q)
+
+    def _pseudo_counts(self, data: Any, variables: IntArray, statistic: Statistic) -> FloatArray:
+        """Return what the prior adds to each value: α, or rows distributed as the training set."""
+        alpha, n_values = self.problem.alpha, statistic.n_values
+        if self.problem.pooling is None:
+            return np.full((n_values, 1), alpha)
+        pool = self.problem.pool.examples
+        (values,) = values_of(pool, [(variables, statistic)])
+        counts = values.histograms(pool.weights[:, None], np.zeros((n_values, 1)))
+        smooth = (counts + alpha) / (pool.total + alpha * n_values)
+        return np.asarray(self.problem.pooling * smooth)
+
+    def candidates(
+        self, data: Any, model: Any, sums: Any, step: int, proposals: Sequence[Proposal]
+    ) -> list[Model]:
+        """Return the models to choose from: the old blocks with new parameters, and the new."""
+        fitted = [
+            self._fitted(data, block.variables, block.statistic, histograms)
+            for block, histograms in zip(model.blocks, sums.histograms, strict=True)
+        ]
+        rests: list[Any] = [None]
+        if self.inner is not None:
+            rows = self.block_data(data)
+            rests = list(self.inner.candidates(rows, model.rest, sums.inner, step, proposals))
+        return [MixedBlocksModel(fitted, rest, self.others) for rest in rests]
+
+    def prior_gain(self, before: Any, after: Any) -> float:
+        """Return the gain in Σ a·log q, where a are the prior's pseudo-counts."""
+        gain = 0.0
+        if self.problem.alpha > 0:
+            for old, new in zip(before.blocks, after.blocks, strict=True):
+                added = self._pseudo_counts(None, new.variables, new.statistic)
+                gain += float((added * (new.log_q - old.log_q)).sum())
+        if self.inner is not None:
+            gain += self.inner.prior_gain(before.rest, after.rest)
+        return gain

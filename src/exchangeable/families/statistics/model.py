@@ -1,0 +1,309 @@
+"""Blocks that are exchangeable with respect to statistics, beside the paper's blocks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.data.columns import example_columns, observed_columns
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import Observed
+from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.blocks.passes import BlockSums, soft_histograms
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.log_linear_model import settle
+from exchangeable.families.common.moments import sum_moments
+from exchangeable.families.contract import Arrays, Model
+from exchangeable.families.statistics import saved
+from exchangeable.families.statistics.values import Reader, values_in, values_of
+from exchangeable.families.sums import NO_MOMENTS, RowsInMemory, Sums
+from exchangeable.partitions import Partition
+from exchangeable.statistics import Statistic
+from exchangeable.statistics.model import StatisticModel
+
+REST = "rows of the rest"
+
+
+@dataclass(frozen=True)
+class StatisticSums(Sums):
+    """What a pass over rows has summed.
+
+    Attributes
+    ----------
+    histograms : list of arrays of shape (n_values, n_classes)
+        For each block, the posterior weight of the rows with each value of its statistic.
+    inner : BlockSums, optional
+        The sums of the variables that are in none of them.
+    """
+
+    histograms: list[FloatArray]
+    inner: BlockSums | None
+
+
+@dataclass(frozen=True)
+class FittedBlock:
+    """Variables, their statistic T, and how probable its values are in each class.
+
+    Attributes
+    ----------
+    variables : array
+        The variables, in the order in which T reads them.
+    statistic : Statistic
+        T.
+    log_q : array of shape (n_values, n_classes)
+        log P(T = t | y).
+    """
+
+    variables: IntArray
+    statistic: Statistic
+    log_q: FloatArray
+
+    @cached_property
+    def log_urns(self) -> FloatArray:
+        """The log-probability of one member of each S_t, in each class."""
+        return np.asarray(self.log_q - self.statistic.log_sizes()[:, None])
+
+    def of_class(self, y: int) -> StatisticModel:
+        """Return the distribution of one class."""
+        return StatisticModel(self.statistic, self.log_urns[:, y])
+
+    def with_classes(self, log_q: FloatArray) -> "FittedBlock":
+        """Return the block with other classes."""
+        return FittedBlock(self.variables, self.statistic, log_q)
+
+
+@dataclass(frozen=True)
+class MixedBlocksModel(Model):
+    """Classes made of blocks with statistics, the same in each, and of the paper's blocks.
+
+    Attributes
+    ----------
+    blocks : sequence of FittedBlock
+        The blocks with statistics.
+    rest : BlockModel, optional
+        The distributions of the other variables.
+    others : array
+        Their numbers.
+    """
+
+    kind: ClassVar[str] = "blocks with statistics"
+    blocks: Sequence[FittedBlock]
+    rest: BlockModel | None
+    others: IntArray
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.blocks[0].log_q.shape[1])
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return int(sum(block.variables.size for block in self.blocks) + self.others.size)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters: one less than the values of each statistic."""
+        own = sum(block.statistic.n_values - 1 for block in self.blocks) * self.n_classes
+        return own + (0 if self.rest is None else self.rest.n_parameters)
+
+    @cached_property
+    def partitions(self) -> list[Partition]:
+        """The blocks of each class."""
+        result = []
+        for y in range(self.n_classes):
+            labels = np.empty(self.n_variables, dtype=np.int64)
+            for number, block in enumerate(self.blocks):
+                labels[block.variables] = number
+            if self.rest is not None:
+                labels[self.others] = self.rest.partitions[y].labels + len(self.blocks)
+            result.append(Partition.from_labels(labels))
+        return result
+
+    def count_probabilities(self) -> list[list[FloatArray]]:
+        """Return, for every class and block, the probability of each value of its statistic."""
+        result = []
+        for y, partition in enumerate(self.partitions):
+            by_block: list[Any] = [None] * partition.n_blocks
+            for block in self.blocks:
+                by_block[partition.labels[block.variables[0]]] = np.exp(block.log_q[:, y])
+            if self.rest is not None:
+                inner, known = self.rest.partitions[y], self.rest.only(np.array([y]))
+                for number, q in enumerate(known.count_probabilities()[0]):
+                    variable = self.others[inner.blocks[number][0]]
+                    by_block[partition.labels[variable]] = q
+            result.append(by_block)
+        return result
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        total = np.zeros((observed.n_rows, self.n_classes))
+        found = values_in(observed, self._readers)
+        for block, values in zip(self.blocks, found, strict=True):
+            total += values.scores(block.log_urns)
+        if self.rest is not None:
+            total += self.rest.score(observed_columns(observed, self.others), n_jobs)
+        return total
+
+    def score_examples(self, examples: Examples, n_jobs: int | None = None) -> FloatArray:
+        """Do the same for examples, whose values of the statistics are found only once."""
+        total = np.zeros((examples.rows.n_rows, self.n_classes))
+        found = values_of(examples, self._readers)
+        for block, values in zip(self.blocks, found, strict=True):
+            total += values.scores(block.log_urns)
+        if self.rest is not None:
+            total += self.rest.score(rest_of(examples, self.others).observed, n_jobs)
+        return total
+
+    def log_likelihoods(
+        self, log_prior: FloatArray, examples: Examples, n_jobs: int | None = None
+    ) -> FloatArray:
+        """Return the log-probability of each row."""
+        joint = self.score_examples(examples, n_jobs) + log_prior
+        return np.asarray(np.logaddexp.reduce(joint, axis=1))
+
+    def marginals(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+        out = np.empty((observed.n_rows, self.n_variables))
+        for block, part in self._parts(observed):
+            out[:, block.variables] = block.of_class(y).marginals(part, 0)
+        if self.rest is not None:
+            others = observed_columns(observed, self.others)
+            out[:, self.others] = self.rest.marginals(others, y)
+        return out
+
+    def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
+        """Return the most probable completion x of each row, and log P(x | y)."""
+        rows, scores = self._empty(observed), np.zeros(observed.n_rows)
+        for block, part in self._parts(observed):
+            rows[:, block.variables], each = block.of_class(y).complete(part, 0)
+            scores += each
+        if self.rest is not None:
+            others = observed_columns(observed, self.others)
+            rows[:, self.others], each = self.rest.complete(others, y)
+            scores += each
+        return rows, scores
+
+    def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
+        """Return a completion of each row, drawn from P(x | e, y)."""
+        rows = self._empty(observed)
+        for block, part in self._parts(observed):
+            rows[:, block.variables] = block.of_class(y).draw(part, 0, rng)
+        if self.rest is not None:
+            others = observed_columns(observed, self.others)
+            rows[:, self.others] = self.rest.draw(others, y, rng)
+        return rows
+
+    @property
+    def _readers(self) -> list[Reader]:
+        """The variables and the statistic of each block."""
+        return [(block.variables, block.statistic) for block in self.blocks]
+
+    def _empty(self, observed: Observed) -> SymbolArray:
+        return np.empty((observed.n_rows, self.n_variables), dtype=np.uint8)
+
+    def _parts(self, observed: Observed) -> list[tuple[FittedBlock, Observed]]:
+        """Return what is known of the variables of each block."""
+        symbols = observed.symbols()
+        return [
+            (block, Observed.from_symbols(symbols[:, block.variables])) for block in self.blocks
+        ]
+
+    def expect(
+        self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> StatisticSums:
+        """Find the posteriors of all rows, and sum what the next parameters are made of."""
+        examples = data.examples
+        joint = self.score_examples(examples, data.n_jobs) + log_prior
+        log_likelihood, posterior = settle(joint, examples, log_prior)
+        mass = examples.weights[:, None] * posterior
+        pairs = zip(self.blocks, values_of(examples, self._readers), strict=True)
+        histograms = [values.histograms(mass, block.log_urns) for block, values in pairs]
+        inner = None
+        if self.rest is not None:
+            inner = given_sums(self.rest, rest_data(data, self.others), posterior, moments)
+        return StatisticSums(
+            log_likelihood,
+            posterior,
+            mass.sum(axis=0),
+            histograms,
+            inner,
+            moments=NO_MOMENTS if inner is None else inner.moments,
+        )
+
+    def only(self, classes: IntArray) -> Self:
+        """Return the model of some of the classes."""
+        blocks = [block.with_classes(block.log_q[:, classes]) for block in self.blocks]
+        return type(self)(blocks, self.rest and self.rest.only(classes), self.others)
+
+    @classmethod
+    def stack(cls, models: Sequence[Any]) -> Self:
+        """Return the model of all classes of several models, whose statistics must agree."""
+        blocks = []
+        for alike in zip(*[model.blocks for model in models], strict=True):
+            if len({repr(block.statistic) for block in alike}) > 1:
+                names = ", ".join(repr(block.statistic) for block in alike)
+                raise ValueError(
+                    f"the fits have chosen different statistics for a block ({names}); give one"
+                )
+            log_q = np.concatenate([block.log_q for block in alike], axis=1)
+            blocks.append(alike[0].with_classes(log_q))
+        rests = [model.rest for model in models]
+        rest = None if rests[0] is None else BlockModel.stack(rests)
+        return cls(blocks, rest, models[0].others)
+
+    def encode(self) -> Arrays:
+        """Return the parameters as the arrays that a file keeps."""
+        triples = [(block.variables, block.statistic, block.log_q) for block in self.blocks]
+        inner = {} if self.rest is None else self.rest.encode()
+        return saved.encode(triples, inner, self.others)
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model of arrays that were read, everything checked."""
+        triples, inner, others = saved.decode(arrays)
+        rest = BlockModel.decode(inner) if others.size else None
+        n_classes = triples[0][2].shape[1]
+        if rest is not None and (rest.n_classes, rest.n_variables) != (n_classes, others.size):
+            raise saved.ModelFileError("the blocks without statistics are of other variables")
+        return cls([FittedBlock(*each) for each in triples], rest, others)
+
+
+def rest_of(examples: Examples, others: IntArray) -> Examples:
+    """Return the examples with the variables that are in no block with a statistic."""
+    key = (REST, others.tobytes())
+    if key not in examples.derived:
+        examples.derived[key] = example_columns(examples, others)
+    return examples.derived[key]  # type: ignore[no-any-return]
+
+
+def rest_data(data: RowsInMemory, others: IntArray) -> InMemory:
+    """Return the same as EM sees them, with a memo that lasts as long as the run's."""
+    if REST not in data.memo:
+        data.memo[REST] = InMemory(rest_of(data.examples, others), n_jobs=data.n_jobs)
+    return data.memo[REST]  # type: ignore[no-any-return]
+
+
+def given_sums(
+    model: BlockModel, data: InMemory, posterior: FloatArray, moments: bool
+) -> BlockSums:
+    """Return the sums of given posteriors, holes filled as the model expects."""
+    examples, k = data.examples, posterior.shape[1]
+    totals = examples.weights @ posterior
+    if examples.holes is None:
+        histograms = soft_histograms(
+            examples, posterior, np.arange(k), model.partitions, data.n_jobs
+        )
+        found = sum_moments(examples, posterior, n_jobs=data.n_jobs) if moments else NO_MOMENTS
+        return BlockSums(0.0, posterior, totals, histograms, moments=found)
+    histograms = []
+    for y in range(k):
+        mass = examples.weights * posterior[:, y]
+        own = Examples(examples.rows, mass, holes=examples.holes)
+        sums = model.only(np.array([y])).expect(InMemory(own, n_jobs=data.n_jobs), np.zeros(1))
+        histograms.append(sums.histograms[0])
+    return BlockSums(0.0, posterior, totals, histograms)

@@ -1,0 +1,132 @@
+"""T of rows: its value where all its variables are known, else how many completions have each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import Observed
+from exchangeable.statistics import Statistic
+
+UNSAFE = 1e-200
+"""Sums of products that are less than this are computed again by their logarithms."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """T of rows, found once; EM and scores read it as often as they need.
+
+    Attributes
+    ----------
+    complete, position : arrays
+        The rows of which all is known, and the position of their value.
+    holed, pattern : arrays
+        The other rows, and which of the lines of `log_sizes` they have.
+    log_sizes : array of shape (n_patterns, n_values)
+        Logarithm of the number of completions with each value.
+    """
+
+    complete: IntArray
+    position: IntArray
+    holed: IntArray
+    pattern: IntArray
+    log_sizes: FloatArray
+
+    @classmethod
+    def of(cls, statistic: Statistic, states: npt.NDArray[np.int8]) -> "Values":
+        """Return T of rows with 0, 1 and `UNASSIGNED`."""
+        whole = (states != UNASSIGNED).all(axis=1)
+        complete, holed = np.flatnonzero(whole), np.flatnonzero(~whole)
+        position = statistic._index(states[complete].astype(np.int64))
+        distinct, pattern = np.unique(states[holed], axis=0, return_inverse=True)
+        log_sizes = statistic._log_sizes_each(distinct.astype(np.int64))
+        return cls(complete, position, holed, pattern.ravel(), log_sizes)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.complete.size + self.holed.size
+
+    def scores(self, log_urns: FloatArray) -> FloatArray:
+        """Return log P(e | y), given the log-probability of a member of each S_t in each class."""
+        out = np.empty((self.n_rows, log_urns.shape[1]))
+        out[self.complete] = log_urns[self.position]
+        if self.holed.size:
+            out[self.holed] = log_dot(self.log_sizes, log_urns)[self.pattern]
+        return out
+
+    def histograms(self, mass: FloatArray, log_urns: FloatArray) -> FloatArray:
+        """Return the mass of each class that is expected to have each value.
+
+        Parameters
+        ----------
+        mass : array of shape (n_rows, n_classes)
+            How much of each row is of each class.
+        log_urns : array of shape (n_values, n_classes)
+            By which holes are filled.
+        """
+        n_values, n_classes = log_urns.shape
+        out = np.empty((n_values, n_classes))
+        for y in range(n_classes):
+            out[:, y] = np.bincount(self.position, mass[self.complete, y], minlength=n_values)
+        if self.holed.size:
+            n_patterns = len(self.log_sizes)
+            for y in range(n_classes):
+                own = np.ascontiguousarray(mass[self.holed, y])
+                by_pattern = np.bincount(self.pattern, own, minlength=n_patterns)
+                out[:, y] += _expected(self.log_sizes, log_urns[:, y], by_pattern.astype(float))
+        return out
+
+
+def log_dot(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return log Σ_t exp(left[·, t] + right[t, ·])."""
+    highest, peak = _peaks(left, 1), _peaks(right, 0)
+    product = np.exp(left - highest) @ np.exp(right - peak)
+    with np.errstate(divide="ignore"):
+        result = np.log(product) + highest + peak
+    for i, y in np.argwhere(product < UNSAFE):
+        result[i, y] = np.logaddexp.reduce(left[i] + right[:, y])
+    return np.asarray(result)
+
+
+def _peaks(values: FloatArray, axis: int) -> FloatArray:
+    """Return the largest entries, 0 where all are −inf."""
+    largest = values.max(axis=axis, keepdims=True)
+    return np.where(np.isfinite(largest), largest, 0.0)
+
+
+def _expected(log_sizes: FloatArray, log_urns: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the mass that is expected to have each value, given that of each pattern."""
+    seen = np.flatnonzero(mass > 0)
+    totals = log_dot(log_sizes[seen], log_urns[:, None])[:, 0]
+    possible = np.isfinite(totals)
+    shares = log_sizes[seen[possible]] + (log_urns - totals[possible, None])
+    return np.asarray(mass[seen[possible]] @ np.exp(shares))
+
+
+Reader = tuple[IntArray, Statistic]
+"""Variables, and the statistic that reads them."""
+
+
+def values_of(examples: Examples, readers: Sequence[Reader]) -> list[Values]:
+    """Return T of examples for several blocks, found when first asked for and kept with them."""
+    keys = [("values", variables.tobytes(), id(statistic)) for variables, statistic in readers]
+    new = [number for number, key in enumerate(keys) if key not in examples.derived]
+    found = values_in(examples.observed, [readers[number] for number in new]) if new else []
+    for number, values in zip(new, found, strict=True):
+        examples.derived[keys[number]] = (values, readers[number][1])  # keeps its identity in use
+    return [examples.derived[key][0] for key in keys]
+
+
+def values_in(observed: Observed, readers: Sequence[Reader]) -> list[Values]:
+    """Return T of rows for several blocks."""
+    states = [np.empty((observed.n_rows, each.size), dtype=np.int8) for each, _ in readers]
+    for span, part in observed.chunks():
+        symbols = part.symbols()
+        for (variables, _), own in zip(readers, states, strict=True):
+            own[span] = symbols[:, variables]
+    pairs = zip(readers, states, strict=True)
+    return [Values.of(statistic, own) for (_, statistic), own in pairs]

@@ -1,0 +1,110 @@
+"""Condition (3) of Proposition 3.3 on all pairs of a block: covariances that must be equal."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+from scipy.special import ndtri
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.columns import take_columns
+from exchangeable.data.groups import Group
+from exchangeable.data.rows import Rows
+from exchangeable.families.common.log_linear import pair_sums
+from exchangeable.partitions import Partition
+
+MOST_VARIABLES = 512
+"""Blocks of more variables are compared by the covariance of each with the rest alone."""
+
+
+class Covariances(NamedTuple):
+    """Covariances of all pairs of variables, and the variances of these estimates."""
+
+    covariance: FloatArray
+    spread: FloatArray
+
+
+def pair_covariances(both: FloatArray, total: float) -> Covariances:
+    """Return the covariances of 0/1 variables.
+
+    Parameters
+    ----------
+    both : array of shape (n_variables, n_variables)
+        Weight of the rows with both of two variables on; on the diagonal, with one on.
+    total : float
+        Weight of all rows.
+    """
+    p11 = both / total
+    mean = np.diag(p11)
+    p10, p01 = mean[:, None] - p11, mean[None, :] - p11
+    p00 = 1 - p11 - p10 - p01
+    covariance = p11 - np.outer(mean, mean)
+    a, b = mean[:, None], mean[None, :]
+    square = (
+        p11 * ((1 - a) * (1 - b)) ** 2
+        + p10 * ((1 - a) * b) ** 2
+        + p01 * (a * (1 - b)) ** 2
+        + p00 * (a * b) ** 2
+    )
+    return Covariances(covariance, np.maximum(square - covariance**2, 0.0) / max(total - 1, 1.0))
+
+
+def split_by_pairs(
+    partition: Partition, rows: Rows, group: Group, significance: float
+) -> Partition:
+    """Split blocks in which some pairs of variables covary more than others.
+
+    Two variables of an exchangeable block covary alike with every third. They are kept apart if
+    their covariances with one of the others differ, or if their own is below the bound that
+    exchangeable variables of that number and variance have. The level is that of all comparisons in
+    a block together (Bonferroni), so that an exchangeable block is split at most that often.
+    """
+    labels = partition.labels.astype(np.int64) * partition.labels.size
+    weights = group.weights if group.weights.size else np.ones(group.members.size)
+    for block in partition.blocks:
+        if 3 <= block.size <= MOST_VARIABLES:
+            part = take_columns(rows, np.sort(block))
+            both = pair_sums(part, group.members, weights)
+            apart = differences(pair_covariances(both, group.total))
+            labels[np.sort(block)] += groups_within(apart, threshold(block.size, significance))
+    return Partition.from_labels(np.unique(labels, return_inverse=True)[1])
+
+
+def threshold(n_variables: int, significance: float) -> float:
+    """Return how many standard errors are a difference, among all comparisons in a block."""
+    comparisons = n_variables * (n_variables - 1) * (n_variables - 1) / 2
+    return float(-ndtri(significance / (2 * comparisons)))
+
+
+def differences(pairs: Covariances) -> FloatArray:
+    """Return how different each two variables are, in standard errors: the largest of any third."""
+    covariance, spread = pairs
+    m = len(covariance)
+    apart = np.zeros((m, m))
+    for third in range(m):
+        column, error = covariance[third], spread[third]
+        gap = np.abs(column[:, None] - column[None, :])
+        scale = np.sqrt(np.maximum(error[:, None] + error[None, :], 1e-300))
+        score = np.where(gap > 0, gap / scale, 0.0)
+        score[third] = score[:, third] = 0.0
+        np.maximum(apart, score, out=apart)
+    np.maximum(apart, below_bound(pairs), out=apart)
+    np.fill_diagonal(apart, 0.0)
+    return apart
+
+
+def below_bound(pairs: Covariances) -> FloatArray:
+    """Return by how many standard errors covariances are below −variance / (m − 1)."""
+    covariance, spread = pairs
+    m = len(covariance)
+    bound = -np.diag(covariance).mean() / (m - 1)
+    return np.asarray(np.maximum((bound - covariance) / np.sqrt(np.maximum(spread, 1e-300)), 0.0))
+
+
+def groups_within(apart: FloatArray, limit: float) -> IntArray:
+    """Return groups of variables no two of which are further apart than the limit."""
+    if apart.max() <= limit:
+        return np.zeros(len(apart), dtype=np.int64)
+    tree = linkage(squareform(np.minimum(apart, 1e300), checks=False), method="complete")
+    return np.asarray(fcluster(tree, limit, criterion="distance") - 1, dtype=np.int64)
