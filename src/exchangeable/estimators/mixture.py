@@ -24,7 +24,8 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.stream.passes import Passes
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names
-from exchangeable.families.common.em_data import InMemory, Streamed
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -264,7 +265,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         if isinstance(problem.structure, BlockLearner):
             check_learner(problem.structure)
         generators = as_generator(self.random_state).spawn(self._n_runs())
-        return self._fit(spec, problem, data, generators)
+        return self._fit(spec, replace(problem, chunks=data), data, generators)
 
     def _fit(
         self,

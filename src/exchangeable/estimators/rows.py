@@ -14,7 +14,7 @@ from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.stream import cluster
-from exchangeable.data.stream.passes import ChunkedRows, ChunkError, Passes, observe
+from exchangeable.data.stream.passes import IN_MEMORY, ChunkedRows, ChunkError, Passes, observe
 from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.families.contract import FamilySpec
 
@@ -44,26 +44,22 @@ def open_rows(
     if source is None and not on_cluster:
         return None
     spec.check("chunks", "X in chunks or on a cluster")
-    if estimator.pooling is not None:
-        raise ValueError(
-            f"pooling={estimator.pooling!r} needs X in memory, since the prior is made of all "
-            "rows; leave pooling=None for rows in chunks or on a cluster"
-        )
     if getattr(estimator, "semi_supervised", False):
         raise ValueError(
             "semi_supervised=True needs X in memory; of rows in chunks every one needs a label"
         )
     labels = None if column is not None else y
+    reason = spec.why_not("holes in chunks") or IN_MEMORY
     if source is None:
-        return cluster.open_collection(
-            X, y if labelled else None, sample_weight, estimator.binarize, estimator.n_jobs
-        )
+        options = estimator.binarize, estimator.n_jobs, reason
+        return cluster.open_collection(X, y if labelled else None, sample_weight, *options)
     return ChunkedRows(
         source,
         None if labels is None else _one_column(labels, "y"),
         None if sample_weight is None else _weights(sample_weight),
         estimator.binarize,
         estimator.n_jobs,
+        reason,
     )
 
 

@@ -1,7 +1,7 @@
 """A chunk: some of the rows of a fit, with labels and weights, as its passes read them."""
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -59,6 +59,14 @@ class Chunk:
         rows = listed(rows)
         words = Words.of(rows) if rows.n_variables <= MAX_PACKED else None
         return Examples(rows, weights, words=words, codes=encoded(rows))
+
+    def labelled(self, classes: npt.NDArray[Any] | None) -> Examples:
+        """Return the rows of positive weight, with the numbers of their classes if given."""
+        if classes is None:
+            return self.examples
+        number = np.searchsorted(classes, self._labels)
+        counting = number[np.flatnonzero(self.weights)] if self.weights.size else number
+        return replace(self.examples, clamp=counting)
 
     @property
     def classes(self) -> npt.NDArray[Any]:

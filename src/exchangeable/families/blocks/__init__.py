@@ -5,6 +5,11 @@ from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.contract import FamilySpec
 
+DRAWN = (
+    "the first parameters are counted in rows whose holes are drawn one after the other, in the "
+    "order of all distinct rows; load X into memory"
+)
+
 SPECS = (
     FamilySpec(
         name="blocks",
@@ -14,5 +19,6 @@ SPECS = (
         direct=BlockClasses,
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
+        cannot={"holes in chunks": DRAWN},
     ),
 )
