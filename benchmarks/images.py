@@ -19,7 +19,8 @@ def squares(size: int, statistic: Any) -> list[Any]:
     """Return blocks of the pixels of each square."""
     pixel = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
     corners = range(0, SIDE, size)
-    return [(pixel[i : i + size, j : j + size].ravel(), statistic) for i in corners for j in corners]
+    starts = [(i, j) for i in corners for j in corners]
+    return [(pixel[i : i + size, j : j + size].ravel(), statistic) for i, j in starts]
 
 
 def main() -> None:
@@ -30,9 +31,9 @@ def main() -> None:
     models = {
         "naive Bayes": ExchangeableClassifier(blocks="independent"),
         "blocks (the default)": ExchangeableClassifier(),
-        "counts of 2 × 2 squares": ExchangeableClassifier(blocks=squares(2, Count(4))),
-        "counts of 4 × 4 squares": ExchangeableClassifier(blocks=squares(4, Count(16))),
-        "4 × 4 squares pooled by 2 × 2": ExchangeableClassifier(blocks=squares(4, Pooled(4, 2, 1))),
+        "counts of 2 x 2 squares": ExchangeableClassifier(blocks=squares(2, Count(4))),
+        "counts of 4 x 4 squares": ExchangeableClassifier(blocks=squares(4, Count(16))),
+        "4 x 4 squares pooled by 2 x 2": ExchangeableClassifier(blocks=squares(4, Pooled(4, 2, 1))),
     }
     print("model | accuracy | half of the pixels hidden | seconds to fit")
     for name, model in models.items():

@@ -57,15 +57,14 @@ def segments(statistic: str) -> list[Any]:
 def main() -> None:
     """Print a table per pair of regimes."""
     rows: dict[str, dict[str, Any]] = {
-        "naive Bayes, two components": dict(n_components=2, blocks="independent"),
-        "counts (the default), two components": dict(n_components=2),
-        "runs of 5 × 20 steps, two components": dict(n_components=2, blocks=segments("runs")),
-        "transitions of 5 × 20 steps, two components": dict(
-            n_components=2, blocks=segments("transitions")
-        ),
-        "runs of 100 steps, one component": dict(
-            n_components=1, blocks=[(range(N_STEPS), "runs")]
-        ),
+        "naive Bayes, two components": {"blocks": "independent"},
+        "counts (the default), two components": {},
+        "runs of 5 x 20 steps, two components": {"blocks": segments("runs")},
+        "transitions of 5 x 20 steps, two components": {"blocks": segments("transitions")},
+        "runs of 100 steps, one component": {
+            "n_components": 1,
+            "blocks": [(range(N_STEPS), "runs")],
+        },
     }
     for name, regimes in CHAINS.items():
         rng = np.random.default_rng(0)
@@ -80,7 +79,8 @@ def main() -> None:
             cells = []
             for data in (train, hidden):
                 begin = time.perf_counter()
-                model = ExchangeableMixture(n_init=5, random_state=0, **options).fit(data)
+                settings = {"n_components": 2, "n_init": 5, "random_state": 0} | options
+                model = ExchangeableMixture(**settings).fit(data)
                 seconds = time.perf_counter() - begin
                 apart = agreement(kind, model.predict(test)) if model.n_components > 1 else np.nan
                 cells.append((model.score(test), apart, seconds))
@@ -94,7 +94,7 @@ def main() -> None:
                 hmm.fit(train.reshape(-1, 1), [N_STEPS] * len(train))
             seconds = time.perf_counter() - begin
             score = hmm.score(test.reshape(-1, 1), [N_STEPS] * len(test)) / len(test)
-            print(f"CategoricalHMM, {n_states} states | {score:.3f} | – | {seconds:.1f} | – | –")
+            print(f"CategoricalHMM, {n_states} states | {score:.3f} | - | {seconds:.1f} | - | -")
 
 
 if __name__ == "__main__":

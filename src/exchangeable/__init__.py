@@ -1,43 +1,69 @@
 """Tractable probabilistic models made of exchangeable variables."""
 
-# ruff: noqa: E402
-from importlib.metadata import version
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from exchangeable.runtime.kernel_cache import find_room, guard_caches
+if TYPE_CHECKING:
+    from exchangeable.data.missing import with_missing
+    from exchangeable.data.packed import PackedBits
+    from exchangeable.data.stream.passes import write_packed
+    from exchangeable.estimators.classifier import ExchangeableClassifier
+    from exchangeable.estimators.density import ExchangeableDensity
+    from exchangeable.estimators.imputer import ExchangeableImputer
+    from exchangeable.estimators.mixture import ExchangeableMixture
+    from exchangeable.evm import EVM
+    from exchangeable.persistence import ModelFileError, load, save
+    from exchangeable.statistics import (
+        AtLeast,
+        BlockCounts,
+        CategoricalCounts,
+        Count,
+        FiniteState,
+        FirstAndLast,
+        LongestRun,
+        Nested,
+        Pooled,
+        Runs,
+        SecondOrderTransitions,
+        Statistic,
+        Transitions,
+        WeightedSum,
+    )
+    from exchangeable.structure.blocks import Blocks
+    from exchangeable.structure.exchangeability import exchangeability_report
 
-find_room()  # before the first kernel is declared
+    __version__: str
 
-from exchangeable.data.missing import with_missing
-from exchangeable.data.packed import PackedBits
-from exchangeable.data.stream.passes import write_packed
-from exchangeable.estimators.classifier import ExchangeableClassifier
-from exchangeable.estimators.density import ExchangeableDensity
-from exchangeable.estimators.imputer import ExchangeableImputer
-from exchangeable.estimators.mixture import ExchangeableMixture
-from exchangeable.evm import EVM
-from exchangeable.persistence import ModelFileError, load, save
-from exchangeable.statistics import (
-    AtLeast,
-    BlockCounts,
-    CategoricalCounts,
-    Count,
-    FiniteState,
-    FirstAndLast,
-    LongestRun,
-    Nested,
-    Pooled,
-    Runs,
-    SecondOrderTransitions,
-    Statistic,
-    Transitions,
-    WeightedSum,
-)
-from exchangeable.structure.blocks import Blocks
-from exchangeable.structure.exchangeability import exchangeability_report
-
-guard_caches()
-
-__version__ = version("exchangeable")
+_MODULES = {
+    "AtLeast": "statistics",
+    "BlockCounts": "statistics",
+    "Blocks": "structure.blocks",
+    "CategoricalCounts": "statistics",
+    "Count": "statistics",
+    "EVM": "evm",
+    "ExchangeableClassifier": "estimators.classifier",
+    "ExchangeableDensity": "estimators.density",
+    "ExchangeableImputer": "estimators.imputer",
+    "ExchangeableMixture": "estimators.mixture",
+    "FiniteState": "statistics",
+    "FirstAndLast": "statistics",
+    "LongestRun": "statistics",
+    "ModelFileError": "persistence",
+    "Nested": "statistics",
+    "PackedBits": "data.packed",
+    "Pooled": "statistics",
+    "Runs": "statistics",
+    "SecondOrderTransitions": "statistics",
+    "Statistic": "statistics",
+    "Transitions": "statistics",
+    "WeightedSum": "statistics",
+    "exchangeability_report": "structure.exchangeability",
+    "load": "persistence",
+    "save": "persistence",
+    "with_missing": "data.missing",
+    "write_packed": "data.stream.passes",
+}
+"""Where the public names are: modules are imported when a name of theirs is first used."""
 
 __all__ = [
     "EVM",
@@ -69,3 +95,20 @@ __all__ = [
     "with_missing",
     "write_packed",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("exchangeable")
+    elif name in _MODULES:
+        value = getattr(import_module(f"exchangeable.{_MODULES[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

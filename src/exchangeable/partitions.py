@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import gammaln
 
 from exchangeable.arrays import FloatArray, IntArray
@@ -55,7 +54,12 @@ class Partition:
     @classmethod
     def from_lines(cls, labels: Labels) -> list[Self]:
         """Make a partition of every line of block numbers."""
-        ends, sizes, starts = _measure(labels)
+        n_blocks = labels.max(axis=1) + np.int64(1)
+        ends = np.cumsum(n_blocks)
+        first = ends - n_blocks
+        sizes = np.bincount((labels + first[:, None]).ravel(), minlength=ends[-1])
+        before = np.cumsum(sizes + 1) - (sizes + 1)
+        starts = before - np.repeat(before[first], n_blocks)
         spans = itertools.pairwise([0, *ends.tolist()])
         return [
             cls(line, sizes[begin:end], starts[begin:end])
@@ -104,23 +108,6 @@ class Partition:
         """The variables of each block."""
         order = np.argsort(self.labels, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
-
-
-@njit(cache=True, nogil=True)
-def _measure(labels):  # type: ignore[no-untyped-def]
-    """Return where the blocks of every line end, their sizes, and where their counts start."""
-    ends = np.zeros(labels.shape[0], dtype=np.int64)
-    for y in range(labels.shape[0]):
-        ends[y] = labels[y].max() + 1 + (ends[y - 1] if y else 0)
-    sizes, starts = np.zeros(ends[-1], dtype=np.int64), np.zeros(ends[-1], dtype=np.int64)
-    first = 0
-    for y in range(labels.shape[0]):
-        for j in range(labels.shape[1]):
-            sizes[first + labels[y, j]] += 1
-        for b in range(first + 1, ends[y]):
-            starts[b] = starts[b - 1] + sizes[b - 1] + 1
-        first = ends[y]
-    return ends, sizes, starts
 
 
 def check_partition(

@@ -11,25 +11,42 @@ import pytest
 import exchangeable
 
 SCRIPT = """
+import sys
 import warnings
 warnings.simplefilter("always")
-from exchangeable.partitions import Partition
-import numpy as np
-for _ in range(2):
-    lines = Partition.from_lines(np.array([[0, 1, 0], [0, 0, 1]], dtype=np.int32))
-    assert [line.sizes.tolist() for line in lines] == [[2, 1], [2, 1]]
 from exchangeable.families.common import forest_kernels
+import numpy as np
+print("imported", file=sys.stderr, flush=True)
 order, rank = np.empty(2, dtype=np.int64), np.empty(3, dtype=np.int64)
 forest_kernels.order_nodes(np.array([2, 0]), order, rank)
 assert order.tolist() == [0, 1]
+gains = np.empty((2, 2))
+forest_kernels.pair_gains(4.0, np.array([2.0, 2.0]), np.full((2, 2), 2.0), 0.0, gains)
+assert abs(gains[0, 1] - 4 * np.log(2)) < 1e-12
+"""
+IMPORT = """
+import os
+import sys
+FORBIDDEN = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "tempfile.mkdtemp",
+             "tempfile.mkstemp", "os.truncate"}
+written = []
+def watch(event, arguments):
+    writes = event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if event in FORBIDDEN or writes:
+        written.append((event, arguments))
+sys.addaudithook(watch)
+from exchangeable import *
+from exchangeable import __version__, cli, datasets
+assert not written, written
 """
 SOURCE = Path(exchangeable.__file__).parents[1]
 
 
-def run(folder):
+def run(folder, script=SCRIPT):
+    kept = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(SOURCE)}
     return subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(SOURCE)},
+        [sys.executable, "-B", "-c", script],
+        env=kept,
         capture_output=True,
         text=True,
         check=False,
@@ -77,7 +94,16 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     nowhere.write_text("not a folder")  # permissions would not stop root
     done = run(nowhere / "cache")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("compiled kernels cannot be kept") == 1
+    before, after = done.stderr.split("imported")
+    assert "compiled kernels cannot be kept" not in before
+    assert after.count("compiled kernels cannot be kept") == 1
+    assert "set NUMBA_CACHE_DIR to a folder" in after
+
+
+def test_an_import_writes_nothing(tmp_path):
+    done = run(tmp_path / "cache", IMPORT)
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_becomes_full(cache):

@@ -8,12 +8,11 @@ step is a loop over rows.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import guard_caches
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 TILE = 64
 FLUSH = 8  # nodes between two checks of the scale; a single factor is rarely below 1e-12
 SMALL = 1e-100
@@ -164,6 +163,3 @@ def expected_counts(tree, columns, weight, start, stop, out, joint):  # type: ig
         _open_tile(tree.variable, columns, first, width, messages.up)
         _upward(tree, width, messages, out[first:])
         _downward(tree, weight[first:], width, messages, joint)
-
-
-guard_caches()

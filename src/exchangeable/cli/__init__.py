@@ -1,18 +1,25 @@
-"""The `exchangeable` command: one small module per sub-command."""
+"""The `exchangeable` command: one small module per sub-command, imported when it is used."""
 
 import click
 
-from exchangeable import __version__
-from exchangeable.cli.answer import impute, predict, sample, score
-from exchangeable.cli.datasets import datasets
-from exchangeable.cli.demo import demo
-from exchangeable.cli.errors import Commands
-from exchangeable.cli.fit import fit
-from exchangeable.cli.inspect import info, inspect
-from exchangeable.cli.options import examples
-from exchangeable.cli.query import query
-from exchangeable.cli.reproduce import reproduce
+from exchangeable.cli.groups import DeferredCommands
+from exchangeable.cli.texts import examples
 
+COMMANDS = {
+    "datasets": ("datasets", "List the data sets, fetch them, or show their folder."),
+    "demo": ("demo", "Show a short tour on data that needs no download."),
+    "fit": ("fit", "Fit a model to the table DATA and write it to a file."),
+    "impute": ("answer", "Fill the empty cells of DATA."),
+    "info": ("inspect", "Show what a model file contains."),
+    "inspect": ("inspect", "Show the blocks of a model, or write a page to explore."),
+    "predict": ("answer", "Predict the class or component of every row of DATA."),
+    "query": ("query", "Answer questions given what is known."),
+    "reproduce": ("reproduce", "Run the paper's experiments and compare the figures."),
+    "sample": ("answer", "Draw new rows from a model."),
+    "score": ("answer", "Measure how well a model fits DATA."),
+    "warmup": ("warmup", "Compile everything ahead, for images and clusters."),
+}
+"""The module of each command, and what the list of commands says about it."""
 EPILOG = examples(
     "fit survey.csv --target buys --output buys.exch",
     "predict buys.exch new.csv --output answers.csv",
@@ -21,23 +28,12 @@ EPILOG = examples(
 )
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
-@click.version_option(__version__, prog_name="exchangeable")
+@click.group(
+    cls=DeferredCommands,
+    modules=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EPILOG,
+)
+@click.version_option(package_name="exchangeable", prog_name="exchangeable")
 def main() -> None:
     """Tractable probabilistic models made of exchangeable variables."""
-
-
-for command in (
-    fit,
-    predict,
-    score,
-    sample,
-    impute,
-    query,
-    inspect,
-    info,
-    datasets,
-    demo,
-    reproduce,
-):
-    main.add_command(command)

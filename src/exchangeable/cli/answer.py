@@ -11,7 +11,6 @@ from exchangeable.cli.options import (
     busy,
     data_argument,
     evidence_of,
-    examples,
     format_option,
     given_option,
     json_option,
@@ -21,6 +20,7 @@ from exchangeable.cli.options import (
     output_option,
     seed_option,
 )
+from exchangeable.cli.texts import examples
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.words import WordCoding
 from exchangeable.tables.writing import write_json, write_table

@@ -15,7 +15,7 @@ from sklearn.naive_bayes import BernoulliNB
 
 from exchangeable import EVM, Count, ExchangeableClassifier, ExchangeableMixture
 from exchangeable.cli.errors import one_line
-from exchangeable.cli.options import examples
+from exchangeable.cli.texts import examples
 from exchangeable.datasets import make_boolean
 from exchangeable.report import write_report
 

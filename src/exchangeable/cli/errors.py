@@ -11,35 +11,12 @@ import click
 
 from exchangeable.cli.options import debug_option
 from exchangeable.runtime.interrupts import InterruptedFitWarning
-from exchangeable.runtime.text import printable, printable_lines
+from exchangeable.runtime.text import printable
 
 INTERRUPTED = 130
 """The exit status of a command that Ctrl-C has ended, as shells have it."""
 UNFINISHED = "the command has not finished"
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, AttributeError, RuntimeError)
-
-
-class Commands(click.Group):
-    """Commands whose errors of usage, which repeat what was typed, never harm a terminal."""
-
-    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """Read the arguments of the group itself."""
-        with _escaped():
-            return super().make_context(*arguments, **options)
-
-    def invoke(self, context: click.Context) -> Any:
-        """Read the arguments of a command, and run it."""
-        with _escaped():
-            return super().invoke(context)
-
-
-@contextmanager
-def _escaped() -> Iterator[None]:
-    try:
-        yield
-    except click.ClickException as error:
-        error.message = printable_lines(error.message)  # type: ignore[misc]
-        raise
 
 
 def one_line(command: Callable[..., Any]) -> Callable[..., Any]:

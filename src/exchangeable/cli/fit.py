@@ -8,14 +8,8 @@ import numpy as np
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture, save
 from exchangeable.cli.errors import best_so_far, one_line
-from exchangeable.cli.options import (
-    busy,
-    data_argument,
-    definitions,
-    examples,
-    format_option,
-    seed_option,
-)
+from exchangeable.cli.options import busy, data_argument, format_option, seed_option
+from exchangeable.cli.texts import definitions, examples
 from exchangeable.families import REGISTRY
 from exchangeable.runtime.text import printable
 from exchangeable.structure.blocks import AUTO

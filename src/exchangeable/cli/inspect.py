@@ -10,7 +10,8 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from exchangeable.cli.errors import one_line
-from exchangeable.cli.options import busy, examples, model_argument, open_model, shown
+from exchangeable.cli.options import busy, model_argument, open_model, shown
+from exchangeable.cli.texts import examples
 from exchangeable.report import write_report
 from exchangeable.runtime.text import printable
 from exchangeable.tables.coding import Coding

@@ -1,7 +1,5 @@
 """Options, arguments and messages that several commands share."""
 
-import textwrap
-from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -12,8 +10,6 @@ from exchangeable.persistence import SavedModel, read_model
 from exchangeable.runtime.text import printable
 from exchangeable.tables.reading import FORMATS, TableData, read_table
 from exchangeable.tables.words import AnyCoding, SparseCoding, coding_from_json
-
-HELP_WIDTH = 78
 
 debug_option = click.option(
     "--debug", is_flag=True, help="Show the full traceback if something goes wrong."
@@ -43,30 +39,6 @@ given_option = click.option(
 )
 model_argument = click.argument("model_path", metavar="MODEL")
 data_argument = click.argument("data", metavar="DATA")
-
-
-def examples(*lines: str) -> str:
-    """Return the end of a help text: example commands, kept line by line."""
-    return "\n".join(["\b", "Examples:", *(f"  exchangeable {line}" for line in lines)])
-
-
-def definitions(title: str, entries: Mapping[str, str]) -> str:
-    """Return a part of a help text: names and what they mean, one under the other.
-
-    >>> definitions("Drinks:", {"tea": "leaves, steeped in hot water"}).splitlines()[1:]
-    ['Drinks:', '  tea  leaves, steeped in hot water']
-    """
-    width = max(map(len, entries)) + 2
-    lines = [
-        textwrap.fill(
-            text,
-            HELP_WIDTH,
-            initial_indent=f"  {name:{width}}",
-            subsequent_indent=" " * (width + 2),
-        )
-        for name, text in entries.items()
-    ]
-    return "\n".join(["\b", title, *lines])
 
 
 def busy(what: str) -> Any:

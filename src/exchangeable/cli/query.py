@@ -8,14 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from exchangeable.cli.errors import one_line
-from exchangeable.cli.options import (
-    evidence_of,
-    examples,
-    given_option,
-    model_argument,
-    open_model,
-    shown,
-)
+from exchangeable.cli.options import evidence_of, given_option, model_argument, open_model, shown
+from exchangeable.cli.texts import examples
 from exchangeable.tables.reading import import_pandas, listed
 from exchangeable.tables.words import AnyCoding
 from exchangeable.tables.writing import plain, write_json

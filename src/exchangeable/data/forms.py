@@ -5,15 +5,16 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray, aligned_zeros
 from exchangeable.data import packed_kernels
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill
 from exchangeable.runtime.vectors import TILE
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 CODE_BITS = 6
 """Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""
@@ -152,7 +153,7 @@ def _transpose(indptr, indices, first_one, row):  # type: ignore[no-untyped-def]
     for tile in range(first_one.shape[0]):
         begin = tile * TILE
         end = min(begin + TILE, indptr.size - 1)
-        following[:] = 0
+        fill(following, 0)
         for k in range(indptr[begin], indptr[end]):
             following[indices[k]] += 1
         total = indptr[begin]

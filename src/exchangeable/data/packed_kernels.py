@@ -1,12 +1,13 @@
 """Inner loops over packed rows that take a step per word of 64 variables, not per one."""
 
 import numpy as np
-from numba import njit
 
 from exchangeable.runtime.bits import load_bits, popcount
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, inlined
 from exchangeable.runtime.vectors import TILE
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 PLANES = 8
 MOST_ROWS = (1 << PLANES) - 1
@@ -21,10 +22,11 @@ def sum_bits(bits, members, total):  # type: ignore[no-untyped-def]
     row is added to all 64 counters of a word by a few logical operations.
     """
     n_words = bits.shape[1]
-    planes = np.zeros((PLANES, n_words), dtype=np.uint64)
+    planes = np.empty((PLANES, n_words), dtype=np.uint64)
     carry = np.empty(n_words, dtype=np.uint64)
     for begin in range(0, members.size, MOST_ROWS):
-        planes[:] = 0
+        for p in range(PLANES):
+            fill(planes[p], np.uint64(0))
         for i in range(begin, min(begin + MOST_ROWS, members.size)):
             row = bits[members[i]]
             for w in range(n_words):
@@ -57,7 +59,7 @@ def list_ones(bits, indptr, indices):  # type: ignore[no-untyped-def]
         load_bits(bits[row], indices[indptr[row] : indptr[row + 1]])
 
 
-@_compile
+@inlined
 def _turn(bits, begin, end, columns):  # type: ignore[no-untyped-def]
     """Write the words of some packed rows as columns[word, row]."""
     for r in range(end - begin):

@@ -4,15 +4,16 @@ Rows are `RowArrays`. Weights are empty where all are 1.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.runtime.bits import load_bits, wrapping_sum
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, helper
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 # Inlined, so that taking the arrays out of their tuple costs nothing in a loop over rows.
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+@helper
 def ones_of(rows, row, buffer):  # type: ignore[no-untyped-def]
     """Return the variables that are on in a row; those of packed rows are written to `buffer`."""
     if rows.indptr.size == 0:
@@ -35,9 +36,9 @@ def sum_ones(rows, members, weights, total):  # type: ignore[no-untyped-def]
 def sum_bytes(bytes_, members, total):  # type: ignore[no-untyped-def]
     """Add x_j over the rows in `members` to total[j], where the rows are bytes of 0 and 1."""
     # Bytes are added as bytes, 255 rows at a time: that keeps the loop at memory speed.
-    partial = np.zeros(total.size, dtype=np.uint8)
+    partial = np.empty(total.size, dtype=np.uint8)
     for begin in range(0, members.size, 255):
-        partial[:] = 0
+        fill(partial, 0)
         for i in range(begin, min(begin + 255, members.size)):
             row = bytes_[members[i]]
             for j in range(total.size):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from numba import njit
 
 from exchangeable.arrays import check_number
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.threads import row_ranges, run
 
 NO_BITS = np.empty((0, 0), dtype=np.uint64)
@@ -126,7 +126,7 @@ def _dense_rows(X: npt.NDArray[Any], binarize: float | None, n_jobs: int | None)
     return Rows(n_rows, n_variables, bits, NO_POINTERS, NO_INDICES, bytes_)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _has_duplicates(indptr, indices, n_variables):  # type: ignore[no-untyped-def]
     """Whether some row names a variable twice."""
     last_row = np.full(n_variables, -1, dtype=np.int64)

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from exchangeable.arrays import check_count
-from exchangeable.runtime.kernel_cache import guard_caches
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.threads import run
 
 Binary = NDArray[np.uint8]
@@ -253,7 +252,7 @@ _ONE = np.uint64(1)
 _S27, _S30, _S31, _S32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _mix(z):  # type: ignore[no-untyped-def]
     """Scramble a counter into 64 random bits (the output function of SplitMix64)."""
     z = (z ^ (z >> _S30)) * _MIX_1
@@ -261,7 +260,7 @@ def _mix(z):  # type: ignore[no-untyped-def]
     return z ^ (z >> _S31)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _below(state, bound):  # type: ignore[no-untyped-def]
     """Draw from 0..bound-1 without bias (multiply and shift, rejecting the uneven rest)."""
     uneven = (_TWO_32 - bound) % bound
@@ -272,7 +271,7 @@ def _below(state, bound):  # type: ignore[no-untyped-def]
             return state, product >> _S32
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _fill_uniform(X, n_ones, start, seed):  # type: ignore[no-untyped-def]
     """Fill rows with a uniform number of ones, by flipping randomly drawn entries."""
     n_rows, n_variables = X.shape
@@ -294,7 +293,7 @@ def _fill_uniform(X, n_ones, start, seed):  # type: ignore[no-untyped-def]
                 left -= 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _fill_fair(X, n_ones, start, seed):  # type: ignore[no-untyped-def]
     """Fill rows with independent fair bits, 64 per draw."""
     n_rows, n_variables = X.shape
@@ -310,6 +309,3 @@ def _fill_fair(X, n_ones, start, seed):  # type: ignore[no-untyped-def]
             X[i, j] = value
             count += np.int64(value)
         n_ones[i] = count
-
-
-guard_caches()

@@ -278,9 +278,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Add a batch of rows to what is known.
 
-        The blocks of a class are learned from the first batch in which it occurs (unless they are
-        given by `blocks`) and stay; the counts in them add up. The larger the first batch, the
-        closer the result is to that of `fit`.
+        The blocks of a class are learned again as it grows, from sums over all batches and from up
+        to 4,096 of its rows, which are kept; memory does not grow with the number of rows. After
+        `fit` or `load`, which keep none, blocks stay and only the counts in them add up.
 
         Parameters
         ----------

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
 
 from exchangeable.arrays import (
     FloatArray,
@@ -29,6 +30,7 @@ from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
+from exchangeable.fitting.batches import parts_of
 from exchangeable.fitting.mixtures import FittedMixture, fit_mixture
 from exchangeable.fitting.runs import Runs
 from exchangeable.fitting.selection import Selection, select_components
@@ -46,6 +48,20 @@ from exchangeable.fitting.tasks import (
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.rounds import check_learner
+
+
+def _takes_batches(mixture: Any) -> bool:
+    """Whether rows may come in batches, so that there is a `partial_fit`."""
+    try:
+        spec = spec_of(mixture)
+        spec.check("partial_fit", "partial_fit")
+    except (TypeError, ValueError) as error:
+        raise AttributeError(str(error)) from None
+    if mixture.pooling is not None or mixture.combine != "best":
+        raise AttributeError(
+            "partial_fit does not go with pooling, whose prior needs all rows, or with averages"
+        )
+    return spec.stream is not None
 
 
 class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
@@ -281,6 +297,50 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         purpose = {} if path is None else purpose_of(self, problem, data, len(generators))
         fitted = fit_mixture(runs, self.combine, self.n_jobs, path, purpose)
         self._keep(fitted, data.total)
+        return self
+
+    @available_if(_takes_batches)
+    @all_or_nothing
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Go on with a batch of rows, by stochastic EM.
+
+        The first batch is fitted as by `fit`, and should have some thousand rows; later ones move
+        what is known of all rows by steps that shrink. Blocks are revised now and then, on up to
+        4,096 rows that are kept. After `fit` or `load`, which keep none, blocks stay.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Examples of this batch, without NaN.
+        y : ignored
+            Present for scikit-learn's sake.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, 1 by default.
+        """
+        spec, first = self._check_options(), not hasattr(self, "_model")
+        if first:
+            self.fit(X, sample_weight=sample_weight)
+        observed = self._observed(X)
+        if observed.holes is not None:
+            raise ValueError("X contains NaN; partial_fit needs complete rows: use fit for others")
+        weight = check_sample_weight(sample_weight, observed.n_rows)
+        mixture = self._mixture()
+        if not isinstance(mixture.model, spec.model):
+            raise ValueError(
+                f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
+            )
+        k = mixture.log_prior.size
+        problem = problem_of(self, spec, observed.n_variables, range(k), labelled=False)
+        for rows in parts_of(observed, weight, self.random_state):
+            if first:
+                mixture = spec.stream.keep(mixture, rows)
+            else:
+                mixture = spec.stream.add(problem, mixture, rows, self.n_jobs)
+        self._model, self.weights_ = mixture.model, np.exp(mixture.log_prior)
+        if not first:
+            self.n_samples_weight_: float = self.n_samples_weight_ + float(weight.sum())
         return self
 
     def score(self, X: Any, y: Any = None) -> float:

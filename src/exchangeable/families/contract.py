@@ -386,6 +386,8 @@ class FamilySpec:
     direct : type, optional
         Fits classes of complete and labelled rows from sums alone: `fit` and `add` in memory,
         `sums` and `fit_chunks` where rows come in chunks.
+    stream : type, optional
+        Fits mixtures to batches that come one after the other: `keep` and `add`.
     cannot : mapping from ability to reason
         What it refuses, of `families.abilities.ABILITIES`.
     search : SearchSpace or None
@@ -411,6 +413,7 @@ class FamilySpec:
     statistics: bool = False
     before: Any = None
     direct: Any = None
+    stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
     memory: Callable[[int, int, int], float] = least_memory

@@ -4,12 +4,12 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Self
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING, Self
 
 from exchangeable.fitting.em import EMState
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
@@ -18,7 +18,7 @@ PATIENCE = 2.0
 class _Lines:
     """Progress on an interactive terminal, which ends with the work."""
 
-    _bar: Progress | None = None
+    _bar: "Progress | None" = None
 
     def __enter__(self) -> Self:
         return self
@@ -35,6 +35,23 @@ class _Lines:
 
 def _watched() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _bar(first: str, *others: str | None) -> "Progress":
+    """Return progress with texts, a bar where one is None, and the time; rich is imported here."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = [BarColumn() if text is None else TextColumn(text) for text in others]
+    beginning = [] if others else [SpinnerColumn()]
+    return Progress(
+        *beginning,
+        TextColumn(first),
+        *columns,
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
 
 
 class FitProgress(_Lines):
@@ -56,14 +73,7 @@ class FitProgress(_Lines):
         text = f"iteration {state.n_iter}, log-likelihood {worth:.4f}, {blocks:.1f} blocks"
         with self._lock:
             if self._bar is None:
-                self._bar = Progress(
-                    TextColumn("{task.description}"),
-                    BarColumn(),
-                    TextColumn("{task.fields[text]}"),
-                    TimeElapsedColumn(),
-                    console=Console(stderr=True),
-                    transient=True,
-                )
+                self._bar = _bar("{task.description}", None, "{task.fields[text]}")
                 for number in range(self._n_runs):
                     self._bar.add_task(f"run {number}", total=self._max_iter, text="")
                 self._bar.start()
@@ -76,13 +86,7 @@ class SearchProgress(_Lines):
 
     def __init__(self) -> None:
         if _watched():
-            self._bar = Progress(
-                SpinnerColumn(),
-                TextColumn("{task.description}"),
-                TimeElapsedColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
+            self._bar = _bar("{task.description}")
 
     def __enter__(self) -> Self:
         if self._bar is not None:

@@ -9,8 +9,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from exchangeable.runtime.loops import helper, inlined
 
 WORD = (1 << 64) - 1
 """A word of ones."""
@@ -65,12 +67,12 @@ bits_of_float: Any = _bits_of_float if COMPILED else plain_bits_of_float
 """The bits of a double as a 64-bit integer."""
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _wrapping_sum(one, other):  # type: ignore[no-untyped-def]
     return one + other
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _wrapping_product(one, other):  # type: ignore[no-untyped-def]
     return one * other
 
@@ -91,7 +93,7 @@ wrapping_product: Any = _wrapping_product if COMPILED else plain_wrapping_produc
 """The product of two unsigned 64-bit words modulo 2^64; NumPy's own would warn."""
 
 
-@njit(cache=True, nogil=True)
+@helper
 def load_bits(words, ones):  # type: ignore[no-untyped-def]
     """Write the positions of the ones of a bit-packed row to `ones` and return their number."""
     n_ones = 0
@@ -105,10 +107,13 @@ def load_bits(words, ones):  # type: ignore[no-untyped-def]
     return n_ones
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def block_masks(labels, n_blocks):  # type: ignore[no-untyped-def]
     """Return one bit-packed row per block with the block's variables on."""
-    masks = np.zeros((n_blocks, (labels.size + 63) // 64), dtype=np.uint64)
+    masks = np.empty((n_blocks, (labels.size + 63) // 64), np.uint64)
+    for b in range(n_blocks):
+        for w in range(masks.shape[1]):
+            masks[b, w] = np.uint64(0)
     for j in range(labels.size):
         masks[labels[j], j // 64] |= np.uint64(1) << np.uint64(j % 64)
     return masks

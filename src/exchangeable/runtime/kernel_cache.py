@@ -1,48 +1,113 @@
-"""Compiled kernels that cannot be kept on disk are compiled anew instead of failing.
+"""Kernels, and the cache that keeps them compiled.
 
-Numba writes them beside their files, or into the user's cache folder. If neither can be written, if
-the disk is full or an index is damaged, an error from inside Numba would end the fit.
+Numba keeps compiled functions beside their files, or in the user's cache folder, and looks for a
+place when a function is *declared*: importing a module would write, or fail where nothing can be
+written. Here the place is looked for when the first kernel is needed. What cannot be read or
+written, because there is no place, the disk is full or a file is damaged, is compiled anew, and a
+warning says so once.
 """
 
 import atexit
 import os
 import shutil
-import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.misc.appdirs import user_cache_dir
 
-PACKAGE = __name__.partition(".")[0]
+from exchangeable.runtime.compiling import listen
+
 _told: list[str] = []
+_looked: list[bool] = []
+listen()
 
 
-class GuardedCache(FunctionCache):
-    """A cache of one function that is given up when it cannot be read or written."""
+class DeferredCache:
+    """The cache of one function, looked for when the function is first needed.
+
+    It is given up when it cannot be read or written.
+
+    Parameters
+    ----------
+    function : callable
+        The function as it was written.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._found: Any = None
+        self._enabled = True
+
+    def _cache(self) -> Any:
+        if self._found is None:
+            find_room()
+            self._found = FunctionCache(self._function)  # type: ignore[no-untyped-call]
+        return self._found
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(self._cache().cache_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what is cached for a signature, None if there is nothing or it cannot be read."""
-        try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except Exception as error:  # a damaged pickle may raise anything
-            self._give_up(error)
-            return None
+        return self._try(lambda: self._cache().load_overload(sig, target_context))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Cache what was compiled for a signature, if that is possible."""
-        try:
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        except Exception as error:  # as above: the index is read first
-            self._give_up(error)
+        self._try(lambda: self._cache().save_overload(sig, data))
 
-    def _give_up(self, error: Exception) -> None:
+    def _try(self, work: Callable[[], Any]) -> Any:
+        if not self._enabled:
+            return None
+        try:
+            return work()
+        except Exception as error:  # a damaged pickle may raise anything
+            self._enabled = False
+            where = "a cache" if self._found is None else self._found.cache_path
+            tell(f"{where} ({type(error).__name__}: {error})")
+            return None
+
+    def enable(self) -> None:
+        """Use the cache."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Do without the cache."""
         self._enabled = False
-        tell(f"{self.cache_path} ({type(error).__name__}: {error})")
+
+    def flush(self) -> None:
+        """Forget what is cached."""
+        self._try(lambda: self._cache().flush())
+
+
+def compiled(**options: Any) -> Any:
+    """Return a decorator like `numba.njit` for kernels: cached, and without the interpreter's lock.
+
+    Division by zero gives infinity or NaN, as in NumPy.
+
+    Parameters
+    ----------
+    **options : optional
+        Further options of `numba.njit`.
+    """
+    every: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    compiler: Any = njit(**every, **options)
+
+    def declare(function: Callable[..., Any]) -> Any:
+        kernel: Any = compiler(function)
+        if isinstance(kernel, Dispatcher):  # else NUMBA_DISABLE_JIT is set
+            kernel._cache = DeferredCache(function)  # type: ignore[attr-defined]
+        return kernel
+
+    return declare
 
 
 def tell(where: str) -> None:
@@ -59,6 +124,9 @@ def tell(where: str) -> None:
 
 def find_room() -> None:
     """Let Numba cache in a folder of this process if it could not anywhere else."""
+    if _looked:
+        return
+    _looked.append(True)
     config: Any = numba.config
     if config.CACHE_DIR:
         places = [Path(config.CACHE_DIR)]
@@ -82,11 +150,6 @@ def _can_write(folder: Path) -> bool:
         return False
 
 
-def guard_caches() -> None:
-    """Guard the caches of all kernels of this package that have been imported so far."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == PACKAGE:
-            for kernel in vars(module).values():
-                cache = getattr(kernel, "_cache", None) if isinstance(kernel, Dispatcher) else None
-                if type(cache) is FunctionCache:
-                    cache.__class__ = GuardedCache
+def where_kept() -> str:
+    """Return the folder in which compiled kernels are kept."""
+    return DeferredCache(find_room).cache_path

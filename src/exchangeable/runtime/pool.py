@@ -15,10 +15,11 @@ from typing import Any
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from exchangeable.runtime.bits import COMPILED
+from exchangeable.runtime.kernel_cache import compiled
 
 SPINS = 1_000_000 if COMPILED else 1
 """How often a waiting thread looks at a number before it goes to sleep: about 0.3 ms in all."""
@@ -45,7 +46,7 @@ _look: Any = _load if COMPILED else _plain_load
 """The first of an array's numbers as it is now, whichever thread has written it."""
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _spin(number, least, spins):  # type: ignore[no-untyped-def]
     """Return whether a number reaches `least` within this many looks at it."""
     while spins and _look(number) < least:

@@ -6,11 +6,12 @@ The compiler cannot vectorise a loop that calls the C library; these functions i
 import math
 
 import numpy as np
-from numba import njit
 
 from exchangeable.runtime.bits import bits_of_float, float_from_bits
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import inlined, largest
 
-vectorise = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+vectorise = compiled(fastmath={"contract"})
 
 TILE = 256
 """Rows of a tile: long enough for vector loops, few enough to stay in the nearest caches."""
@@ -23,9 +24,9 @@ ATANH = tuple(1 / n for n in range(3, 23, 2))
 """The coefficients of s³, s⁵, … s²¹ of atanh s."""
 
 
-@vectorise
-def exponential(x):  # type: ignore[no-untyped-def]
-    """Return e^x for −700 < x < 700, to the last bit or two, without a call.
+@inlined
+def scaled_power(x):  # type: ignore[no-untyped-def]
+    """Return e^x for −700 < x < 700, to the last bit or two, written out in its callers.
 
     x = n·ln 2 + r with |r| ≤ ln 2 / 2; Taylor's series of e^r to r^13 leaves less than 1e-17.
     """
@@ -38,6 +39,12 @@ def exponential(x):  # type: ignore[no-untyped-def]
 
 
 @vectorise
+def exponential(x):  # type: ignore[no-untyped-def]
+    """Return the same by a function that is compiled by itself."""
+    return scaled_power(x)
+
+
+@inlined
 def logarithm(x):  # type: ignore[no-untyped-def]
     """Return ln x of a positive normal number, to the last bit or two, without a call.
 
@@ -53,10 +60,12 @@ def logarithm(x):  # type: ignore[no-untyped-def]
     return n * LN2_HIGH + (2.0 * s + (2.0 * s * square * series + n * LN2_LOW))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inlined
 def log_sum(values):  # type: ignore[no-untyped-def]
     """Return log Σ exp(values)."""
-    highest = values.max()
+    highest, total = largest(values), 0.0
     if highest == -np.inf:
         return highest
-    return highest + np.log(np.exp(values - highest).sum())
+    for i in range(values.size):
+        total += np.exp(values[i] - highest)
+    return highest + np.log(total)

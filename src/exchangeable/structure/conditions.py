@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy.special import chdtrc
 
 from exchangeable.arrays import FloatArray
@@ -18,6 +17,7 @@ from exchangeable.data.groups import Group
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
 from exchangeable.partitions import Partition
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.structure.sweep import sweep
 
 
@@ -117,7 +117,7 @@ class _BlockSums(NamedTuple):
     block_square: FloatArray
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _sum_block_products(rows, members, weights, labels, sums):  # type: ignore[no-untyped-def]
     """Sum the count of a variable's block, and its square, over all rows and where it is on."""
     with_count, with_square, block_sum, block_square = sums

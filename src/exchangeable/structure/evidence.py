@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.partitions import Labels
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import inlined, where_largest
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 class _Sample(NamedTuple):
@@ -42,6 +43,32 @@ class _Sample(NamedTuple):
     prior: float
     log_factorial: FloatArray
     log_rising: FloatArray
+
+
+class _Workspace(NamedTuple):
+    """What merging keeps for every block.
+
+    Attributes
+    ----------
+    histogram : array
+        Room for the weight of each count, all zero.
+    first : array of shape (n_blocks,)
+        The first block of the block that it is in.
+    previous, following : array of shape (n_blocks,)
+        Its neighbours, of the first of their blocks.
+    alone, together : array of shape (n_blocks,)
+        The evidence by itself, and merged with the following one.
+    gain : array of shape (n_blocks,)
+        By how much merging it with the following one raises the evidence.
+    """
+
+    histogram: FloatArray
+    first: IntArray
+    previous: IntArray
+    following: IntArray
+    alone: FloatArray
+    together: FloatArray
+    gain: FloatArray
 
 
 @_compile
@@ -76,7 +103,7 @@ def _block_evidence(first, second, m, sample, histogram):  # type: ignore[no-unt
     return evidence - (math.lgamma(total + prior * (m + 1)) - math.lgamma(prior * (m + 1)))
 
 
-@_compile
+@inlined
 def _far_apart(first, second, m_first, m_second, weights, limit):  # type: ignore[no-untyped-def]
     """Whether the rates of ones of two blocks differ by more than `limit` standard errors."""
     if limit == np.inf:
@@ -92,20 +119,14 @@ def _far_apart(first, second, m_first, m_second, weights, limit):  # type: ignor
 
 
 @_compile
-def _merge(counts, sizes, sample, limit):  # type: ignore[no-untyped-def]
-    """Merge neighbours while it pays; return for each initial block the first block it is in.
+def _merge(counts, sizes, sample, limit, nothing, workspace):  # type: ignore[no-untyped-def]
+    """Merge neighbours while it pays; write for each initial block the first block it is in.
 
     Overwrites `counts` and `sizes`: line b of the counts ends as that of the block that b starts.
+    `nothing` is a line of counts that are all zero.
     """
     n_blocks = sizes.size
-    histogram = np.zeros(sample.log_factorial.size)
-    nothing = np.zeros_like(counts[0])
-    following = np.arange(1, n_blocks + 1)
-    previous = np.arange(-1, n_blocks - 1)
-    first = np.arange(n_blocks)
-    alone = np.empty(n_blocks)
-    together = np.full(n_blocks, -np.inf)
-    gain = np.full(n_blocks, -np.inf)
+    histogram, first, previous, following, alone, together, gain = workspace
     for b in range(n_blocks):
         alone[b] = _block_evidence(counts[b], nothing, sizes[b], sample, histogram)
     begin, end = 0, n_blocks - 1
@@ -122,12 +143,14 @@ def _merge(counts, sizes, sample, limit):  # type: ignore[no-untyped-def]
             ):
                 gain[b] = -np.inf
             b = other
-        b = int(np.argmax(gain))
+        b = where_largest(gain)
         if not gain[b] > 0.0:
             break
         other = following[b]
         first[other] = b
-        counts[b] += counts[other]
+        line, added = counts[b], counts[other]
+        for i in range(line.size):
+            line[i] += added[i]
         sizes[b] += sizes[other]
         alone[b] = together[b]
         following[b] = following[other]
@@ -137,7 +160,6 @@ def _merge(counts, sizes, sample, limit):  # type: ignore[no-untyped-def]
         begin, end = max(previous[b], 0), b
     for b in range(n_blocks):
         first[b] = first[first[b]]
-    return first
 
 
 def merge_blocks(
@@ -181,5 +203,16 @@ def merge_blocks(
     whole = np.arange(counts.shape[1] if weights.size == 0 else 0)
     log_rising = np.concatenate([[0.0], np.cumsum(np.log(prior + whole))])
     sample = _Sample(weights, total, float(prior), log_factorial, log_rising)
-    first = _merge(counts, sizes.astype(np.int64), sample, float(limit))
-    return np.unique(first, return_inverse=True)[1].astype(np.int32)
+    n_blocks = sizes.size
+    workspace = _Workspace(
+        histogram=np.zeros(log_factorial.size),
+        first=np.arange(n_blocks),
+        previous=np.arange(-1, n_blocks - 1),
+        following=np.arange(1, n_blocks + 1),
+        alone=np.empty(n_blocks),
+        together=np.full(n_blocks, -np.inf),
+        gain=np.full(n_blocks, -np.inf),
+    )
+    nothing = np.zeros(counts.shape[1], dtype=counts.dtype)
+    _merge(counts, sizes.astype(np.int64), sample, float(limit), nothing, workspace)
+    return np.unique(workspace.first, return_inverse=True)[1].astype(np.int32)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.groups import Group, group_ones
@@ -18,6 +17,8 @@ from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.common.recipes import Labelled, Recipe
 from exchangeable.families.common.tables import block_counts
 from exchangeable.partitions import Labels, Partition
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill
 from exchangeable.runtime.threads import run
 
 ClassSums = tuple[float, FloatArray, float, float]
@@ -76,7 +77,7 @@ class Intervals(NamedTuple):
         return np.split(histogram, self.starts[1:])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _add_intervals(rows, members, weights, intervals, histogram):  # type: ignore[no-untyped-def]
     """Add the member rows' weights to the histograms of all intervals.
 
@@ -84,12 +85,12 @@ def _add_intervals(rows, members, weights, intervals, histogram):  # type: ignor
     """
     labels, n_blocks = intervals.labels, intervals.n_blocks
     begins, ends, starts = intervals.begins, intervals.ends, intervals.starts
-    before = np.zeros(n_blocks + 1, dtype=np.int64)
+    before = np.empty(n_blocks + 1, dtype=np.int64)
     buffer = np.empty(labels.size, dtype=np.int32)
     for i in range(members.size):
         w = weights[i] if weights.size else 1.0
         ones = ones_of(rows, members[i], buffer)
-        before[:] = 0
+        fill(before, 0)
         for k in range(ones.size):
             before[labels[ones[k]] + 1] += 1
         for b in range(n_blocks):

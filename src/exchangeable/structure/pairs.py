@@ -99,7 +99,7 @@ def below_bound(pairs: Covariances) -> FloatArray:
     covariance, spread = pairs
     m = len(covariance)
     bound = -np.diag(covariance).mean() / (m - 1)
-    return np.maximum((bound - covariance) / np.sqrt(np.maximum(spread, 1e-300)), 0.0)
+    return np.asarray(np.maximum((bound - covariance) / np.sqrt(np.maximum(spread, 1e-300)), 0.0))
 
 
 def groups_within(apart: FloatArray, limit: float) -> IntArray:

@@ -2,12 +2,10 @@
 
 import math
 
-from numba import njit
-
-_compile = njit(cache=True, nogil=True)
+from exchangeable.runtime.loops import helper, inlined
 
 
-@_compile
+@inlined
 def _beta_fraction(a, b, x):  # type: ignore[no-untyped-def]
     """Continued fraction of the incomplete beta function, by Lentz's method."""
     tiny = 1e-300
@@ -31,7 +29,7 @@ def _beta_fraction(a, b, x):  # type: ignore[no-untyped-def]
     return value
 
 
-@_compile
+@helper
 def two_sided_p(t, df):  # type: ignore[no-untyped-def]
     """Return P(|T| > |t|) for Student's t with `df` degrees of freedom.
 
@@ -51,6 +49,8 @@ def two_sided_p(t, df):  # type: ignore[no-untyped-def]
         + a * math.log(x)
         + b * math.log(t * t / (df + t * t))
     )
-    if x < (a + 1.0) / (a + b + 2.0):
-        return math.exp(log_front) * _beta_fraction(a, b, x) / a
-    return 1.0 - math.exp(log_front) * _beta_fraction(b, a, 1.0 - x) / b
+    above = x >= (a + 1.0) / (a + b + 2.0)
+    if above:
+        a, b, x = b, a, 1.0 - x
+    tail = math.exp(log_front) * _beta_fraction(a, b, x) / a
+    return 1.0 - tail if above else tail

@@ -5,16 +5,17 @@ from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from scipy.special import stdtrit
 
 from exchangeable.arrays import FloatArray
 from exchangeable.partitions import Labels
 from exchangeable.runtime.bits import bits_of_float
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, helper, inlined, largest
 from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.structure.student import two_sided_p
 
-_compile = njit(cache=True, nogil=True)
+_compile = compiled()
 
 LINES_TOGETHER = 4096
 """Variables, over all classes, that one thread sweeps at a time."""
@@ -54,9 +55,9 @@ class Level(NamedTuple):
         )
 
 
-@_compile
-def welch_rejects(mean_a, var_a, mean_b, var_b, n, level):  # type: ignore[no-untyped-def]
-    """Whether Welch's test of two means, each of n values, rejects at a level.
+@inlined
+def _welch_rejects(mean_a, var_a, mean_b, var_b, n, level):  # type: ignore[no-untyped-def]
+    """Whether Welch's test of two means, each of n values, rejects at a level (`Level`).
 
     The degrees of freedom lie between n − 1 and 2n − 2, so that most cases are decided by two
     critical values and only the few between them need the p-value itself.
@@ -66,28 +67,29 @@ def welch_rejects(mean_a, var_a, mean_b, var_b, n, level):  # type: ignore[no-un
     if spread <= 0.0:
         return difference > 0.0
     t = difference / np.sqrt(spread)
-    if t <= level.surely_kept:
+    significance, surely_kept, surely_rejected = level[0], level[1], level[2]
+    if t <= surely_kept:
         return False
-    if t > level.surely_rejected:
+    if t > surely_rejected:
         return True
     share = var_a / (var_a + var_b)  # so that tiny variances are not squared
     df = (n - 1) / (share**2 + (1 - share) ** 2)
-    return two_sided_p(t, df) < level.significance
+    return two_sided_p(t, df) < significance
 
 
-@_compile
-def _sweep(mean, variance, n, level):  # type: ignore[no-untyped-def]
-    """Return the block of each of the variables, which come in increasing order of mean."""
-    block = np.zeros(mean.size, dtype=np.int32)
-    reference = 0
-    for j in range(1, mean.size):
-        block[j] = block[j - 1]
-        if mean[j] != mean[j - 1] and welch_rejects(
+@helper
+def _sweep(mean, variance, order, n, level, block):  # type: ignore[no-untyped-def]
+    """Write the block of each of the variables, given in increasing order of mean."""
+    reference, number = order[0], 0
+    block[reference] = number
+    for i in range(1, order.size):
+        j, before = order[i], order[i - 1]
+        if mean[j] != mean[before] and _welch_rejects(
             mean[j], variance[j], mean[reference], variance[reference], n, level
         ):
-            block[j] += 1
+            number += 1
             reference = j
-    return block
+        block[j] = number
 
 
 def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance: float) -> Labels:
@@ -105,10 +107,11 @@ def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance:
     significance : float
         A p-value below this separates.
     """
-    if n <= 1:
-        return np.zeros(mean.size, dtype=np.int32)
-    blocks: Labels = _sweep(mean, variance, n, Level.of(n, significance))
-    return blocks
+    block = np.zeros(mean.size, dtype=np.int32)
+    if n > 1:
+        order = np.arange(mean.size)
+        _sweep(mean, variance, order, float(n), np.array(Level.of(n, significance)), block)
+    return block
 
 
 def sweep(mean: FloatArray, variance: FloatArray, n: float, significance: float) -> Labels:
@@ -127,17 +130,37 @@ def sweep(mean: FloatArray, variance: FloatArray, n: float, significance: float)
     return labels
 
 
-@_compile
-def _sort(mean, order):  # type: ignore[no-untyped-def]
+@inlined
+def _merge_sort(mean, members, room):  # type: ignore[no-untyped-def]
+    """Sort variables by mean, runs of 1, 2, 4, … at a time; the order of equal ones stays."""
+    length = 1
+    while length < members.size:
+        for begin in range(0, members.size, 2 * length):
+            middle = min(begin + length, members.size)
+            end = min(begin + 2 * length, members.size)
+            left, right = begin, middle
+            for i in range(begin, end):
+                from_left = right == end or (
+                    left < middle and mean[members[left]] <= mean[members[right]]
+                )
+                room[i] = members[left] if from_left else members[right]
+                left, right = left + from_left, right + (not from_left)
+        for i in range(members.size):
+            members[i] = room[i]
+        length *= 2
+
+
+@helper
+def _sort(mean, order, bucket, ends):  # type: ignore[no-untyped-def]
     """Write the variables in increasing order of their means, which are not negative.
 
     Each goes into a bucket by the exponent and first binary digits of its mean, and small buckets
-    are sorted by insertion, which is faster than `numpy.argsort`. The order is stable.
+    are sorted by insertion, which is faster than `numpy.argsort`. The order is stable. `bucket` and
+    `ends` are room for one number per variable and for one more than there are buckets.
     """
     n_buckets = OCTAVES << DIGITS
-    last = bits_of_float(mean.max()) >> (52 - DIGITS)
-    bucket = np.empty(mean.size, dtype=np.int64)
-    ends = np.zeros(n_buckets + 1, dtype=np.int64)
+    last = bits_of_float(largest(mean)) >> (52 - DIGITS)
+    fill(ends, 0)
     for j in range(mean.size):
         before_last = last - (bits_of_float(mean[j]) >> (52 - DIGITS))
         bucket[j] = max(n_buckets - 1 - before_last, 0)
@@ -148,10 +171,10 @@ def _sort(mean, order):  # type: ignore[no-untyped-def]
         order[ends[bucket[j]]] = j
         ends[bucket[j]] += 1
     begin = 0
-    for end in ends[:n_buckets]:
+    for b in range(n_buckets):
+        end = ends[b]
         if end - begin > SMALL_BUCKET:
-            members = order[begin:end]
-            members[:] = members[np.argsort(mean[members], kind="mergesort")]
+            _merge_sort(mean, order[begin:end], bucket)
         else:
             for i in range(begin + 1, end):
                 j, position = order[i], i
@@ -163,21 +186,21 @@ def _sort(mean, order):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _sweep_classes(moments, n, levels, labels):  # type: ignore[no-untyped-def]
-    """Write labels[level, class] for the classes of some moments."""
-    _, n_variables, n_classes = moments.shape
+def _sweep_classes(moments, first, last, n, levels, labels):  # type: ignore[no-untyped-def]
+    """Write labels[level, class] for the classes first..last."""
+    n_variables, n_classes = moments.shape[1], last - first
     mean, variance = np.empty((n_classes, n_variables)), np.empty((n_classes, n_variables))
-    order = np.empty(n_variables, dtype=np.int64)
+    order, bucket = np.empty(n_variables, np.int64), np.empty(n_variables, np.int64)
+    ends = np.empty((OCTAVES << DIGITS) + 1, np.int64)
     for j in range(n_variables):
         for y in range(n_classes):
-            mean[y, j] = moments[0, j, y] / n
-            spread = moments[1, j, y] - n * mean[y, j] ** 2
-            variance[y, j] = max(spread, 0.0) / max(n - 1, 1e-300)
+            mean[y, j] = moments[0, j, first + y] / n
+            spread = moments[1, j, first + y] - n * mean[y, j] ** 2
+            variance[y, j] = max(spread, 0.0) / max(n - 1.0, 1e-300)
     for y in range(n_classes):
-        _sort(mean[y], order)
-        sorted_mean, sorted_variance = mean[y][order], variance[y][order]
-        for i in range(len(levels)):
-            labels[i, y][order] = _sweep(sorted_mean, sorted_variance, n, levels[i])
+        _sort(mean[y], order, bucket, ends)
+        for i in range(levels.shape[0]):
+            _sweep(mean[y], variance[y], order, n, levels[i], labels[i, first + y])
 
 
 def sweep_each(
@@ -202,37 +225,16 @@ def sweep_each(
         The block of each variable.
     """
     _, n_variables, n_classes = moments.shape
+    moments = np.ascontiguousarray(moments)
     labels = np.zeros((len(levels), n_classes, n_variables), dtype=np.int32)
     if n <= 1:
         return labels
-    limits = tuple(Level.of(n, level) for level in levels)
+    limits = np.array([Level.of(n, level) for level in levels])
 
     def some(span: tuple[int, int]) -> None:
-        classes = slice(*span)
-        _sweep_classes(moments[:, :, classes], n, limits, labels[:, classes])
+        _sweep_classes(moments, *span, float(n), limits, labels)
 
     run(some, row_ranges(n_classes, 1 + LINES_TOGETHER // n_variables), n_jobs)
-    return labels
-
-
-@_compile
-def _tally(ones, most):  # type: ignore[no-untyped-def]
-    """Return how many variables have each whole number of ones up to `most`, or nothing."""
-    tally = np.zeros(most + 1, dtype=np.int64)
-    for j in range(ones.size):
-        count = int(ones[j])
-        if count != ones[j] or count > most:
-            return np.zeros(0, dtype=np.int64)
-        tally[count] += 1
-    return tally
-
-
-@_compile
-def _assign(ones, block):  # type: ignore[no-untyped-def]
-    """Return the block of each variable, given the block of each number of ones."""
-    labels = np.empty(ones.size, dtype=np.int32)
-    for j in range(ones.size):
-        labels[j] = block[int(ones[j])]
     return labels
 
 
@@ -243,15 +245,14 @@ def sweep_counts(ones: FloatArray, n: float, significance: float) -> Labels:
     the cost is a pass over the variables whatever their number.
     """
     most = int(n) if n <= max(1_000_000, 10 * ones.size) else 0
-    tally = _tally(ones, most) if most else np.zeros(0, dtype=np.int64)
-    if not tally.size:
+    counts = ones.astype(np.int64)
+    if not most or (counts != ones).any() or counts.max(initial=0) > most:
         return sweep(ones / n, _bernoulli_variance(ones / n, n), n, significance)
-    present = np.flatnonzero(tally)
+    present = np.flatnonzero(np.bincount(counts))
     mean = present / n
-    block = np.zeros(tally.size, dtype=np.int32)
+    block = np.zeros(most + 1, dtype=np.int32)
     block[present] = sweep_sorted(mean, _bernoulli_variance(mean, n), n, significance)
-    labels: Labels = _assign(ones, block)
-    return labels
+    return block[counts]
 
 
 def _bernoulli_variance(mean: FloatArray, n: float) -> FloatArray:

@@ -3,6 +3,7 @@
 from exchangeable.families.blocks.classes import BlockClasses
 from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.blocks.online import BlockStream
 from exchangeable.families.contract import FamilySpec
 
 DRAWN = (
@@ -17,6 +18,7 @@ SPECS = (
         model=BlockModel,
         family=BlockFamily,
         direct=BlockClasses,
+        stream=BlockStream,
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
         cannot={"holes in chunks": DRAWN},

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.tables import Tables
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 MOST_ENTRIES = 1024
 """A bundle's table has no more entries than this, unless a single block has."""
@@ -51,7 +51,18 @@ class Bundles(NamedTuple):
     def of(cls, tables: Tables, n_rows: int) -> Self:
         """Return the bundles of the blocks of all classes, for this many rows."""
         limit = min(MOST_ENTRIES, n_rows // ROWS_PER_ENTRY)
-        return cls(*_bundle(tables.starts, tables.values.size, tables.first_block, limit))
+        starts, first_block = tables.starts, tables.first_block
+        lengths = np.diff(starts, append=tables.values.size)
+        of_class = np.repeat(np.arange(first_block.size - 1), np.diff(first_block))
+        longest_first = np.lexsort((-lengths, of_class))
+        order, radix = np.empty_like(longest_first), np.empty(starts.size, dtype=np.uint64)
+        first_bundle = np.zeros(first_block.size, dtype=np.int64)
+        first, begins = np.zeros((2, starts.size + 1), dtype=np.int64)
+        bundles = cls(order, radix, first_bundle, first, begins)
+        n_bundles = _bundle(lengths, longest_first, first_block, limit, bundles)
+        return bundles._replace(
+            first_block=first[: n_bundles + 1].copy(), starts=begins[: n_bundles + 1].copy()
+        )
 
     @property
     def number_type(self) -> type[np.unsignedinteger[Any]]:
@@ -75,20 +86,16 @@ class Bundles(NamedTuple):
 
 
 @_compile
-def _bundle(block_starts, n_entries, class_block, limit):  # type: ignore[no-untyped-def]
+def _bundle(lengths, longest_first, class_block, limit, bundles):  # type: ignore[no-untyped-def]
     """Put the blocks of each class into bundles whose tables stay within `limit`.
 
-    The longest block that still fits comes next, so that tables are filled well. Returns the arrays
-    of `Bundles`.
+    The longest block that still fits comes next, so that tables are filled well. The blocks of a
+    class come by decreasing length; they are overwritten. Returns the number of bundles.
     """
-    n_blocks = block_starts.size
-    order, radix = np.empty(n_blocks, dtype=np.int64), np.empty(n_blocks, dtype=np.uint64)
-    first_bundle = np.zeros(class_block.size, dtype=np.int64)
-    first_block, starts = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks + 1, np.int64)
-    lengths = np.diff(np.append(block_starts, n_entries))
+    order, radix, first_bundle, first_block, starts = bundles
     n_bundles, n_done, start = 0, 0, 0
     for y in range(class_block.size - 1):
-        blocks = class_block[y] + np.argsort(-lengths[class_block[y] : class_block[y + 1]])
+        blocks = longest_first[class_block[y] : class_block[y + 1]]
         n_open = blocks.size
         while n_open:
             first_block[n_bundles], starts[n_bundles] = n_done, start
@@ -108,7 +115,7 @@ def _bundle(block_starts, n_entries, class_block, limit):  # type: ignore[no-unt
             start += entries
         first_bundle[y + 1] = n_bundles
     first_block[n_bundles], starts[n_bundles] = n_done, start
-    return order, radix, first_bundle, first_block[: n_bundles + 1], starts[: n_bundles + 1]
+    return n_bundles
 
 
 @_compile

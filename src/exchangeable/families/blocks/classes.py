@@ -1,6 +1,7 @@
 """Blocks of classes whose rows are complete and have labels: sums are enough, no EM is needed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,9 +14,12 @@ from exchangeable.data.stream.passes import Passes
 from exchangeable.families.blocks import chunk_sums
 from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
+from exchangeable.families.blocks.sketch import Sketch
 from exchangeable.families.common.recipes import Labelled, class_weights
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.problem import Problem
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import run
 from exchangeable.structure.intervals import Intervals, interval_histograms
 from exchangeable.structure.learner import BlockLearner, learn_partitions
 from exchangeable.structure.rounds import check_learner, learn_from_sums
@@ -43,29 +47,44 @@ class BlockClasses:
         groups: Sequence[Group],
         n_jobs: int | None = None,
     ) -> BlockModel:
-        """Return the model with a batch added; classes seen for the first time get their blocks."""
+        """Return the model with a batch added.
+
+        Blocks that depend on rows are learned again as classes grow, from what is kept of all
+        batches. Where nothing was kept, as after `fit` or in a file, blocks stay.
+        """
         structure = problem.structure
+        started = before is not None
         if before is None:
             before = BlockModel.blank(rows.n_variables, len(groups))
         partitions, histograms = list(before.partitions), list(before.histograms)
-        needs_rows = not isinstance(structure, list) and structure.needs_moments
-        new = [
-            y
-            for y, group in enumerate(groups)
-            if before.totals[y] == 0 and (group.total > 0 or not needs_rows)
-        ]
-        if isinstance(structure, list):
-            learned = [structure[y] for y in new]
+        sketch = before.sketch
+        if not started and isinstance(structure, BlockLearner) and structure.needs_moments:
+            sketch = Sketch.empty(rows.n_variables, len(groups))
+        learned: dict[int, Partition] = {}
+        if sketch is not None:
+            sketch = sketch.add(rows, groups, n_jobs)
+            learned = relearned(sketch, structure, partitions, n_jobs)
+            moved = sketch.learned.copy()
+            grown = sketch.outgrown()
+            moved[grown] = sketch.totals[grown]
+            sketch = replace(sketch, learned=moved)
         else:
-            learned = learn_partitions(rows, [groups[y] for y in new], structure, n_jobs)
-        for y, partition in zip(new, learned, strict=True):
+            learned = _of_new_classes(before, structure, rows, groups, n_jobs)
+        for y, partition in learned.items():
             partitions[y] = partition
             histograms[y] = np.zeros(partition.table_size)
         batch = group_histograms(rows, groups, partitions, n_jobs)
+        if sketch is not None and learned:
+            kept = [sketch.group(y) for y in learned]
+            own = [partitions[y] for y in learned]
+            known = group_histograms(sketch.rows, kept, own, n_jobs)
+            for y, histogram in zip(learned, known, strict=True):
+                batch[y] = histogram  # which holds the batch as well
         model = BlockModel(
             partitions,
             [old + added for old, added in zip(histograms, batch, strict=True)],
             before.totals + [group.total for group in groups],
+            sketch=sketch,
         )
         model.set_tables(problem.alpha, n_jobs)
         return model
@@ -116,3 +135,42 @@ class BlockClasses:
         model = BlockModel(partitions, histograms, np.array([total for total, *_ in sums]))
         model.set_tables(problem.alpha, data.n_jobs)
         return model
+
+
+def relearned(
+    sketch: Sketch, structure: Any, partitions: Sequence[Partition], n_jobs: int | None
+) -> dict[int, Partition]:
+    """Return the blocks that have changed, of the classes that have grown."""
+    grown = sketch.outgrown()
+
+    def learn(y: int) -> Partition:
+        learned: Partition = structure.learn(sketch.rows, sketch.group(y), sketch.ones[y])
+        return learned
+
+    found = dict(zip(grown.tolist(), run(learn, grown.tolist(), n_jobs), strict=True))
+    first = sketch.learned == 0
+    return {
+        y: partition
+        for y, partition in found.items()
+        if first[y] or not partition.same_as(partitions[y])
+    }
+
+
+def _of_new_classes(
+    before: BlockModel,
+    structure: Any,
+    rows: Rows,
+    groups: Sequence[Group],
+    n_jobs: int | None,
+) -> dict[int, Partition]:
+    """Return the blocks of classes that are seen for the first time."""
+    needs_rows = isinstance(structure, BlockLearner) and structure.needs_moments
+    new = [
+        y
+        for y, group in enumerate(groups)
+        if before.totals[y] == 0 and (group.total > 0 or not needs_rows)
+    ]
+    if isinstance(structure, list):
+        return {y: structure[y] for y in new}
+    learned = learn_partitions(rows, [groups[y] for y in new], structure, n_jobs)
+    return dict(zip(new, learned, strict=True))

@@ -1,18 +1,18 @@
 """A row's known ones and holes, counted in every block."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import RowArrays
 from exchangeable.runtime.bits import popcount
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import helper, inlined
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
-_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+_compile = compiled()
 
 
 class HoledRows(NamedTuple):
@@ -57,8 +57,14 @@ class Counters(NamedTuple):
     touched: IntArray
     buffer: npt.NDArray[np.int32]
 
+    @classmethod
+    def of(cls, rows: HoledRows, starts: IntArray) -> Self:
+        """Return the counters of a row of known zeros."""
+        none, every = np.zeros(starts.size, dtype=np.int64), np.arange(starts.size)
+        return cls(starts, starts.copy(), none, every, np.empty(len(rows.labels), dtype=np.int32))
 
-@_inline
+
+@helper
 def _touch(ones, labels, counters, n_touched, on):  # type: ignore[no-untyped-def]
     """Count some variables, known ones or holes, and list the blocks that have any."""
     starts, entry, hidden, touched = (
@@ -79,7 +85,7 @@ def _touch(ones, labels, counters, n_touched, on):  # type: ignore[no-untyped-de
     return n_touched
 
 
-@_inline
+@inlined
 def _count_masked(known, unknown, masks, counters):  # type: ignore[no-untyped-def]
     """Count the words of a packed row, known ones and holes, in every block."""
     entry, hidden = counters.entry, counters.hidden
@@ -90,7 +96,7 @@ def _count_masked(known, unknown, masks, counters):  # type: ignore[no-untyped-d
             hidden[b] += np.int64(popcount(hole & mask[b]))
 
 
-@_inline
+@helper
 def count_row(rows, row, counters):  # type: ignore[no-untyped-def]
     """Count a row's known ones and holes in every block; return how many blocks were touched.
 
@@ -100,12 +106,13 @@ def count_row(rows, row, counters):  # type: ignore[no-untyped-def]
         _count_masked(rows.ones.bits[row], rows.holes.bits[row], rows.masks, counters)
         return counters.starts.size
     ones = ones_of(rows.ones, row, counters.buffer)
-    n_touched = _touch(ones, rows.labels, counters, 0, 1)
+    none, one = np.int64(0), np.int64(1)  # literals would be compiled for once more each
+    n_touched = _touch(ones, rows.labels, counters, none, one)
     holes = ones_of(rows.holes, row, counters.buffer)
-    return _touch(holes, rows.labels, counters, n_touched, 0)
+    return _touch(holes, rows.labels, counters, n_touched, none)
 
 
-@_inline
+@inlined
 def forget_row(n_touched, counters):  # type: ignore[no-untyped-def]
     """Undo `count_row`."""
     for i in range(n_touched):
@@ -113,12 +120,14 @@ def forget_row(n_touched, counters):  # type: ignore[no-untyped-def]
         counters.entry[b], counters.hidden[b] = counters.starts[b], 0
 
 
-@_compile
+@inlined
 def new_counters(labels, starts):  # type: ignore[no-untyped-def]
-    """Return the counters of a row of known zeros."""
-    hidden = np.zeros(starts.size, dtype=np.int64)
-    buffer = np.empty(labels.shape[0], dtype=np.int32)
-    return Counters(starts, starts.copy(), hidden, np.arange(starts.size), buffer)
+    """Do the same as `Counters.of` inside a kernel."""
+    entry, hidden = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
+    touched, buffer = np.empty(starts.size, np.int64), np.empty(labels.shape[0], np.int32)
+    for b in range(starts.size):
+        entry[b], hidden[b], touched[b] = starts[b], 0, b
+    return Counters(starts, entry, hidden, touched, buffer)
 
 
 @_compile

@@ -5,21 +5,21 @@ ones has weight C(h, s)·exp(table[c + s]): P = Σ_t q(t)·C(m − o, t − c)/C
 entry of the table and a number of holes name such a sum; each is computed once and remembered.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
+from exchangeable.families.blocks.hole_counters import Counters, HoledRows, count_row, forget_row
 from exchangeable.families.common.posteriors import settle_row
 from exchangeable.runtime.bits import wrapping_product
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, inlined
 from exchangeable.runtime.vectors import exponential
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
-_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
-_compile_no_nan = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
+_compile = compiled()
+_compile_no_nan = compiled(fastmath={"nnan", "nsz"})
 
 LARGEST_MEMO = 1 << 17
 """The memo holds this many sums. Where there can be more, a pair may displace another one."""
@@ -71,6 +71,55 @@ class Memo(NamedTuple):
     owner: IntArray
     offsets: IntArray
 
+    @classmethod
+    def of(cls, n_rows: int, sizes: IntArray) -> Self:
+        """Return an empty memo for this many rows and blocks of these sizes."""
+        ends = np.cumsum((sizes + 1) ** 2)
+        offsets, size = ends - (sizes + 1) ** 2, int(ends[-1])
+        if size > LARGEST_MEMO:
+            offsets, size = np.full(sizes.size, -1), 64
+            while size < 2 * n_rows * sizes.size and size < LARGEST_MEMO:
+                size *= 2
+        keys, owner = np.full((2, size), -1)
+        return cls(keys, np.empty(size), np.empty(size), np.zeros(size), owner, offsets)
+
+
+class HoleScores(NamedTuple):
+    """What scoring rows with holes keeps from row to row.
+
+    Attributes
+    ----------
+    counters : Counters
+        Of the row at hand.
+    memo : Memo
+        Sums over hidden ones.
+    class_of : array of shape (n_blocks,)
+        The class of each block.
+    base, forbidden : arrays of shape (n_classes,)
+        Each class's score of a row of known zeros, and how many blocks forbid such a row.
+    missing : array of shape (n_classes,)
+        How many blocks forbid the row at hand.
+    """
+
+    counters: Counters
+    memo: Memo
+    class_of: IntArray
+    base: FloatArray
+    forbidden: IntArray
+    missing: IntArray
+
+    @classmethod
+    def of(cls, rows: HoledRows, n_rows: int, tables: HoleTables) -> Self:
+        """Return what scoring this many rows needs."""
+        lengths = np.diff(tables.first_block)
+        class_of = np.repeat(np.arange(lengths.size), lengths)
+        zero = tables.values[tables.starts]
+        impossible = zero == -np.inf
+        forbidden = np.bincount(class_of[impossible], minlength=lengths.size)
+        base = np.bincount(class_of, np.where(impossible, 0.0, zero), minlength=lengths.size)
+        counters, memo = Counters.of(rows, tables.starts), Memo.of(n_rows, tables.sizes)
+        return cls(counters, memo, class_of, base, forbidden, np.empty(lengths.size, np.int64))
+
 
 @_compile_no_nan
 def highest_weight(table, entry, holes, log_factorial):  # type: ignore[no-untyped-def]
@@ -98,24 +147,7 @@ def hidden_ones(table, entry, holes, log_factorial):  # type: ignore[no-untyped-
     return highest + np.log(total) + log_factorial[holes], ones / total
 
 
-@_compile
-def new_memo(n_rows, sizes):  # type: ignore[no-untyped-def]
-    """Return an empty memo for this many rows and blocks of these sizes."""
-    offsets = np.zeros(sizes.size, dtype=np.int64)
-    size = np.int64(0)
-    for b in range(sizes.size):
-        offsets[b] = size
-        size += (sizes[b] + 1) ** 2
-    if size > LARGEST_MEMO:
-        offsets[:] = -1
-        size = np.int64(64)
-        while size < 2 * n_rows * sizes.size and size < LARGEST_MEMO:
-            size *= 2
-    keys, owner = np.full(size, -1, dtype=np.int64), np.full(size, -1, dtype=np.int64)
-    return Memo(keys, np.empty(size), np.empty(size), np.zeros(size), owner, offsets)
-
-
-@_compile
+@inlined
 def pair_slot(key, holes, count, offset, size, n_slots):  # type: ignore[no-untyped-def]
     """Return the slot of a pair: one of its own (`offset` ≥ 0), or one that it may share."""
     if offset >= 0:
@@ -134,34 +166,9 @@ def remember(slot, key, tables, memo):  # type: ignore[no-untyped-def]
     memo.means[slot] = mean
 
 
-@_compile
-def _block_classes(first_block):  # type: ignore[no-untyped-def]
-    """Return the class of each block."""
-    class_of = np.empty(first_block[-1], dtype=np.int64)
-    for y in range(first_block.size - 1):
-        class_of[first_block[y] : first_block[y + 1]] = y
-    return class_of
-
-
-@_compile
-def _zero_scores(tables):  # type: ignore[no-untyped-def]
-    """Return each class's score of a row of known zeros, and how many blocks forbid such a row."""
-    n_classes = tables.first_block.size - 1
-    base = np.zeros(n_classes)
-    forbidden = np.zeros(n_classes, dtype=np.int64)
-    for y in range(n_classes):
-        for b in range(tables.first_block[y], tables.first_block[y + 1]):
-            zero = tables.values[tables.starts[b]]
-            if zero == -np.inf:
-                forbidden[y] += 1
-            else:
-                base[y] += zero
-    return base, forbidden
-
-
 # The loops over blocks are short: taking an array out of its tuple there would cost more than they
 # do. So arrays are taken out before, and the functions are inlined.
-@_inline
+@inlined
 def _add_scores(n_touched, counters, class_of, tables, memo, joint, missing):  # type: ignore[no-untyped-def]
     """Add how much more blocks are worth than they would be without ones and holes."""
     starts, entry, hidden, touched, _ = counters
@@ -188,7 +195,7 @@ def _add_scores(n_touched, counters, class_of, tables, memo, joint, missing):  #
         joint[class_of[b]] += value - zero
 
 
-@_inline
+@inlined
 def _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram):  # type: ignore[no-untyped-def]
     """Move the row's mass from the counts of zero to the counts that are expected."""
     starts, entry, hidden, touched, _ = counters
@@ -227,33 +234,47 @@ def _spread(key, mass, tables, histogram):  # type: ignore[no-untyped-def]
             histogram[entry + s] += mass * np.exp(term + log_factorial[holes] - value)
 
 
+@inlined
+def _score_row(rows, row, scores, tables, joint):  # type: ignore[no-untyped-def]
+    """Write a row's log P(e | y), and return how many blocks were touched."""
+    counters, memo, class_of, base, forbidden, missing = scores
+    n_touched = count_row(rows, row, counters)
+    for y in range(base.size):
+        joint[y], missing[y] = base[y], forbidden[y]
+    _add_scores(n_touched, counters, class_of, tables, memo, joint, missing)
+    for y in range(base.size):
+        if missing[y] > 0:
+            joint[y] = -np.inf
+    return n_touched
+
+
 @_compile
-def expect_with_holes(rows, first, last, tables, priors, posterior, histogram):  # type: ignore[no-untyped-def]
+def score_with_holes(rows, first, last, tables, scores, out):  # type: ignore[no-untyped-def]
+    """Write log P(e | y) of some rows; `scores` are `HoleScores`."""
+    for row in range(first, last):
+        n_touched = _score_row(rows, row, scores, tables, out[row])
+        forget_row(n_touched, scores.counters)
+
+
+@_compile
+def expect_with_holes(rows, first, last, tables, priors, scores, posterior, mass, histogram):  # type: ignore[no-untyped-def]
     """Return the log-likelihood of some rows; write posteriors, add expected histograms.
 
-    With an empty `histogram` the rows are only scored: `posterior` then holds log P(e | y), and
-    the `priors` (`RowPriors`) are not read.
+    The `priors` are `RowPriors`, `scores` are `HoleScores`; `mass` is room for a number per class.
     """
-    counters, class_of = (
-        new_counters(rows.labels, tables.starts),
-        _block_classes(tables.first_block),
-    )
-    base, forbidden = _zero_scores(tables)
-    memo = new_memo(last - first, tables.sizes)
+    counters, memo, class_of = scores.counters, scores.memo, scores.class_of
     weights, clamp, log_prior = priors.weights, priors.clamp, priors.log_prior
     log_likelihood = 0.0
     for row in range(first, last):
-        n_touched = count_row(rows, row, counters)
-        joint, missing = posterior[row], forbidden.copy()
-        joint[:] = base
-        _add_scores(n_touched, counters, class_of, tables, memo, joint, missing)
-        joint[missing > 0] = -np.inf
-        if histogram.size:
-            joint += log_prior
-            known = clamp[row] if clamp.size else -1
-            log_likelihood += weights[row] * settle_row(joint, log_prior, known)
-            mass = weights[row] * joint
-            _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram)
+        joint = posterior[row]
+        n_touched = _score_row(rows, row, scores, tables, joint)
+        for y in range(joint.size):
+            joint[y] += log_prior[y]
+        known = clamp[row] if clamp.size else -1
+        log_likelihood += weights[row] * settle_row(joint, log_prior, known)
+        for y in range(joint.size):
+            mass[y] = weights[row] * joint[y]
+        _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram)
         forget_row(n_touched, counters)
     for slot in range(memo.keys.size):
         _spread(memo.owner[slot], memo.waiting[slot], tables, histogram)
@@ -267,7 +288,7 @@ def score_singles(rows, first, last, base, on, hole, out):  # type: ignore[no-un
     buffer = np.empty(n_variables, dtype=np.int32)
     for row in range(first, last):
         score = out[row]
-        score[:] = base
+        copy(base, score)
         ones = ones_of(rows.ones, row, buffer)
         for k in range(ones.size):
             add = on[ones[k]]

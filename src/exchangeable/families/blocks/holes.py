@@ -11,17 +11,16 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import NO_BITS, NO_INDICES, RowArrays
 from exchangeable.families.blocks import hole_counters, hole_kernels, query_kernels
-from exchangeable.families.blocks.hole_counters import HoledRows
-from exchangeable.families.blocks.hole_kernels import HoleTables
+from exchangeable.families.blocks.hole_counters import Counters, HoledRows
+from exchangeable.families.blocks.hole_kernels import HoleScores, HoleTables, Memo
 from exchangeable.families.blocks.passes import BlockSums, is_linear
+from exchangeable.families.blocks.query_kernels import DrawRoom
 from exchangeable.families.common import linear_kernels
 from exchangeable.families.common.posteriors import RowPriors
-from exchangeable.families.common.tables import Tables
+from exchangeable.families.common.tables import Tables, label_type
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import n_threads, row_ranges, run
 
-NO_HISTOGRAM = np.empty(0)
-NO_PRIORS = RowPriors(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0))
 MEMO_BYTES = 1 << 25
 """Memory that each part of the rows takes: it limits the number of parts."""
 STEPS_PER_WORD = 4
@@ -43,13 +42,12 @@ def score(observed: Observed, tables: Tables, n_jobs: int | None = None) -> Floa
         )
         return scores
     arrays = _hole_tables(tables)
-    run(
-        lambda span: hole_kernels.expect_with_holes(
-            rows, *span, arrays, NO_PRIORS, scores, NO_HISTOGRAM
-        ),
-        spans,
-        n_jobs,
-    )
+
+    def one(span: tuple[int, int]) -> None:
+        kept = HoleScores.of(rows, span[1] - span[0], arrays)
+        hole_kernels.score_with_holes(rows, *span, arrays, kept, scores)
+
+    run(one, spans, n_jobs)
     return scores
 
 
@@ -74,8 +72,9 @@ def expect(
 
     def one(span: tuple[int, int]) -> tuple[float, FloatArray]:
         histogram = np.zeros(tables.values.size)
+        kept, mass = HoleScores.of(rows, span[1] - span[0], arrays), np.empty(log_prior.size)
         likelihood: float = hole_kernels.expect_with_holes(
-            rows, *span, arrays, priors, posterior, histogram
+            rows, *span, arrays, priors, kept, posterior, mass, histogram
         )
         return likelihood, histogram
 
@@ -167,7 +166,7 @@ def _hole_tables(tables: Tables) -> HoleTables:
 
 def holed_rows(observed: Observed, partition: Partition) -> HoledRows:
     """Return rows as kernels that answer for one class take them."""
-    labels = np.ascontiguousarray(partition.labels[:, None])
+    labels = partition.labels[:, None].astype(label_type(partition.n_blocks), order="C")
     return _holed_rows(observed, labels, partition.n_blocks)
 
 
@@ -181,7 +180,10 @@ def marginals(observed: Observed, partition: Partition, table: FloatArray) -> Fl
     """Return P(x_j = 1 | e) for every row and variable."""
     chances = np.empty((observed.n_rows, observed.n_variables))
     rows, tables = holed_rows(observed, partition), _class_tables(partition, table)
-    query_kernels.hidden_chances(rows, tables, chances)
+    counters, memo = Counters.of(rows, tables.starts), Memo.of(observed.n_rows, tables.sizes)
+    query_kernels.hidden_chances(
+        rows, tables, counters, memo, np.empty(partition.n_blocks), chances
+    )
     return chances
 
 
@@ -192,7 +194,9 @@ def complete(
     completions = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
     scores = np.empty(observed.n_rows)
     rows, tables = holed_rows(observed, partition), _class_tables(partition, table)
-    query_kernels.complete_rows(rows, tables, completions, scores)
+    wanted = np.empty(partition.n_blocks, dtype=np.int64)
+    counters = Counters.of(rows, tables.starts)
+    query_kernels.complete_rows(rows, tables, counters, wanted, completions, scores)
     return completions, scores
 
 
@@ -202,10 +206,11 @@ def draw(
     """Return a completion of every row, drawn from its probabilities."""
     draws = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
     tables = _class_tables(partition, table)
+    room = DrawRoom.of(partition.n_blocks, observed.n_variables)
     for span, part in observed.chunks():
         of_block = rng.random((part.n_rows, partition.n_blocks))
         of_entry = rng.random((part.n_rows, observed.n_variables))
-        query_kernels.draw_rows(
-            holed_rows(part, partition), tables, of_block, of_entry, draws[span]
-        )
+        rows = holed_rows(part, partition)
+        counters = Counters.of(rows, tables.starts)
+        query_kernels.draw_rows(rows, tables, counters, room, of_block, of_entry, draws[span])
     return draws

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle
 from exchangeable.runtime.bits import popcount
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, helper, inlined
 from exchangeable.runtime.vectors import TILE
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 COUNT_TILE = 1024
 """Rows that are counted at a time."""
@@ -40,7 +41,7 @@ class Piece(NamedTuple):
     numbers: npt.NDArray[np.unsignedinteger[Any]]
 
 
-@_compile
+@inlined
 def _count(words, begin, end, masks, mask, radix, number):  # type: ignore[no-untyped-def]
     """Append a block's count to the numbers of its bundle, for the rows begin..end.
 
@@ -70,7 +71,8 @@ def count_masked(words, masks, bundles, classes, piece):  # type: ignore[no-unty
     first, last, offset, numbers = piece
     first_mask, word, mask = masks
     order, radix, first_bundle, first_block, _ = bundles
-    number = np.zeros(COUNT_TILE, dtype=np.uint64)
+    number = np.empty(COUNT_TILE, np.uint64)
+    fill(number, np.uint64(0))
     for begin in range(first, last, COUNT_TILE):
         end = min(begin + COUNT_TILE, last)
         tile = number[: end - begin]
@@ -89,7 +91,8 @@ def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-unty
     """Do the same by walking over the ones."""
     first, last, offset, numbers = piece
     order, radix, first_bundle, first_block, _ = bundles
-    count = np.zeros(order.size, dtype=np.uint64)
+    count = np.empty(order.size, np.uint64)
+    fill(count, np.uint64(0))
     buffer = np.empty(labels.shape[0], dtype=np.int32)
     for row in range(first, last):
         ones = ones_of(rows, row, buffer)
@@ -106,7 +109,7 @@ def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-unty
                 numbers[g, row - offset] = number
 
 
-@_compile
+@inlined
 def _look_up(table, starts, numbers, begin, end, score):  # type: ignore[no-untyped-def]
     """Add the entries of the bundles' tables at the rows' numbers, up to four bundles at a time."""
     g = 0
@@ -145,7 +148,7 @@ def score_numbers(piece, priors, bundles, table, posterior):  # type: ignore[no-
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
         for y in range(n_classes):
-            joint[y] = log_prior[y]
+            fill(joint[y], log_prior[y])
             of_class = slice(first_bundle[y], first_bundle[y + 1])
             _look_up(
                 table, starts[of_class], numbers[of_class], begin - offset, end - offset, joint[y]
@@ -154,9 +157,9 @@ def score_numbers(piece, priors, bundles, table, posterior):  # type: ignore[no-
     return log_likelihood
 
 
-@_compile
-def _add_masses(histogram, starts, numbers, rows, mass):  # type: ignore[no-untyped-def]
-    """Add masses by the numbers of some rows, an array or a range, to the bundles' histograms.
+@helper
+def _add_masses(histogram, starts, numbers, begin, rows, mass):  # type: ignore[no-untyped-def]
+    """Add masses by the numbers of some rows, counted from `begin`, to the bundles' histograms.
 
     Many rows have the same number: where additions to several bundles take turns, none waits for
     the one before.
@@ -165,9 +168,10 @@ def _add_masses(histogram, starts, numbers, rows, mass):  # type: ignore[no-unty
     while g + 4 <= starts.size:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
         three, four = histogram[starts[g + 2] :], histogram[starts[g + 3] :]
-        in_one, in_two = numbers[g], numbers[g + 1]
-        in_three, in_four = numbers[g + 2], numbers[g + 3]
-        for i, r in enumerate(rows):
+        in_one, in_two = numbers[g, begin:], numbers[g + 1, begin:]
+        in_three, in_four = numbers[g + 2, begin:], numbers[g + 3, begin:]
+        for i in range(rows.size):
+            r = rows[i]
             one[in_one[r]] += mass[i]
             two[in_two[r]] += mass[i]
             three[in_three[r]] += mass[i]
@@ -175,15 +179,16 @@ def _add_masses(histogram, starts, numbers, rows, mass):  # type: ignore[no-unty
         g += 4
     if g + 2 <= starts.size:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
-        in_one, in_two = numbers[g], numbers[g + 1]
-        for i, r in enumerate(rows):
+        in_one, in_two = numbers[g, begin:], numbers[g + 1, begin:]
+        for i in range(rows.size):
+            r = rows[i]
             one[in_one[r]] += mass[i]
             two[in_two[r]] += mass[i]
         g += 2
     if g < starts.size:
-        one, in_one = histogram[starts[g] :], numbers[g]
-        for i, r in enumerate(rows):
-            one[in_one[r]] += mass[i]
+        one, in_one = histogram[starts[g] :], numbers[g, begin:]
+        for i in range(rows.size):
+            one[in_one[rows[i]]] += mass[i]
 
 
 @_compile
@@ -194,7 +199,10 @@ def add_by_number(piece, weights, posterior, lines, classes, bundles, histogram)
     """
     first, last, offset, numbers = piece
     first_bundle, starts = bundles.first_bundle, bundles.starts
-    kept, mass = np.empty(ADD_TILE, dtype=np.int64), np.empty(ADD_TILE)
+    every, kept = np.empty(ADD_TILE, np.int64), np.empty(ADD_TILE, np.int64)
+    mass = np.empty(ADD_TILE)
+    for r in range(ADD_TILE):
+        every[r] = r
     for i in range(classes.size):
         of_class = slice(first_bundle[classes[i]], first_bundle[classes[i] + 1])
         class_numbers, class_starts = numbers[of_class], starts[of_class]
@@ -207,11 +215,11 @@ def add_by_number(piece, weights, posterior, lines, classes, bundles, histogram)
             if n_kept > MOSTLY * share.size:
                 for r in range(share.size):
                     mass[r] = weight[r] * share[r]
-                rows = range(begin - offset, end - offset)
-                _add_masses(histogram, class_starts, class_numbers, rows, mass)
-                continue
-            n_kept = 0
-            for r in range(share.size):
-                kept[n_kept], mass[n_kept] = begin - offset + r, weight[r] * share[r]
-                n_kept += share[r] > 0.0
-            _add_masses(histogram, class_starts, class_numbers, kept[:n_kept], mass)
+                rows = every[: share.size]
+            else:
+                n_kept = 0
+                for r in range(share.size):
+                    kept[n_kept], mass[n_kept] = r, weight[r] * share[r]
+                    n_kept += share[r] > 0.0
+                rows = kept[:n_kept]
+            _add_masses(histogram, class_starts, class_numbers, begin - offset, rows, mass)

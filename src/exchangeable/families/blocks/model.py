@@ -14,6 +14,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.families.blocks import holes, passes, saved
 from exchangeable.families.blocks.passes import BlockSums
 from exchangeable.families.blocks.row_counts import RowCounts
+from exchangeable.families.blocks.sketch import Sketch
 from exchangeable.families.common import table_kernels
 from exchangeable.families.common.tables import Tables, score_tables
 from exchangeable.families.contract import Arrays, Model
@@ -32,7 +33,8 @@ class BlockModel(Model):
     """For each class its blocks and the weight of the rows seen, by count in each block.
 
     The histograms are the sufficient statistics: they add up over batches. `tables` are the
-    parameters made of them, log q(l | y) − log C(m, l) for every block and count.
+    parameters made of them, log q(l | y) − log C(m, l) for every block and count. `sketch` is what
+    batches leave behind to learn blocks from again; files do not keep it.
     """
 
     kind: ClassVar[str] = "blocks"
@@ -40,6 +42,7 @@ class BlockModel(Model):
     histograms: list[FloatArray]
     totals: FloatArray
     tables: Tables | None = None
+    sketch: Sketch | None = None
 
     @classmethod
     def blank(cls, n_variables: int, n_classes: int) -> Self:

@@ -3,33 +3,50 @@
 Rows are `HoledRows`, tables `HoleTables` with one class.
 """
 
-import numpy as np
-from numba import njit
+from typing import NamedTuple, Self
 
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
+from exchangeable.families.blocks.hole_counters import count_row, forget_row
 from exchangeable.families.blocks.hole_kernels import (
     NEGLIGIBLE,
     highest_weight,
-    new_memo,
     pair_slot,
     remember,
 )
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, helper, inlined, total
 from exchangeable.runtime.vectors import exponential
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
-@_compile
+class DrawRoom(NamedTuple):
+    """Room for the numbers of hidden ones and of holes left per block, and for shares of counts."""
+
+    wanted: IntArray
+    remaining: IntArray
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, n_blocks: int, n_variables: int) -> Self:
+        """Return room for one class."""
+        wanted, remaining = np.zeros((2, n_blocks), dtype=np.int64)
+        return cls(wanted, remaining, np.empty(n_variables + 1))
+
+
+@helper
 def _write_known(rows, row, buffer, out):  # type: ignore[no-untyped-def]
     """Write the known ones of a row, and zeros elsewhere."""
-    out[:] = 0
+    fill(out, 0)
     ones = ones_of(rows.ones, row, buffer)
     for k in range(ones.size):
         out[ones[k]] = 1
 
 
-@_compile
+@inlined
 def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-def]
     """Write a row in which every hole has the probability of its block to be on."""
     _write_known(rows, row, buffer, out)
@@ -38,7 +55,7 @@ def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-de
         out[holes[k]] = chance[rows.labels[holes[k], 0]]
 
 
-@_compile
+@inlined
 def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
     """Write a row whose blocks have this many hidden ones, the first holes being on."""
     _write_known(rows, row, buffer, out)
@@ -49,7 +66,7 @@ def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
         wanted[b] -= 1
 
 
-@_compile
+@inlined
 def write_drawn(rows, row, wanted, remaining, uniform, buffer, out):  # type: ignore[no-untyped-def]
     """Write a row whose blocks have this many hidden ones among the remaining holes, drawn."""
     _write_known(rows, row, buffer, out)
@@ -63,10 +80,10 @@ def write_drawn(rows, row, wanted, remaining, uniform, buffer, out):  # type: ig
         remaining[b] -= 1
 
 
-@_compile
+@inlined
 def pick(shares, uniform):  # type: ignore[no-untyped-def]
     """Return the index that a uniform number stands for, in proportion to the shares."""
-    rest, last = uniform * shares.sum(), 0
+    rest, last = uniform * total(shares), 0
     for i in range(shares.size):
         if shares[i] > 0.0:
             last = i
@@ -77,14 +94,14 @@ def pick(shares, uniform):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def hidden_chances(rows, tables, out):  # type: ignore[no-untyped-def]
-    """Write P(x_j = 1 | e) of every variable of every row, for one class."""
-    counters = new_counters(rows.labels, tables.starts)
-    memo = new_memo(out.shape[0], tables.sizes)
+def hidden_chances(rows, tables, counters, memo, chance, out):  # type: ignore[no-untyped-def]
+    """Write P(x_j = 1 | e) of every variable of every row, for one class.
+
+    `chance` is room for a number per block.
+    """
     starts, entry, hidden, touched, buffer = counters
     keys, _, means, _, _, offsets = memo
     sizes, n_entries = tables.sizes, tables.values.size
-    chance = np.empty(tables.starts.size)
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):
@@ -100,15 +117,13 @@ def hidden_chances(rows, tables, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def complete_rows(rows, tables, out, score):  # type: ignore[no-untyped-def]
+def complete_rows(rows, tables, counters, wanted, out, score):  # type: ignore[no-untyped-def]
     """Write the most probable completion of every row for one class, and its log-probability.
 
     In a block all completions with the same number of ones are equally likely; the first are on.
+    `wanted` is room for a number per block.
     """
-    table = tables.values
-    counters = new_counters(rows.labels, tables.starts)
-    entry, hidden = counters.entry, counters.hidden
-    wanted = np.zeros(entry.size, dtype=np.int64)
+    table, entry, hidden = tables.values, counters.entry, counters.hidden
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         score[row] = 0.0
@@ -123,17 +138,15 @@ def complete_rows(rows, tables, out, score):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def draw_rows(rows, tables, of_block, of_entry, out):  # type: ignore[no-untyped-def]
+def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: ignore[no-untyped-def]
     """Write a random completion of every row for one class, made of uniform numbers.
 
     ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
-    the next hole is one of them.
+    the next hole is one of them. `room` is `DrawRoom`.
     """
     table, log_factorial = tables.values, tables.log_factorial
-    counters = new_counters(rows.labels, tables.starts)
     entry, hidden, touched = counters.entry, counters.hidden, counters.touched
-    wanted, remaining = np.zeros((2, entry.size), dtype=np.int64)
-    shares = np.empty(rows.labels.shape[0] + 1)
+    wanted, remaining, shares = room
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):
@@ -146,7 +159,7 @@ def draw_rows(rows, tables, of_block, of_entry, out):  # type: ignore[no-untyped
         write_drawn(rows, row, wanted, remaining, of_entry[row], counters.buffer, out[row])
 
 
-@_compile
+@helper
 def _draw_count(table, entry, holes, log_factorial, uniform, shares):  # type: ignore[no-untyped-def]
     """Return the number of hidden ones that a uniform number stands for."""
     highest = highest_weight(table, entry, holes, log_factorial)

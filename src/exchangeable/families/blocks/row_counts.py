@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import IntArray
 from exchangeable.data.examples import Examples
@@ -22,9 +21,10 @@ from exchangeable.families.blocks.bundles import Bundles
 from exchangeable.families.blocks.kernels import Piece
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.threads import run
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 Numbers = npt.NDArray[np.unsignedinteger[Any]]
 

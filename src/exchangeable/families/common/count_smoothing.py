@@ -1,11 +1,12 @@
 """Smoothing of how often each count occurs, with the width that predicts left-out rows best."""
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, divide, fill, inlined, largest, total
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 NARROW = 0.3
 """A kernel narrower than this is not worth having."""
@@ -13,13 +14,13 @@ TRACE = 1e-5
 """Mass of a count below this share of the whole is not worth smoothing."""
 
 
-@_compile
+@inlined
 def _kernel(bandwidth, below, above, out):  # type: ignore[no-untyped-def]
     """Write a Gaussian kernel with sum 1 that reaches this many counts below and above.
 
     The factors from e^{−d² / 2b²} to that of the next distance fall evenly.
     """
-    value, total = 1.0, 1.0
+    value, mass = 1.0, 1.0
     factor, change = np.exp(-0.5 / bandwidth**2), np.exp(-1.0 / bandwidth**2)
     out[below] = 1.0
     for distance in range(1, max(below, above) + 1):
@@ -27,11 +28,11 @@ def _kernel(bandwidth, below, above, out):  # type: ignore[no-untyped-def]
         factor *= change
         if distance <= below:
             out[below - distance] = value
-            total += value
+            mass += value
         if distance <= above:
             out[below + distance] = value
-            total += value
-    out[: below + above + 1] /= total
+            mass += value
+    divide(out[: below + above + 1], mass)
 
 
 @_compile
@@ -43,18 +44,19 @@ def smooth_counts(histograms, width, out, stays):  # type: ignore[no-untyped-def
     """
     n_histograms, size = histograms.shape
     first = min(int(np.ceil(NARROW / width)) - 1, size) if width > 0.0 else size
-    stays[:] = 1.0
-    out[:] = histograms
-    spread = np.zeros((size, n_histograms))
+    spread = np.empty((size, n_histograms))
     for y in range(n_histograms):
-        least = TRACE * histograms[y].sum()
-        for count in range(first, size):
-            if histograms[y, count] >= least:
+        fill(stays[y], 1.0)
+        copy(histograms[y], out[y])
+        least = TRACE * total(histograms[y])
+        for count in range(size):
+            spread[count, y] = 0.0
+            if count >= first and histograms[y, count] >= least:
                 spread[count, y] = histograms[y, count]
                 out[y, count] = 0.0
     kernel = np.empty(size)
     for count in range(first, size):
-        if spread[count].max() <= 0.0:
+        if largest(spread[count]) <= 0.0:
             continue
         reach = int(np.ceil(3 * width * (count + 1)))
         below, above = min(reach, count), min(reach, size - 1 - count)
@@ -76,20 +78,22 @@ def best_smoothing(histograms, priors, widths, out):  # type: ignore[no-untyped-
     The rest is divided by a mass that is the same for all widths, and so does not matter.
     """
     tried, stays = np.empty(histograms.shape), np.empty(histograms.shape)
-    best = np.full(histograms.shape[0], -np.inf)
-    lines, counts = np.nonzero(histograms)
-    for width in widths:
-        smooth_counts(histograms, width, tried, stays)
-        worth = np.zeros(best.size)
-        for i in range(lines.size):
-            y, count = lines[i], counts[i]
-            mass = histograms[y, count]
-            rest = max(tried[y, count] - min(mass, 1.0) * stays[y, count], 0.0)
-            worth[y] += mass * np.log(max(rest + priors[y, count], 1e-300))
-        for y in range(best.size):
-            if worth[y] > best[y]:
-                best[y] = worth[y]
-                out[y] = tried[y] + priors[y]
+    n_histograms, size = histograms.shape
+    best = np.empty(n_histograms)
+    fill(best, -np.inf)
+    for i in range(widths.size):
+        smooth_counts(histograms, widths[i], tried, stays)
+        for y in range(n_histograms):
+            worth = 0.0
+            for count in range(size):
+                mass = histograms[y, count]
+                if mass != 0.0:
+                    rest = max(tried[y, count] - min(mass, 1.0) * stays[y, count], 0.0)
+                    worth += mass * np.log(max(rest + priors[y, count], 1e-300))
+            if worth > best[y]:
+                best[y] = worth
+                for count in range(size):
+                    out[y, count] = tried[y, count] + priors[y, count]
 
 
 def smoothed(histograms: FloatArray, priors: FloatArray, widths: FloatArray) -> FloatArray:

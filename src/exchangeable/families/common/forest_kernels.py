@@ -1,18 +1,20 @@
 """Inner loops of forests: which edges they should have, and the order of their nodes."""
 
 import numpy as np
-from numba import njit
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, inlined
+
+_compile = compiled()
 
 
 @_compile
 def prim(gains, parent):  # type: ignore[no-untyped-def]
     """Write the parents of the maximum spanning forest of a dense graph (Prim's algorithm)."""
     n = gains.shape[0]
-    best = np.zeros(n)
-    parent[:] = n
-    outside = np.ones(n, dtype=np.bool_)
+    best, outside = np.empty(n), np.empty(n, np.bool_)
+    for j in range(n):
+        best[j], parent[j], outside[j] = 0.0, n, True
     for _ in range(n):
         v, highest = -1, -1.0
         for j in range(n):
@@ -32,7 +34,8 @@ def order_nodes(parent, order, position):  # type: ignore[no-untyped-def]
     It is depth first, so that a subtree is a stretch of the order.
     """
     n = parent.size
-    first, following = np.full(n + 1, -1), np.full(n, -1)
+    first, following = np.empty(n + 1, np.int64), np.empty(n, np.int64)
+    fill(first, -1)
     for v in range(n - 1, -1, -1):
         following[v] = first[parent[v]]
         first[parent[v]] = v
@@ -53,7 +56,7 @@ def order_nodes(parent, order, position):  # type: ignore[no-untyped-def]
         stack[depth] = first[v]
 
 
-@_compile
+@inlined
 def table_gain(n11, n10, n01, n00, e11, e10, e01, e00):  # type: ignore[no-untyped-def]
     """Return Σ n·log(n / e) over the four cells of a pair."""
     gain = 0.0

@@ -6,13 +6,14 @@ merged.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, inlined
 from exchangeable.runtime.vectors import TILE
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 @_compile
@@ -32,12 +33,13 @@ def score_linear(  # type: ignore[no-untyped-def]
         end = min(begin + TILE, last)
         for row in range(begin, end):
             ones = ones_of(rows, row, buffer)
-            score[:] = base
+            copy(base, score)
             for k in range(ones.size):
                 add = slope[ones[k]]
                 for y in range(n_classes):
                     score[y] += add[y]
-            joint[:, row - begin] = score
+            for y in range(n_classes):
+                joint[y, row - begin] = score[y]
         log_likelihood += settle(joint, begin, end, priors, posterior)
     return log_likelihood
 
@@ -53,19 +55,23 @@ def score_coded(  # type: ignore[no-untyped-def]
     log_likelihood = 0.0
     for begin in range(first, last, TILE):
         end = min(begin + TILE, last)
-        scores[:] = base
+        for r in range(end - begin):
+            copy(base, scores[r])
         for g in range(codes.shape[0]):
             of_code, value = expanded[g], codes[g, begin:end]
             for r in range(value.size):
                 score, add = scores[r], of_code[value[r]]
                 for y in range(n_classes):
                     score[y] += add[y]
-        joint[:] = scores.T
+        for y in range(n_classes):
+            line = joint[y]
+            for r in range(end - begin):
+                line[r] = scores[r, y]
         log_likelihood += settle(joint, begin, end, priors, posterior)
     return log_likelihood
 
 
-@_compile
+@inlined
 def _weigh(weights, posterior, mass):  # type: ignore[no-untyped-def]
     """Write each row's posteriors times its weight, and their squares if lines are long enough."""
     n_classes, n_rows = posterior.shape

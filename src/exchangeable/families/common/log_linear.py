@@ -54,7 +54,8 @@ class LogLinear:
     def arrays(self) -> LogLinearArrays:
         """The parameters as kernels take them."""
         tables = self.tables.arrays
-        return LogLinearArrays(self.base, self.slope, self.parent, self.pair, self.by_count, tables)
+        slope = np.ascontiguousarray(self.slope)  # kernels are compiled for one layout
+        return LogLinearArrays(self.base, slope, self.parent, self.pair, self.by_count, tables)
 
 
 @dataclass(frozen=True)

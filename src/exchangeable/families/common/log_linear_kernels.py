@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle_row
 from exchangeable.families.common.tables import TableArrays
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, fill, helper, inlined
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
-_inline = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+_compile = compiled()
 
 
 class LogLinearArrays(NamedTuple):
@@ -58,14 +58,21 @@ class _Workspace(NamedTuple):
     buffer: npt.NDArray[np.int32]
 
 
-@_compile
+@inlined
 def _new_workspace(model):  # type: ignore[no-untyped-def]
     n_variables = model.slope.shape[0]
-    entry = np.zeros(model.tables.starts.size, dtype=np.int64)
-    return _Workspace(np.zeros(n_variables + 1), entry, np.empty(n_variables, dtype=np.int32))
+    on, entry = np.empty(n_variables + 1), np.empty(model.tables.starts.size, np.int64)
+    fill(on, 0.0)
+    return _Workspace(on, entry, np.empty(n_variables, np.int32))
 
 
-@_inline
+@inlined
+def _switch(on, ones, value):  # type: ignore[no-untyped-def]
+    for k in range(ones.size):
+        on[ones[k]] = value
+
+
+@inlined
 def _add_terms(ones, on, model, joint):  # type: ignore[no-untyped-def]
     """Add the linear term and the pairs."""
     slope, parent, pair = model.slope, model.parent, model.pair
@@ -80,25 +87,25 @@ def _add_terms(ones, on, model, joint):  # type: ignore[no-untyped-def]
                 joint[y] += add[y] * on[other[y]]
 
 
-@_inline
+@helper
 def _find_entries(ones, tables, entry):  # type: ignore[no-untyped-def]
     """Write where each block's count stands in the tables."""
     if not tables.starts.size:
         return
     labels = tables.labels
-    entry[:] = tables.starts
+    copy(tables.starts, entry)
     for k in range(ones.size):
         block = labels[ones[k]]
         for y in range(block.size):
             entry[block[y]] += 1
 
 
-@_inline
+@helper
 def _score_row(ones, model, workspace, joint):  # type: ignore[no-untyped-def]
     """Write one row's scores, leaving its ones and its entries in the workspace."""
     on, entry = workspace.on, workspace.entry
-    on[ones] = 1.0
-    joint[:] = model.base
+    _switch(on, ones, 1.0)
+    copy(model.base, joint)
     _add_terms(ones, on, model, joint)
     if model.by_count.size:
         add = model.by_count[ones.size]
@@ -119,10 +126,10 @@ def score_rows(rows, first, last, model, out):  # type: ignore[no-untyped-def]
     for row in range(first, last):
         ones = ones_of(rows, row, workspace.buffer)
         _score_row(ones, model, workspace, out[row])
-        workspace.on[ones] = 0.0
+        _switch(workspace.on, ones, 0.0)
 
 
-@_compile
+@inlined
 def _add_sums(ones, on, parent, mass, one_sums, pair_sums):  # type: ignore[no-untyped-def]
     """Add a row's posteriors to the sums of its ones, and of its pairs along the forest."""
     for k in range(ones.size):
@@ -156,7 +163,7 @@ def expect_rows(rows, first, last, model, priors, fixed, posterior, sums):  # ty
         ones = ones_of(rows, row, buffer)
         joint = posterior[row]
         if fixed:
-            on[ones] = 1.0
+            _switch(on, ones, 1.0)
             _find_entries(ones, model.tables, entry)
         else:
             _score_row(ones, model, workspace, joint)
@@ -165,9 +172,11 @@ def expect_rows(rows, first, last, model, priors, fixed, posterior, sums):  # ty
         for y in range(n_classes):
             mass[y] = weights[row] * joint[y]
         _add_sums(ones, on, parent, mass, one_sums, pair_sums)
-        on[ones] = 0.0
+        _switch(on, ones, 0.0)
         if has_counts:
-            count_sums[ones.size] += mass
+            total = count_sums[ones.size]
+            for y in range(n_classes):
+                total[y] += mass[y]
         if entry.size:
             for y in range(n_classes):
                 for b in range(first_block[y], first_block[y + 1]):
@@ -180,9 +189,14 @@ def add_pairs(rows, members, mass, total):  # type: ignore[no-untyped-def]
     """Add the mass of the rows in `members` to total[i, j] for all their ones i ≤ j."""
     buffer = np.empty(total.shape[0], dtype=np.int32)
     for i in range(members.size):
-        ones = np.sort(ones_of(rows, members[i], buffer))
+        ones = ones_of(rows, members[i], buffer)
         w = mass[i]
         for a in range(ones.size):
-            line = total[ones[a]]
+            one = ones[a]
+            line = total[one]
             for b in range(a, ones.size):
-                line[ones[b]] += w
+                other = ones[b]
+                if other >= one:
+                    line[other] += w
+                else:  # the ones of a row need not be sorted
+                    total[other, one] += w

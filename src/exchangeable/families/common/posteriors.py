@@ -7,10 +7,10 @@ branch and the compiler turns it into vector instructions.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.vectors import exponential, logarithm, vectorise
+from exchangeable.runtime.loops import fill, helper, inlined, largest
+from exchangeable.runtime.vectors import logarithm, scaled_power, vectorise
 
 LOG_LEAST = -345.0
 """Complete rows keep every posterior whose square is a normal number. The sweep needs them: Welch's
@@ -38,7 +38,7 @@ class RowPriors(NamedTuple):
     log_prior: FloatArray
 
 
-@vectorise
+@inlined
 def _exponentiate(joint, size, highest, total):  # type: ignore[no-untyped-def]
     """Replace the joint by its exponential, each column relative to its highest; add up columns."""
     for r in range(size):
@@ -54,7 +54,7 @@ def _exponentiate(joint, size, highest, total):  # type: ignore[no-untyped-def]
         line = joint[y]
         for r in range(size):
             difference = line[r] - highest[r]
-            value = exponential(max(difference, LOG_LEAST))
+            value = scaled_power(max(difference, LOG_LEAST))
             line[r] = value if difference > LOG_LEAST else 0.0
             total[r] += line[r]
 
@@ -81,12 +81,14 @@ def settle(joint, begin, end, priors, posterior):  # type: ignore[no-untyped-def
     if clamp.size or least < 1.0:
         for r in range(size):
             if clamp.size and clamp[r] >= 0:
-                joint[:, r] = 0.0
+                for y in range(n_classes):
+                    joint[y, r] = 0.0
                 joint[clamp[r], r] = 1.0
             elif total[r] == 0.0:
                 # An impossible row says nothing about its component.
                 log_likelihood = -np.inf
-                joint[:, r] = np.exp(priors.log_prior)
+                for y in range(n_classes):
+                    joint[y, r] = np.exp(priors.log_prior[y])
             else:
                 continue
             highest[r], total[r] = 0.0, 1.0
@@ -102,18 +104,19 @@ def settle(joint, begin, end, priors, posterior):  # type: ignore[no-untyped-def
     return log_likelihood
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@helper
 def settle_row(joint, log_prior, clamped):  # type: ignore[no-untyped-def]
     """Turn a row's log P(x, y) into posteriors in place and return its log-likelihood."""
     if clamped >= 0:
         known = joint[clamped]
-        joint[:] = 0.0
+        fill(joint, 0.0)
         joint[clamped] = 1.0
         return known
-    highest = joint.max()
+    highest = largest(joint)
     if highest == -np.inf:
         # An impossible row says nothing about its component.
-        joint[:] = np.exp(log_prior)
+        for y in range(joint.size):
+            joint[y] = np.exp(log_prior[y])
         return highest
     total = 0.0
     for y in range(joint.size):

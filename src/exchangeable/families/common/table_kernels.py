@@ -4,18 +4,19 @@ Rows are `RowArrays`, tables `TableArrays`. Weights are empty where all are 1.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.runtime.bits import block_masks, popcount
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, inlined
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 MASK_COST = 12
 """Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""
 
 
-@_compile
+@inlined
 def _count_masked(words, mask):  # type: ignore[no-untyped-def]
     """Return the number of ones of a packed row among those of a mask."""
     count = np.uint64(0)
@@ -56,7 +57,9 @@ def add_histogram(rows, members, weights, labels, starts, histogram):  # type: i
             for b in range(n_blocks):
                 histogram[starts[b] + _count_masked(bits[members[i]], masks[b])] += w
         return
-    counts = np.zeros(n_blocks, dtype=np.int64)
+    counts = np.empty(n_blocks, np.int64)
+    for b in range(n_blocks):
+        counts[b] = 0
     buffer = np.empty(labels.size, dtype=np.int32)
     total = 0.0
     for i in range(members.size):
@@ -101,18 +104,19 @@ def score_rows(rows, first, last, tables, out):  # type: ignore[no-untyped-def]
     labels, first_block, starts, values = tables
     n_variables, n_classes = labels.shape
     n_blocks = starts.size
-    counts = np.zeros(n_blocks, dtype=np.int32)
-    buffer = np.empty(n_variables, dtype=np.int32)
+    counts, buffer = np.empty(n_blocks, np.int32), np.empty(n_variables, np.int32)
+    for b in range(n_blocks):
+        counts[b] = 0
     # The scores of a row without ones, leaving out the blocks that must have one.
-    base = np.zeros(n_classes)
-    impossible = np.zeros(n_classes, dtype=np.int64)
+    base, impossible = np.empty(n_classes), np.empty(n_classes, np.int64)
     for y in range(n_classes):
+        base[y], impossible[y] = 0.0, 0
         for b in range(first_block[y], first_block[y + 1]):
             if values[starts[b]] == -np.inf:
                 impossible[y] += 1
             else:
                 base[y] += values[starts[b]]
-    missing = impossible.copy()
+    missing = np.empty(n_classes, dtype=np.int64)
     for row in range(first, last):
         ones = ones_of(rows, row, buffer)
         for k in range(ones.size):
@@ -127,8 +131,8 @@ def score_rows(rows, first, last, tables, out):  # type: ignore[no-untyped-def]
                     counts[b] = 0
                 out[row, y] = total
             continue
-        out[row] = base
-        missing[:] = impossible
+        copy(base, out[row])
+        copy(impossible, missing)
         for k in range(ones.size):
             block = labels[ones[k]]
             for y in range(n_classes):

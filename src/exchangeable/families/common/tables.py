@@ -46,6 +46,11 @@ def block_counts(rows: Rows, group: Group, partition: Partition) -> npt.NDArray[
     return counts
 
 
+def label_type(n_blocks: int) -> type[np.integer[Any]]:
+    """Return the type in which kernels that score rows take the numbers of blocks."""
+    return np.uint16 if n_blocks <= 1 << 16 else np.int32
+
+
 class TableArrays(NamedTuple):
     """`Tables` as kernels take them."""
 
@@ -82,9 +87,10 @@ class Tables:
         first_block = np.cumsum([0] + [partition.n_blocks for partition in partitions])
         lengths = np.concatenate([partition.sizes for partition in partitions]) + 1
         ends = np.cumsum(lengths)
-        small = np.uint16 if first_block[-1] <= 1 << 16 else np.int32
         joined = np.concatenate([partition.labels for partition in partitions])
-        labels = np.empty((joined.size // len(partitions), len(partitions)), dtype=small)
+        labels = np.empty(
+            (joined.size // len(partitions), len(partitions)), dtype=label_type(first_block[-1])
+        )
         table_kernels.interleave(joined, first_block, labels)
         return cls(labels, first_block, ends - lengths, np.empty(ends[-1]))
 

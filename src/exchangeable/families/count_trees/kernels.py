@@ -12,13 +12,13 @@ number of holes.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 class BinTree(NamedTuple):

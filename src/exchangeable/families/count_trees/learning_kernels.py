@@ -4,9 +4,10 @@
 """
 
 import numpy as np
-from numba import njit
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+from exchangeable.runtime.kernel_cache import compiled
+
+_compile = compiled()
 
 
 @_compile

@@ -6,7 +6,6 @@ Marginals, completions and draws; arguments are as in `kernels`.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
@@ -19,8 +18,9 @@ from exchangeable.families.count_trees.kernels import (
     new_messages,
     share_of_bins,
 )
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 class BestBins(NamedTuple):

@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, inlined, largest
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 FOLD = 1e-200
 """Products at the root that fall below this go on as logarithms."""
@@ -89,24 +90,27 @@ class PosteriorSums(NamedTuple):
     totals: FloatArray
 
 
-@_compile
+@inlined
 def new_messages(n_nodes, n_rows, h):  # type: ignore[no-untyped-def]
     """Return memory for the messages of a tile."""
     shape = (n_nodes, n_rows, h)
     return TileMessages(np.empty(shape), np.empty(shape), np.empty((n_rows, h)), np.empty(n_rows))
 
 
-@_compile
+@inlined
 def _log(x):  # type: ignore[no-untyped-def]
     """Return log x, −inf for zero."""
     return np.log(x) if x > 0.0 else -np.inf
 
 
-@_compile
+@inlined
 def _fold(product, logs):  # type: ignore[no-untyped-def]
     """Move a tile's products into their logarithms where they have become small."""
     for i in range(product.shape[0]):
-        if product[i].min() < FOLD:
+        least = product[i, 0]
+        for z in range(1, product.shape[1]):
+            least = min(least, product[i, z])
+        if least < FOLD:
             for z in range(product.shape[1]):
                 logs[i, z] += _log(product[i, z])
                 product[i, z] = 1.0
@@ -125,9 +129,12 @@ def upward(codes, evidence, tree, messages):  # type: ignore[no-untyped-def]
             symbol = codes[i, v]
             for z in range(h):
                 up[v, i, z] = evidence[symbol, z]
-    root_logs[:] = 0.0
-    log_scale[:] = 0.0
-    for v in order[:0:-1]:
+    for i in range(n_rows):
+        log_scale[i] = 0.0
+        for z in range(h):
+            root_logs[i, z] = 0.0
+    for position in range(order.size - 1, 0, -1):
+        v = order[position]
         np.dot(up[v], edges_t[v], message[v])
         above = up[parent[v]]
         for i in range(n_rows):
@@ -156,7 +163,8 @@ def downward(tree, messages, pairs):  # type: ignore[no-untyped-def]
     up, message = messages.up, messages.message
     _, n_rows, h = up.shape
     handed, both = np.empty((n_rows, h)), np.empty((h, h))
-    for v in order[1:]:
+    for position in range(1, order.size):
+        v = order[position]
         share, above = message[v], up[parent[v]]
         for i in range(n_rows):
             for z in range(h):
@@ -164,17 +172,21 @@ def downward(tree, messages, pairs):  # type: ignore[no-untyped-def]
                 share[i, z] = above[i, z] / share[i, z] if known else 0.0
         if pairs.size:
             np.dot(share.T, up[v], both)
-            pairs[v] += both
+            for y in range(h):
+                for z in range(h):
+                    pairs[v, y, z] += both[y, z]
         np.dot(share, edges[v], handed)
-        up[v] *= handed
+        for i in range(n_rows):
+            for z in range(h):
+                up[v, i, z] *= handed[i, z]
 
 
-@_compile
+@inlined
 def _normalise(logs, out):  # type: ignore[no-untyped-def]
     """Write exp(logs) scaled to add up to one, and return the logarithm of the scale."""
-    top = logs.max()
+    top = largest(logs)
     if not top > -np.inf:
-        out[:] = 0.0
+        fill(out, 0.0)
         return -np.inf
     total = 0.0
     for z in range(logs.size):
@@ -222,7 +234,10 @@ def expect_tree(codes, weights, offsets, evidence, tree, log_prior, tile, sums):
         upward(codes[begin : begin + n], evidence, tree, messages)
         up, root_logs, log_scale = messages.up, messages.root_logs, messages.log_scale
         for i in range(n):
-            log_prob = _normalise(root_logs[i] + log_prior, up[root, i])
+            logs = root_logs[i]
+            for z in range(h):
+                logs[z] += log_prior[z]
+            log_prob = _normalise(logs, up[root, i])
             log_prob = log_prob + log_scale[i] + offsets[begin + i]
             log_likelihood += weights[begin + i] * log_prob
             for z in range(h):
@@ -233,7 +248,7 @@ def expect_tree(codes, weights, offsets, evidence, tree, log_prior, tile, sums):
     return log_likelihood
 
 
-@_compile
+@inlined
 def _add_symbols(codes, up, by_symbol):  # type: ignore[no-untyped-def]
     """Add the posteriors of all nodes and rows of a tile by symbol."""
     n_nodes, n_rows, h = up.shape
@@ -251,6 +266,7 @@ def posterior_tree(codes, evidence, tree, root_state, out):  # type: ignore[no-u
     root = tree.order[0]
     messages = TileMessages(out, np.empty(out.shape), np.empty((n_rows, h)), np.empty(n_rows))
     upward(codes, evidence, tree, messages)
-    out[root] = 0.0
-    out[root, :, root_state] = 1.0
+    for i in range(n_rows):
+        for z in range(h):
+            out[root, i, z] = 1.0 if z == root_state else 0.0
     downward(tree, messages, np.empty((0, h, h)))

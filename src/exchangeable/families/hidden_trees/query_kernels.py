@@ -1,11 +1,11 @@
 """Hidden trees: completing rows, by draws and by climbing; arguments are as in `kernels`."""
 
 import numpy as np
-from numba import njit
 
 from exchangeable.families.hidden_trees.kernels import new_messages, upward
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 @_compile

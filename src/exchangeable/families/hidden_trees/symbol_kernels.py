@@ -8,11 +8,11 @@ C(holes, k)·q(ones + k | z) / C(size, ones + k).
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 class Emissions(NamedTuple):

@@ -18,6 +18,12 @@ SPECS = (
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
         statistics=True,
-        cannot={"partial_fit": _ADD_UP, "chunks": _ADD_UP},
+        cannot={
+            "partial_fit": _ADD_UP,
+            "chunks": _ADD_UP,
+            "accept": "lists of blocks have no settings",
+            "relearn": "lists of blocks have no settings",
+            "warm_start": "it would keep the statistics of the fit before; use fit without it",
+        },
     ),
 )

@@ -272,6 +272,8 @@ class WeightedTreeFamily(PooledFamily):
         pairs_of = pairs_by_class(data, sums, urns)
 
         def one(y: int) -> ParentArray:
+            ranked, rank = np.argsort(weights[:, y]), np.empty(len(weights), dtype=np.int64)
+            rank[ranked] = np.arange(rank.size)
             both = pairs_of(y) + pool.strength * self.problem.pairs
             gains = np.empty_like(both)
             gain_kernels.urn_pair_gains(
@@ -279,6 +281,8 @@ class WeightedTreeFamily(PooledFamily):
                 np.diag(both).copy(),
                 both,
                 weights[:, y].copy(),
+                ranked,
+                rank,
                 expected[:, y].copy(),
                 WEIGHTED_PENALTY,
                 gains,

@@ -1,25 +1,22 @@
 """What an edge of a weighted tree gains over a weighted urn, for every pair of variables."""
 
-import numpy as np
-from numba import njit
-
 from exchangeable.families.common.forest_kernels import table_gain
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import inlined
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 @_compile
-def urn_pair_gains(weight, ones, both, theta, expected_ones, penalty, gains):  # type: ignore[no-untyped-def]
+def urn_pair_gains(weight, ones, both, theta, ranked, rank, expected_ones, penalty, gains):  # type: ignore[no-untyped-def]
     """Write weight times divergence of every pair from what a weighted urn expects of it.
 
     Given the count, P(x_i = 1, x_j = 0) / P(x_i = 0, x_j = 1) = θ_i / θ_j, which gives E[x_i·x_j]
     from E[x_i] and E[x_j], unless θ_i and θ_j are too close: then a neighbour in the order of θ
-    stands in for one of them.
+    stands in for one of them. `ranked` lists the variables by rising θ, `rank` is where each stands
+    in that list.
     """
     n = ones.size
-    ranked = np.argsort(theta)
-    rank = np.empty(n, dtype=np.int64)
-    rank[ranked] = np.arange(n)
     for i in range(n):
         gains[i, i] = 0.0
         for j in range(i):
@@ -39,7 +36,7 @@ def urn_pair_gains(weight, ones, both, theta, expected_ones, penalty, gains):  #
             gains[j, i] = gain - penalty
 
 
-@_compile
+@inlined
 def _urn_pair(i, j, weight, theta, expected_ones, ranked, rank):  # type: ignore[no-untyped-def]
     """Return E[x_i·x_j] in a weighted urn.
 

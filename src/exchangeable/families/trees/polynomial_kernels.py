@@ -11,14 +11,15 @@ Coefficients span hundreds of orders of magnitude: `tilt_kernels` chooses tilts 
 they can be computed.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, divide, fill, inlined, largest
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 SMALLEST = 1e-220
 """A coefficient that is a smaller share of the largest is taken for zero."""
@@ -51,19 +52,27 @@ class Workspace(NamedTuple):
     d_off: FloatArray
     d_on: FloatArray
 
+    @classmethod
+    def of(cls, n: int, top: int) -> Self:
+        """Return a workspace for forests of n nodes and polynomials up to degree `top`."""
+        off, on, off_before, on_before, d_off, d_on = np.empty((6, n + 1, top + 1))
+        degree, degree_before = np.empty((2, n + 1), dtype=np.int64)
+        divisor = np.empty(n + 1)
+        return cls(off, on, off_before, on_before, degree, degree_before, divisor, d_off, d_on)
 
-@_compile
+
+@inlined
 def new_workspace(n, top):  # type: ignore[no-untyped-def]
-    """Return a workspace for forests of n nodes and polynomials up to degree `top`."""
+    """Do the same inside a kernel."""
     shape = (n + 1, top + 1)
     return Workspace(
         np.empty(shape),
         np.empty(shape),
         np.empty(shape),
         np.empty(shape),
-        np.zeros(n + 1, dtype=np.int64),
-        np.zeros(n + 1, dtype=np.int64),
-        np.ones(n + 1),
+        np.empty(n + 1, np.int64),
+        np.empty(n + 1, np.int64),
+        np.empty(n + 1),
         np.empty(shape),
         np.empty(shape),
     )
@@ -73,7 +82,7 @@ def new_workspace(n, top):  # type: ignore[no-untyped-def]
 def _multiply(a, a_degree, b, b_degree, top, out):  # type: ignore[no-untyped-def]
     """Write the product of two polynomials up to degree `top`; return its degree."""
     degree = min(a_degree + b_degree, top)
-    out[: degree + 1] = 0.0
+    fill(out[: degree + 1], 0.0)
     if a_degree < b_degree:  # the longer one in the inner loop
         a, a_degree, b, b_degree = b, b_degree, a, a_degree
     for j in range(min(b_degree, degree) + 1):
@@ -85,7 +94,7 @@ def _multiply(a, a_degree, b, b_degree, top, out):  # type: ignore[no-untyped-de
     return degree
 
 
-@_compile
+@inlined
 def _begin_node(v, slope, state, tilt, counting, top, workspace):  # type: ignore[no-untyped-def]
     """Set the polynomials of a node alone; return the logarithm they were divided by."""
     off, on, degree = workspace.off, workspace.on, workspace.degree
@@ -93,13 +102,20 @@ def _begin_node(v, slope, state, tilt, counting, top, workspace):  # type: ignor
     larger = weight if state[v] == 1 else (0.0 if state[v] == 0 else max(weight, 0.0))
     moves = counting and state[v] < 0 and top > 0
     degree[v] = 1 if moves else 0
-    off[v, : degree[v] + 1] = 0.0
-    on[v, : degree[v] + 1] = 0.0
+    fill(off[v, : degree[v] + 1], 0.0)
+    fill(on[v, : degree[v] + 1], 0.0)
     if state[v] != 1:
         off[v, 0] = np.exp(-larger)
     if state[v] == 1 or (state[v] < 0 and not (counting and top == 0)):
         on[v, degree[v]] = np.exp(weight - larger)
     return larger
+
+
+@inlined
+def _join(when_off, when_on, factor, out):  # type: ignore[no-untyped-def]
+    """Write the sum of a node's polynomials off and, times a factor, on."""
+    for count in range(when_off.size):
+        out[count] = when_off[count] + factor * when_on[count]
 
 
 @_compile
@@ -120,31 +136,31 @@ def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-un
     for v in range(n - 1, -1, -1):
         p, d = parent[v], degree[v]
         linked = np.exp(pair[v]) if p < n else 1.0
-        when_off[: d + 1] = off[v, : d + 1] + on[v, : d + 1]
-        when_on[: d + 1] = off[v, : d + 1] + linked * on[v, : d + 1]
+        _join(off[v, : d + 1], on[v], 1.0, when_off)
+        _join(off[v, : d + 1], on[v], linked, when_on)
         before = degree[p]
         degree_before[v] = before
-        off_before[v, : before + 1] = off[p, : before + 1]
+        copy(off[p, : before + 1], off_before[v])
         after = _multiply(off_before[v], before, when_off, d, top, off[p])
-        largest = off[p, : after + 1].max()
+        highest = largest(off[p, : after + 1])
         if p < n:
-            on_before[v, : before + 1] = on[p, : before + 1]
+            copy(on[p, : before + 1], on_before[v])
             _multiply(on_before[v], before, when_on, d, top, on[p])
-            largest = max(largest, on[p, : after + 1].max())
-            on[p, : after + 1] /= largest
-        off[p, : after + 1] /= largest
+            highest = max(highest, largest(on[p, : after + 1]))
+            divide(on[p, : after + 1], highest)
+        divide(off[p, : after + 1], highest)
         while after > 0 and off[p, after] < SMALLEST and (p == n or on[p, after] < SMALLEST):
             after -= 1
         degree[p] = after
-        divisor[v] = largest
-        log_scale += np.log(largest)
+        divisor[v] = highest
+        log_scale += np.log(highest)
     return log_scale
 
 
 @_compile
 def _correlate(d, d_degree, a, a_degree, scale, out, out_degree):  # type: ignore[no-untyped-def]
     """Write Σ_i d[i + j]·a[i] / scale for j = 0..out_degree."""
-    out[: out_degree + 1] = 0.0
+    fill(out[: out_degree + 1], 0.0)
     if a_degree <= out_degree:  # the longer sum in the inner loop
         for i in range(min(a_degree, d_degree) + 1):
             factor = a[i] / scale
@@ -176,23 +192,23 @@ def downward(forest, seeds, top, workspace, ones, pairs):  # type: ignore[no-unt
     degree, degree_before = workspace.degree, workspace.degree_before
     divisor, d_off, d_on = workspace.divisor, workspace.d_off, workspace.d_on
     n = parent.size
-    d_off[n, : seeds.size] = seeds
-    g_off, g_on = np.zeros(top + 1), np.zeros(top + 1)
-    when_off, when_on, kept = np.empty(top + 1), np.empty(top + 1), np.empty(top + 1)
-    whole = degree.copy()
+    copy(seeds, d_off[n])
+    g_off, g_on, kept = np.empty(top + 1), np.empty(top + 1), np.empty(top + 1)
+    when_off, when_on, whole = np.empty(top + 1), np.empty(top + 1), np.empty(n + 1, np.int64)
+    copy(degree, whole)
     for v in range(n):
         p, d, before, scale = parent[v], degree[v], degree_before[v], divisor[v]
         linked = np.exp(pair[v]) if p < n else 1.0
-        when_off[: d + 1] = off[v, : d + 1] + on[v, : d + 1]
+        _join(off[v, : d + 1], on[v], 1.0, when_off)
         _correlate(d_off[p], whole[p], off_before[v], before, scale, g_off, d)
         _correlate(d_off[p], whole[p], when_off, d, scale, kept, before)
-        d_off[p, : before + 1] = kept[: before + 1]
-        g_on[: d + 1] = 0.0
+        copy(kept[: before + 1], d_off[p])
+        fill(g_on[: d + 1], 0.0)
         if p < n:
-            when_on[: d + 1] = off[v, : d + 1] + linked * on[v, : d + 1]
+            _join(off[v, : d + 1], on[v], linked, when_on)
             _correlate(d_on[p], whole[p], on_before[v], before, scale, g_on, d)
             _correlate(d_on[p], whole[p], when_on, d, scale, kept, before)
-            d_on[p, : before + 1] = kept[: before + 1]
+            copy(kept[: before + 1], d_on[p])
         whole[p] = before
         for count in range(d + 1):
             d_off[v, count] = g_off[count] + g_on[count]

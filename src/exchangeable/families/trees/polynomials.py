@@ -8,7 +8,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.trees import tilt_kernels
-from exchangeable.families.trees.polynomial_kernels import new_workspace
+from exchangeable.families.trees.polynomial_kernels import Workspace
 from exchangeable.runtime.threads import row_ranges, run
 
 MOST_VARIABLES = 4_000
@@ -95,13 +95,33 @@ def log_counts(
     out, tilts = np.empty((k, reach + 1)), np.empty((k, reach + 1))
 
     def one(classes: tuple[int, int]) -> None:
-        workspace = new_workspace(slope.shape[0], reach)
+        workspace = Workspace.of(slope.shape[0], reach)
+        unknown = np.full(slope.shape[0], -1, dtype=np.int8)
         for y in range(*classes):
             forest = Forest.of(slope, parent, pair, y)
-            tilt_kernels.log_count_weights(forest, workspace, out[y], tilts[y])
+            tilt_kernels.log_coefficients(forest, unknown, True, reach, workspace, out[y], tilts[y])
 
     run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
     return CountWeights(np.ascontiguousarray(out.T), tilts)
+
+
+def _expected_of_forest(
+    forest: Forest,
+    mass: FloatArray,
+    tilts: FloatArray,
+    workspace: Workspace,
+    of_nodes: Expected,
+) -> None:
+    """Write the expectations of one class, of which no variable is known, by node.
+
+    `tilts` are those that serve each count, as far as they are known.
+    """
+    top = int(np.flatnonzero(mass > 0.0)[-1]) if (mass > 0.0).any() else 0
+    unknown = np.full(forest.parent.size, -1, dtype=np.int8)
+    if tilts.size <= top:
+        tilts, scratch = np.empty(top + 1), np.empty(top + 1)
+        tilt_kernels.log_coefficients(forest, unknown, True, top, workspace, scratch, tilts)
+    tilt_kernels.expected(forest, unknown, mass[: top + 1], tilts, True, workspace, *of_nodes)
 
 
 def expected_pairs(
@@ -121,12 +141,12 @@ def expected_pairs(
     ones, pairs = np.empty((k, n)), np.empty((k, n))
 
     def one(classes: tuple[int, int]) -> None:
-        workspace = new_workspace(n, counts.shape[0] - 1)
+        workspace = Workspace.of(n, counts.shape[0] - 1)
         of_nodes = Expected(np.empty(n), np.empty(n))
         for y in range(*classes):
             forest = Forest.of(slope, parent, pair, y)
             mass = counts[:, y].copy()
-            tilt_kernels.expected_of_forest(forest, mass, known[y], workspace, *of_nodes)
+            _expected_of_forest(forest, mass, known[y], workspace, of_nodes)
             ones[y, forest.order], pairs[y, forest.order] = of_nodes
 
     run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)

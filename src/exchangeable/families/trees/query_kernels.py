@@ -8,14 +8,14 @@ count (`counting` false) the score of the empty row alone. `forest` is a `polyno
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray
 from exchangeable.families.trees.polynomial_kernels import new_workspace, upward
 from exchangeable.families.trees.tilt_kernels import expected, log_coefficients
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.vectors import log_sum
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
+_compile = compiled()
 
 
 class RowSums(NamedTuple):

@@ -9,11 +9,12 @@ Arguments are as in `polynomial_kernels`.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.families.trees.polynomial_kernels import downward, new_workspace, upward
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import fill, inlined, largest, where_largest
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-180
 """A coefficient is trusted where it is at least this share of the largest."""
@@ -22,12 +23,12 @@ CLOSE = 1e-6
 """Two tilts that differ by less have nothing between them."""
 
 
-@_compile
+@inlined
 def _take_window(coefficients, log_scale, tilt, best, log_out, tilts):  # type: ignore[no-untyped-def]
     """Take over the coefficients that this tilt serves better than those before."""
-    largest = coefficients.max()
+    highest = largest(coefficients)
     for count in range(coefficients.size):
-        share = coefficients[count] / largest
+        share = coefficients[count] / highest
         if share >= WINDOW and share > best[count]:
             best[count] = share
             log_out[count] = np.log(coefficients[count]) + log_scale - tilt * count
@@ -40,16 +41,21 @@ def _passes_top(forest, state, tilt, top):  # type: ignore[no-untyped-def]
 
     The remaining coefficients are then too small to be trusted.
     """
-    n, n_unknown = forest.parent.size, (state < 0).sum()
+    n, n_unknown = forest.parent.size, 0
+    for v in range(n):
+        n_unknown += state[v] < 0
     if top >= n_unknown:
         return False
-    workspace = new_workspace(n, 0)
-    log_sum = np.empty(2)
+    # Literals would be compiled for once more.
+    no_count, none = np.bool_(False), np.int64(0)
+    workspace = new_workspace(n, none)
+    below, above = 0.0, 0.0
     for side in range(2):
         shifted = tilt + CLOSE * (2 * side - 1)
-        log_sum[side] = upward(forest, state, shifted, False, 0, workspace)
-        log_sum[side] += np.log(workspace.off[n, 0])
-    return log_sum[1] - log_sum[0] > 2 * CLOSE * top
+        below = above
+        above = upward(forest, state, shifted, no_count, none, workspace)
+        above += np.log(workspace.off[n, 0])
+    return above - below > 2 * CLOSE * top
 
 
 @_compile
@@ -58,9 +64,10 @@ def log_coefficients(forest, state, counting, top, workspace, log_out, tilts):  
 
     A coefficient that no tilt brings into sight is −inf, and its tilt is NaN.
     """
-    log_out[:] = -np.inf
-    tilts[:] = np.nan
-    best = np.zeros(top + 1)
+    fill(log_out, -np.inf)
+    fill(tilts, np.nan)
+    best = np.empty(top + 1)
+    fill(best, 0.0)
     n = forest.parent.size
     coefficients = workspace.off[n, : top + 1]
     first_tilt = 0.0
@@ -75,9 +82,9 @@ def log_coefficients(forest, state, counting, top, workspace, log_out, tilts):  
             too_far = tilt > first_tilt and _passes_top(forest, state, tilt, top)
             if not too_far:
                 log_scale = upward(forest, state, tilt, counting, top, workspace)
-                coefficients[workspace.degree[n] + 1 :] = 0.0
+                fill(coefficients[workspace.degree[n] + 1 :], 0.0)
                 _take_window(coefficients, log_scale, tilt, best, log_out, tilts)
-                peak = int(np.argmax(coefficients))
+                peak = where_largest(coefficients)
                 before = peak if reached < 0 else reached
                 reached = _follow_sight(best, before, direction, goal)
                 too_far = reached == before and (peak - reached) * direction > 0
@@ -109,7 +116,7 @@ def _follow_sight(best, count, direction, goal):  # type: ignore[no-untyped-def]
     return count
 
 
-@_compile
+@inlined
 def _step(coefficients, count, direction):  # type: ignore[no-untyped-def]
     """Return by how much to tilt so that the coefficient of a count is as large as the one before.
 
@@ -129,42 +136,19 @@ def expected(forest, state, mass, tilts, counting, workspace, ones, pairs):  # t
     sight is passed over.
     """
     n, top = forest.parent.size, mass.size - 1
-    ones[:] = 0.0
-    pairs[:] = 0.0
-    seeds = np.empty(top + 1)
-    pending = (mass > 0.0) & (tilts[: top + 1] == tilts[: top + 1])
-    while pending.any():
-        tilt = tilts[np.argmax(pending)]
+    fill(ones, 0.0)
+    fill(pairs, 0.0)
+    seeds, pending = np.empty(top + 1), np.empty(top + 1, np.bool_)
+    for count in range(top + 1):
+        pending[count] = mass[count] > 0.0 and tilts[count] == tilts[count]
+    for first in range(top + 1):
+        if not pending[first]:
+            continue
+        tilt = tilts[first]
         upward(forest, state, tilt, counting, top, workspace)
-        seeds[:] = 0.0
-        for count in range(top + 1):
+        fill(seeds, 0.0)
+        for count in range(first, top + 1):
             if pending[count] and tilts[count] == tilt:
                 seeds[count] = mass[count] / workspace.off[n, count]
                 pending[count] = False
         downward(forest, seeds, top, workspace, ones, pairs)
-
-
-@_compile
-def log_count_weights(forest, workspace, log_out, tilts):  # type: ignore[no-untyped-def]
-    """Write log Σ exp(score) over the rows with l ones, for l = 0..log_out.size − 1.
-
-    Also writes the tilt that serves each count; the workspace must be large enough for them.
-    """
-    state = np.full(forest.parent.size, -1, dtype=np.int8)
-    log_coefficients(forest, state, True, log_out.size - 1, workspace, log_out, tilts)
-
-
-@_compile
-def expected_of_forest(forest, mass, tilts, workspace, ones, pairs):  # type: ignore[no-untyped-def]
-    """Write what `expected` does if no variable is known.
-
-    `tilts` are those that serve each count, as far as they are known.
-    """
-    top = mass.size - 1
-    while top > 0 and mass[top] <= 0.0:
-        top -= 1
-    state = np.full(forest.parent.size, -1, dtype=np.int8)
-    if tilts.size <= top:
-        tilts, scratch = np.empty(top + 1), np.empty(top + 1)
-        log_coefficients(forest, state, True, top, workspace, scratch, tilts)
-    expected(forest, state, mass[: top + 1], tilts, True, workspace, ones, pairs)

@@ -10,12 +10,13 @@ power series (`series_kernels`) the same expectations.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.families.urns.series_kernels import NEGLIGIBLE, margin_above, sum_series
 from exchangeable.families.urns.tilt_kernels import cover
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, fill, inlined, total
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 FEW, MANY = 16, 1 << 14
 """Between these numbers of counts tilts are faster than ratios; with more, too many are needed."""
@@ -23,7 +24,7 @@ STORED = 1 << 15
 """Ratios of all stages are kept up to this many numbers; beyond, most stages are computed twice."""
 
 
-@_compile
+@inlined
 def add_weight(weight, before, after, top):  # type: ignore[no-untyped-def]
     """Write the ratios 1..top with one more weight; those above the number of weights are 0."""
     for count in range(2, top + 1):
@@ -38,7 +39,9 @@ def log_polynomials(weights, out):  # type: ignore[no-untyped-def]
     if FEW < out.size <= MANY and cover(weights, out):
         return
     reach = out.size - 1
-    before, after = np.zeros(reach + 1), np.zeros(reach + 1)
+    before, after = np.empty(reach + 1), np.empty(reach + 1)
+    fill(before, 0.0)
+    fill(after, 0.0)
     for j in range(weights.size):
         add_weight(weights[j], before, after, min(j + 1, reach))
         before, after = after, before
@@ -47,30 +50,30 @@ def log_polynomials(weights, out):  # type: ignore[no-untyped-def]
         out[count] = out[count - 1] + np.log(before[count])
 
 
-@_compile
+@inlined
 def _take_weight(weight, ratios, mass, moved, low, high):  # type: ignore[no-untyped-def]
     """Move each count's share with the last variable on one down; return how much that was."""
-    total = 0.0
+    taken = 0.0
     for count in range(max(low, 1), high + 1):
         share = mass[count] / (ratios[count] + weight)
         moved[count] = share * weight
         mass[count] = share * ratios[count]
-        total += moved[count]
+        taken += moved[count]
     for count in range(max(low, 1), high + 1):
         mass[count - 1] += moved[count]
-    return total
+    return taken
 
 
-@_compile
+@inlined
 def _last_with_mass(histogram):  # type: ignore[no-untyped-def]
     """Return the largest count that has any mass to speak of."""
-    high, total = histogram.size - 1, histogram.sum()
-    while high > 0 and histogram[high] <= NEGLIGIBLE * total:
+    high, least = histogram.size - 1, NEGLIGIBLE * total(histogram)
+    while high > 0 and histogram[high] <= least:
         high -= 1
     return high
 
 
-@_compile
+@inlined
 def _expected_of_sorted(weights, histogram, log_e, out):  # type: ignore[no-untyped-def]
     """Write what `expected_ones` does, for weights in rising order."""
     if sum_series(weights, log_e, histogram, out):
@@ -92,12 +95,18 @@ def expected_ones(weights, histogram, log_e, out):  # type: ignore[no-untyped-de
     A count above the number of variables must have no mass. `log_e` holds log e_0, log e_1 … of the
     weights, +inf where they are not known, and may end early.
     """
-    if (weights[1:] >= weights[:-1]).all():
-        _expected_of_sorted(weights, histogram, log_e, out)
-        return
-    order, in_order = np.argsort(weights), np.empty(weights.size)
-    _expected_of_sorted(weights[order], histogram, log_e, in_order)
-    out[order] = in_order
+    order, rising = np.empty(weights.size, np.int64), True
+    for j in range(weights.size):
+        order[j] = j
+        rising = rising and (j == 0 or weights[j] >= weights[j - 1])
+    if not rising:
+        order = np.argsort(weights)
+    in_order, expected = np.empty(weights.size), np.empty(weights.size)
+    for j in range(weights.size):
+        in_order[j] = weights[order[j]]
+    _expected_of_sorted(in_order, histogram, log_e, expected)
+    for j in range(weights.size):
+        out[order[j]] = expected[j]
 
 
 @_compile
@@ -108,35 +117,38 @@ def stage_starts(weights, high):  # type: ignore[no-untyped-def]
     """
     n = weights.size
     stage = n if n * (high + 1) <= STORED else int(np.sqrt(n)) + 1
-    starts = np.zeros(((n + stage - 1) // stage, high + 1))
-    ratios = np.zeros((2, high + 1))
+    starts = np.empty(((n + stage - 1) // stage, high + 1))
+    ratios = np.empty((2, high + 1))
+    fill(starts[0], 0.0)
+    fill(ratios[1], 0.0)
     for s in range(starts.shape[0] - 1):
-        ratios[0] = starts[s]
+        copy(starts[s], ratios[0])
         for j in range(stage):
             top = min(s * stage + j + 1, high)
             add_weight(weights[s * stage + j], ratios[j % 2], ratios[1 - j % 2], top)
-        starts[s + 1] = ratios[stage % 2]
+        copy(ratios[stage % 2], starts[s + 1])
     return starts, stage
 
 
 @_compile
 def fill_stage(weights, first, last, high, start, ratios):  # type: ignore[no-untyped-def]
     """Write the ratios of one stage: ``ratios[j − first]`` are those of the weights before j."""
-    ratios[0] = start
+    copy(start, ratios[0])
     for j in range(first, last - 1):
-        ratios[j - first + 1] = 0.0
+        fill(ratios[j - first + 1], 0.0)
         add_weight(weights[j], ratios[j - first], ratios[j - first + 1], min(j + 1, high))
 
 
 @_compile
 def _walk_down(weights, histogram, high, out):  # type: ignore[no-untyped-def]
     """Write the same by ratios alone: variables are taken away one by one, with their shares."""
-    n, low, total = weights.size, 0, histogram.sum()
-    while low < high and histogram[low] <= NEGLIGIBLE * total:
+    n, low, least = weights.size, 0, NEGLIGIBLE * total(histogram)
+    while low < high and histogram[low] <= least:
         low += 1
     starts, stage = stage_starts(weights, high)
-    ratios = np.zeros((stage + 1, high + 1))
-    mass, moved = histogram[: high + 1].copy(), np.zeros(high + 1)
+    ratios = np.empty((stage + 1, high + 1))
+    mass, moved = np.empty(high + 1), np.empty(high + 1)
+    copy(histogram[: high + 1], mass)
     for s in range(starts.shape[0] - 1, -1, -1):
         first = s * stage
         last = min(first + stage, n)
@@ -145,9 +157,9 @@ def _walk_down(weights, histogram, high, out):  # type: ignore[no-untyped-def]
             out[j] = _take_weight(weights[j], ratios[j - first], mass, moved, low, high)
             low = max(low - 1, 0)
             high = min(high, j)
-            while high > 0 and mass[high] <= NEGLIGIBLE * total:
+            while high > 0 and mass[high] <= least:
                 high -= 1
-            while low < high and mass[low] <= NEGLIGIBLE * total:
+            while low < high and mass[low] <= least:
                 low += 1
 
 
@@ -161,9 +173,10 @@ def expected_in_blocks(polynomials, sizes, starts, histogram, out):  # type: ign
     first = 0
     for b in range(sizes.size):
         members, counts = slice(first, first + sizes[b]), slice(starts[b], starts[b] + sizes[b] + 1)
-        of_block = np.empty(sizes[b])
-        expected_ones(weights[members], histogram[counts], log_e[counts], of_block)
-        out[order[members]] = of_block
+        of_block, variables = np.empty(sizes[b]), order[members]
+        _expected_of_sorted(weights[members], histogram[counts], log_e[counts], of_block)
+        for i in range(variables.size):
+            out[variables[i]] = of_block[i]
         first += sizes[b]
 
 
@@ -173,7 +186,7 @@ def fill_polynomials(sizes, starts, weights, reach, table):  # type: ignore[no-u
 
     `weights` are listed block by block.
     """
-    table[:] = np.inf
+    fill(table, np.inf)
     first = 0
     for b in range(sizes.size):
         out = table[starts[b] : starts[b] + reach[b] + 1]

@@ -5,7 +5,6 @@ urn, `table` log q(l) − log e_l(weights) for every count l of ones in the urn.
 """
 
 import numpy as np
-from numba import njit
 
 from exchangeable.families.urns.kernels import (
     expected_ones,
@@ -13,10 +12,11 @@ from exchangeable.families.urns.kernels import (
     log_polynomials,
     stage_starts,
 )
+from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.vectors import log_sum
 
-_compile = njit(cache=True, nogil=True, error_model="numpy")
-_compile_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled()
+_compile_fast = compiled(fastmath={"reassoc", "contract"})
 
 
 @_compile

@@ -18,11 +18,12 @@ In a group terms may grow by exp(`LOG_GROWTH`) before they fall; rounding errors
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, fill, inlined, largest, total
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 LOG_FORGOTTEN = -38.0
 """Terms that have shrunk by this factor are not added."""
@@ -81,7 +82,7 @@ class Groups(NamedTuple):
     highest: IntArray
 
 
-@_compile
+@inlined
 def _group_counts(log_e, histogram):  # type: ignore[no-untyped-def]
     """Return the first and the last count of each group, and log(e_l / e_{l−1}) of the last.
 
@@ -90,7 +91,7 @@ def _group_counts(log_e, histogram):  # type: ignore[no-untyped-def]
     first = np.empty(histogram.size, dtype=np.int64)
     last = np.empty(histogram.size, dtype=np.int64)
     log_ratios = np.empty(histogram.size)
-    least, n_groups = NEGLIGIBLE * histogram.sum(), 0
+    least, n_groups = NEGLIGIBLE * total(histogram), 0
     for count in range(1, histogram.size):
         if histogram[count] <= least:
             continue
@@ -119,21 +120,24 @@ def _last_needed(log_e, first, log_ratio, step, end):  # type: ignore[no-untyped
     return count
 
 
-@_compile
+@inlined
 def _make_groups(weights, log_e, histogram):  # type: ignore[no-untyped-def]
     """Return the groups of the counts that have mass."""
     first, last, log_ratio = _group_counts(log_e, histogram)
-    lowest, highest = first.copy(), last.copy()
+    lowest, highest = np.empty(first.size, np.int64), np.empty(first.size, np.int64)
+    # Literals would be compiled for once more each.
+    down, up, none = np.int64(-1), np.int64(1), np.int64(0)
     for g in range(first.size):
+        lowest[g], highest[g] = first[g], last[g]
         ratio = np.exp(log_ratio[g])
         if weights[0] <= ratio:
-            lowest[g] = _last_needed(log_e, first[g], log_ratio[g], -1, 0)
+            lowest[g] = _last_needed(log_e, first[g], log_ratio[g], down, none)
         if weights[-1] > ratio:
-            highest[g] = _last_needed(log_e, first[g], log_ratio[g], 1, weights.size)
+            highest[g] = _last_needed(log_e, first[g], log_ratio[g], up, weights.size)
     return Groups(first, last, log_ratio, lowest, highest)
 
 
-@_compile
+@inlined
 def _scale(log_e, low, high):  # type: ignore[no-untyped-def]
     """Return slope and level of a line that touches log e_l, the same distance above both ends.
 
@@ -148,12 +152,21 @@ def _scale(log_e, low, high):  # type: ignore[no-untyped-def]
     return slope, level, level - below
 
 
+@inlined
+def _range(lowest, highest):  # type: ignore[no-untyped-def]
+    low, high = lowest[0], highest[0]
+    for g in range(lowest.size):
+        low, high = min(low, lowest[g]), max(high, highest[g])
+    return low, high
+
+
 @_compile
 def _scaled_alike(log_e, lowest, highest, begin):  # type: ignore[no-untyped-def]
     """Return the end of the groups from `begin` on for which one scale will do, and that scale."""
     end = lowest.size
     while True:
-        slope, level, distance = _scale(log_e, lowest[begin:end].min(), highest[begin:end].max())
+        low, high = _range(lowest[begin:end], highest[begin:end])
+        slope, level, distance = _scale(log_e, low, high)
         if end == begin + 1 or distance <= LOG_RANGE:
             return end, slope, level
         end -= 1 + (end - 1 - begin) // 8
@@ -165,16 +178,17 @@ def _add_series(coefficients, x, factor, out):  # type: ignore[no-untyped-def]
 
     The last four coefficients must be zero.
     """
-    part, value = np.zeros(BLOCK), np.empty(BLOCK)
+    part, value = np.empty(BLOCK), np.empty(BLOCK)
+    fill(part, 0.0)
     for start in range(0, x.size, BLOCK):
         size = min(BLOCK, x.size - start)
-        part[:size] = x[start : start + size]
-        largest = max(part[0], part[size - 1])
-        n_terms, power, least = 0, largest, TERM * largest * coefficients[0]
+        copy(x[start : start + size], part)
+        top = max(part[0], part[size - 1])
+        n_terms, power, least = 0, top, TERM * top * coefficients[0]
         while n_terms < coefficients.size and power * coefficients[n_terms] > least:
-            power *= largest
+            power *= top
             n_terms += 1
-        value[:] = 0.0
+        fill(value, 0.0)
         for k in range((n_terms - 1) // 4 * 4, -1, -4):
             a, b = coefficients[k], coefficients[k + 1]
             c, d = coefficients[k + 2], coefficients[k + 3]
@@ -201,33 +215,56 @@ def _add_terms(shares, line, begin, n_terms, direction, into):  # type: ignore[n
             into[k] += (a * of_a[k] + b * of_b[k]) + (c * of_c[k] + d * of_d[k])
 
 
+@inlined
+def _first_above(weights, limit):  # type: ignore[no-untyped-def]
+    """Return how many of the sorted weights are at most a limit."""
+    low, high = 0, weights.size
+    while low < high:
+        middle = (low + high) // 2
+        if weights[middle] <= limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @_compile
 def _add_scaled_alike(weights, log_e, histogram, groups, slope, level, out):  # type: ignore[no-untyped-def]
     """Add what some groups expect of every variable, by polynomials e_l / e^{level + slope·l}."""
-    low, high = groups.lowest.min(), groups.highest.max()
+    low, high = _range(groups.lowest, groups.highest)
     size, n_groups = high - low + 1, groups.first.size
-    up, down = np.zeros(size + 2 * PAD), np.zeros(size + 2 * PAD)
+    up, down = np.empty(size + 2 * PAD), np.empty(size + 2 * PAD)
+    fill(up, 0.0)
+    fill(down, 0.0)
     for i in range(size):
         if log_e[low + i] < np.inf:
             value = np.exp(log_e[low + i] - level - slope * (low + i))
             up[PAD + i], down[PAD + size - 1 - i] = value, value
-    shares = np.zeros((n_groups, (groups.last - groups.first).max() // 4 * 4 + 4))
+    widest = 0
     for g in range(n_groups):
+        widest = max(widest, groups.last[g] - groups.first[g])
+    shares, limits = np.empty((n_groups, widest // 4 * 4 + 4)), np.empty(n_groups, np.int64)
+    for g in range(n_groups):
+        fill(shares[g], 0.0)
+        limits[g] = _first_above(weights, np.exp(groups.log_ratio[g]))
         first = groups.first[g]
         for count in range(first, groups.last[g] + 1):
             if histogram[count] > 0.0:
                 shares[g, count - first] = histogram[count] / up[PAD + count - low]
-    limits = np.searchsorted(weights, np.exp(groups.log_ratio), side="right")
-    x = weights * np.exp(-slope)
-    inverse = 1.0 / x
-
-    light, heavy, mass = np.zeros(up.size), np.zeros(up.size), 0.0
+    x, inverse, factor = np.empty(weights.size), np.empty(weights.size), np.exp(-slope)
+    for j in range(weights.size):
+        x[j] = weights[j] * factor
+        inverse[j] = 1.0 / x[j]
+    light, heavy, mass = np.empty(up.size), np.empty(up.size), 0.0
+    fill(light, 0.0)
+    fill(heavy, 0.0)
+    forward, backward = np.int64(1), np.int64(-1)  # literals would be compiled for once more each
     for g in range(n_groups):
         first, last = groups.first[g], groups.last[g]
         of_group = shares[g, : (last - first) // 4 * 4 + 4]
         if limits[g] > 0:
             begin = PAD + high - first + 1
-            _add_terms(of_group, down, begin, first + 3 - groups.lowest[g], 1, light)
+            _add_terms(of_group, down, begin, first + 3 - groups.lowest[g], forward, light)
         begin, end = limits[g + 1] if g + 1 < n_groups else 0, limits[g]
         _add_series(light, x[begin:end], 1.0, out[begin:end])
     for g in range(n_groups - 1, -1, -1):
@@ -235,10 +272,11 @@ def _add_scaled_alike(weights, log_e, histogram, groups, slope, level, out):  # 
         of_group = shares[g, : (last - first) // 4 * 4 + 4]
         if limits[g] < weights.size:
             begin = PAD + first + 1 - low
-            _add_terms(of_group, up, begin, groups.highest[g] - first, -1, heavy)
+            _add_terms(of_group, up, begin, groups.highest[g] - first, backward, heavy)
         begin, end = limits[g], limits[g - 1] if g > 0 else weights.size
-        mass += histogram[first : last + 1].sum()
-        out[begin:end] += mass
+        mass += total(histogram[first : last + 1])
+        for j in range(begin, end):
+            out[j] += mass
         _add_series(heavy, inverse[begin:end], -1.0, out[begin:end])
 
 
@@ -250,11 +288,14 @@ def sum_series(weights, log_e, histogram, out):  # type: ignore[no-untyped-def]
     where they are not.
     """
     groups = _make_groups(weights, log_e, histogram)
-    out[:] = 0.0
+    fill(out, 0.0)
     n_groups = groups.first.size
-    if n_groups == 0 or groups.lowest.min() < 0 or groups.highest.min() < 0:
-        return histogram[1:].max() <= 0.0
-    begin = 0
+    known = n_groups > 0
+    for g in range(n_groups):
+        known = known and groups.lowest[g] >= 0 and groups.highest[g] >= 0
+    if not known:
+        return largest(histogram[1:]) <= 0.0
+    begin = np.int64(0)  # as above
     while begin < n_groups:
         end, slope, level = _scaled_alike(log_e, groups.lowest, groups.highest, begin)
         alike = Groups(

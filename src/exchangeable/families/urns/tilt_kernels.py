@@ -7,9 +7,11 @@ longer be trusted, cover all counts, and each count is taken from the tilt that 
 """
 
 import numpy as np
-from numba import njit
 
-_compile = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import divide, fill, inlined, largest, total
+
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-270
 """A coefficient is trusted where it is at least this share of the largest, or more."""
@@ -26,7 +28,7 @@ OFTEN = 8
 LARGEST_TILT = 300.0
 
 
-@_compile
+@inlined
 def runs_of_equals(weights):  # type: ignore[no-untyped-def]
     """Return where runs of equal neighbours start, and, last, the number of weights.
 
@@ -66,7 +68,7 @@ def _solve(weights, times, target, tilt):  # type: ignore[no-untyped-def]
     return tilt
 
 
-@_compile
+@inlined
 def _binomial(n, on, off, smallest, out):  # type: ignore[no-untyped-def]
     """Write the distribution of n equal variables, from `out[0]` on; return first and last count.
 
@@ -89,19 +91,20 @@ def _binomial(n, on, off, smallest, out):  # type: ignore[no-untyped-def]
         out[count - 1 - first] = out[count - first] * (count / ((n - count + 1) * odds))
     for count in range(mode, last):
         out[count + 1 - first] = out[count - first] * ((n - count) * odds / (count + 1))
-    out[: last - first + 1] /= out[: last - first + 1].sum()
+    divide(out[: last - first + 1], total(out[: last - first + 1]))
     return first, last
 
 
-@_compile
+@inlined
 def _kernels(on, off):  # type: ignore[no-untyped-def]
     """Return the distribution of the number of ones of every few variables, one line each.
 
     Lines that lack variables are filled up with some that are always off.
     """
     n_lines = (on.size + TOGETHER - 1) // TOGETHER
-    chances = np.zeros((TOGETHER + 1, n_lines))
-    chances[0] = 1.0
+    chances = np.empty((TOGETHER + 1, n_lines))
+    for count in range(TOGETHER + 1):
+        fill(chances[count], 1.0 if count == 0 else 0.0)
     for i in range(TOGETHER):
         first = i * n_lines  # lines take every n_lines-th variable
         size = min(max(on.size - first, 0), n_lines)
@@ -112,14 +115,18 @@ def _kernels(on, off):  # type: ignore[no-untyped-def]
                 line[j] = q[j] * line[j] + p[j] * before[j]
         for j in range(size):
             chances[0, j] *= q[j]
-    return chances.T.copy()
+    lines = np.empty((n_lines, TOGETHER + 1))
+    for j in range(n_lines):
+        for count in range(TOGETHER + 1):
+            lines[j, count] = chances[count, j]
+    return lines
 
 
-@_compile
+@inlined
 def _add_few(kernel, low, high, before, after):  # type: ignore[no-untyped-def]
     """Write the distribution with a few more variables, from `low` on and beyond `high`."""
-    before[PAD + low - TOGETHER : PAD + low] = 0.0
-    before[PAD + high + 1 : PAD + high + 1 + TOGETHER] = 0.0
+    fill(before[PAD + low - TOGETHER : PAD + low], 0.0)
+    fill(before[PAD + high + 1 : PAD + high + 1 + TOGETHER], 0.0)
     k0, k1, k2, k3, k4 = kernel[0], kernel[1], kernel[2], kernel[3], kernel[4]
     k5, k6, k7, k8 = kernel[5], kernel[6], kernel[7], kernel[8]
     b, into = before[PAD + low - TOGETHER :], after[PAD + low :]
@@ -131,14 +138,14 @@ def _add_few(kernel, low, high, before, after):  # type: ignore[no-untyped-def]
         )
 
 
-@_compile
+@inlined
 def _add_many(kernel, first, low, high, top, before, after):  # type: ignore[no-untyped-def]
     """Write the distribution with a sum added; `kernel` is its distribution, from `first` on.
 
     Returns the last count that was written.
     """
     last = min(high + first + kernel.size - 1, top)
-    after[PAD + low + first : PAD + last + 1] = 0.0
+    fill(after[PAD + low + first : PAD + last + 1], 0.0)
     source = before[PAD + low : PAD + high + 1]
     for k in range(kernel.size):
         begin = low + first + k
@@ -166,9 +173,12 @@ def _forward(on, off, times, top, smallest, before, after):  # type: ignore[no-u
     count that are not below the smallest.
     """
     before[PAD] = 1.0
-    low, high = 0, 0
+    low, high = np.int64(0), np.int64(0)  # literals would be compiled for once more
     kernel = np.empty(top + 2)
-    one_on, one_off, n_ones = np.empty(times.sum()), np.empty(times.sum()), 0
+    n_times, n_ones = 0, 0
+    for j in range(times.size):
+        n_times += times[j]
+    one_on, one_off = np.empty(n_times), np.empty(n_times)
     for j in range(on.size):
         if times[j] > OFTEN:
             first, last = _binomial(times[j], on[j], off[j], smallest, kernel)
@@ -189,7 +199,7 @@ def _forward(on, off, times, top, smallest, before, after):  # type: ignore[no-u
     return before, low, high
 
 
-@_compile
+@inlined
 def _probabilities(weights, times, tilt, on, off):  # type: ignore[no-untyped-def]
     """Write the probabilities that the tilted weights are the odds of; return mean and variance."""
     factor, mean, variance = np.exp(tilt), 0.0, 0.0
@@ -202,19 +212,19 @@ def _probabilities(weights, times, tilt, on, off):  # type: ignore[no-untyped-de
     return mean, variance
 
 
-@_compile
+@inlined
 def _log_product(values, times):  # type: ignore[no-untyped-def]
     """Return Σ_j times_j·log(values_j) for values between 0 and 1, with few logarithms."""
-    total, product = 0.0, 1.0
+    result, product = 0.0, 1.0
     for j in range(values.size):
         if times[j] == 1 and values[j] > 1e-100:
             product *= values[j]
             if product < 1e-200:
-                total += np.log(product)
+                result += np.log(product)
                 product = 1.0
         else:
-            total += times[j] * np.log(values[j])
-    return total + np.log(product)
+            result += times[j] * np.log(values[j])
+    return result + np.log(product)
 
 
 @_compile
@@ -231,7 +241,7 @@ def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore
     lines = np.empty((2, last + 1 + 2 * PAD))
     line, low, high = _forward(on, off, times, last, SMALLEST * trusted, lines[0], lines[1])
     coefficients = line[PAD:]
-    trusted *= coefficients[low : high + 1].max()
+    trusted *= largest(coefficients[low : high + 1])
     while low < high and coefficients[low] < trusted:
         low += 1
     while low < high and coefficients[high] < trusted:
@@ -254,9 +264,13 @@ def cover(weights, out):  # type: ignore[no-untyped-def]
     tail there; others follow where those before could not be trusted any more.
     """
     starts = runs_of_equals(weights)
-    distinct, times = weights[starts[:-1]], starts[1:] - starts[:-1]
+    n_runs = starts.size - 1
+    distinct, times = np.empty(n_runs), np.empty(n_runs, np.int64)
+    for i in range(n_runs):
+        distinct[i], times[i] = weights[starts[i]], starts[i + 1] - starts[i]
     last, most = out.size - 1, weights.size - 0.5
-    best, zero = np.zeros(last + 1), np.int64(0)  # a literal 0 would be compiled for once more
+    best, zero = np.empty(last + 1), np.int64(0)  # a literal 0 would be compiled for once more
+    fill(best, 0.0)
     middle = _solve(distinct, times, min(max(MIDDLE * last, 0.5), most), 0.0)
     low, high = _cover_around(distinct, times, middle, zero, last, best, out)
     tilt = middle
@@ -271,4 +285,7 @@ def cover(weights, out):  # type: ignore[no-untyped-def]
         low = _cover_around(distinct, times, tilt, zero, edge, best, out)[0]
         if low >= edge:
             return False
-    return bool((best > 0.0).all() and np.isfinite(out).all())
+    for count in range(last + 1):
+        if not best[count] > 0.0 or not np.isfinite(out[count]):
+            return False
+    return True

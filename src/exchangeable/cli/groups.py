@@ -1,0 +1,68 @@
+"""Groups of commands: errors of usage that harm no terminal, and modules imported when needed."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import click
+
+from exchangeable.runtime.text import printable_lines
+
+
+class Commands(click.Group):
+    """Commands whose errors of usage, which repeat what was typed, never harm a terminal."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """Read the arguments of the group itself."""
+        with _escaped():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, context: click.Context) -> Any:
+        """Read the arguments of a command, and run it."""
+        with _escaped():
+            return super().invoke(context)
+
+
+@contextmanager
+def _escaped() -> Iterator[None]:
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = printable_lines(error.message)  # type: ignore[misc]
+        raise
+
+
+class DeferredCommands(Commands):
+    """Commands whose modules are imported when they are used, not when they are listed.
+
+    Parameters
+    ----------
+    *arguments, **options
+        Those of `click.Group`.
+    modules : mapping from name to (module, text)
+        The module of each command, and what the list of commands says about it.
+    """
+
+    def __init__(
+        self, *arguments: Any, modules: Mapping[str, tuple[str, str]], **options: Any
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, None if there is none of this name."""
+        if cmd_name not in self._modules:
+            return None
+        module = import_module(f"exchangeable.cli.{self._modules[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._modules.items()])

@@ -1,0 +1,30 @@
+"""Parts of help texts that several commands share; nothing else is imported for them."""
+
+import textwrap
+from collections.abc import Mapping
+
+HELP_WIDTH = 78
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a help text: example commands, kept line by line."""
+    return "\n".join(["\b", "Examples:", *(f"  exchangeable {line}" for line in lines)])
+
+
+def definitions(title: str, entries: Mapping[str, str]) -> str:
+    """Return a part of a help text: names and what they mean, one under the other.
+
+    >>> definitions("Drinks:", {"tea": "leaves, steeped in hot water"}).splitlines()[1:]
+    ['Drinks:', '  tea  leaves, steeped in hot water']
+    """
+    width = max(map(len, entries)) + 2
+    lines = [
+        textwrap.fill(
+            text,
+            HELP_WIDTH,
+            initial_indent=f"  {name:{width}}",
+            subsequent_indent=" " * (width + 2),
+        )
+        for name, text in entries.items()
+    ]
+    return "\n".join(["\b", title, *lines])
