@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from exchangeable.estimators.imputer import ExchangeableImputer
     from exchangeable.estimators.mixture import ExchangeableMixture
     from exchangeable.evm import EVM
+    from exchangeable.families import Neural
     from exchangeable.persistence import ModelFileError, load, save
     from exchangeable.statistics import (
         AtLeast,
@@ -50,6 +51,7 @@ _MODULES = {
     "LongestRun": "statistics",
     "ModelFileError": "persistence",
     "Nested": "statistics",
+    "Neural": "families",
     "PackedBits": "data.packed",
     "Pooled": "statistics",
     "Runs": "statistics",
@@ -81,6 +83,7 @@ __all__ = [
     "LongestRun",
     "ModelFileError",
     "Nested",
+    "Neural",
     "PackedBits",
     "Pooled",
     "Runs",
@@ -103,7 +106,10 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("exchangeable")
     elif name in _MODULES:
-        value = getattr(import_module(f"exchangeable.{_MODULES[name]}"), name)
+        module = _MODULES[name]
+        if module.startswith("structure."):  # families import from there, and must come first
+            import_module("exchangeable.families")
+        value = getattr(import_module(f"exchangeable.{module}"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

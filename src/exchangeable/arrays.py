@@ -321,3 +321,17 @@ def normalize_log(joint: FloatArray, fallback: FloatArray) -> tuple[FloatArray, 
     log_sum = np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     evidence = np.where(possible, highest + log_sum, -np.inf)
     return shifted - log_sum, evidence[:, 0]
+
+
+def log_totals(joint: FloatArray) -> FloatArray:
+    """Return log P(x) from log P(x, y), one row an example; `joint` is used up.
+
+    >>> np.exp(log_totals(np.log([[0.1, 0.3]]))).round(3).tolist()
+    [0.4]
+    """
+    highest = joint.max(axis=1, keepdims=True)
+    possible = highest > -np.inf
+    joint -= np.where(possible, highest, 0.0)
+    sums = np.exp(joint, out=joint).sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(possible, highest + np.log(sums), -np.inf)[:, 0])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from em_families import BY_EM
 from exchangeable import (
     EVM,
     Count,
@@ -102,7 +103,7 @@ CLASSES = {
 CASES: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     **{
         f"mixture of {family}": ((lambda family=family: mixture(family)), MIXTURES)
-        for family in REGISTRY
+        for family in BY_EM
     },
     "warm mixture": (lambda: mixture(warm_start=True), MIXTURES),
     "classifier": (ExchangeableClassifier, CLASSES),

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from em_families import BY_EM
 from enumeration import agreeing, all_states
 from exchangeable import (
     EVM,
@@ -15,7 +16,6 @@ from exchangeable import (
     ExchangeableMixture,
     Transitions,
 )
-from exchangeable.families import REGISTRY
 
 N = 7
 STATES = all_states(N).astype(float)
@@ -47,7 +47,7 @@ def fitted(name, seed):
 MODELS = [
     *(("classifier", blocks) for blocks in BLOCKS),
     *(("mixture", blocks) for blocks in BLOCKS),
-    *(("family", name) for name in REGISTRY),
+    *(("family", name) for name in BY_EM),
     *(("evm", s) for s in (Count(N), BlockCounts([[0, 1, 2], [3, 4, 5, 6]]), Transitions(N))),
 ]
 CACHE = {}

@@ -75,7 +75,9 @@ MOST_CLASSES = 1000
 )
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Laplace smoothing.")
 @click.option(
-    "--components", type=click.IntRange(1), help="Number of components of a mixture.  [default: 20]"
+    "--components",
+    type=click.IntRange(1),
+    help="Number of components of a mixture.  [default: what suits the family, 20 for most]",
 )
 @click.option(
     "--n-init",
@@ -137,10 +139,9 @@ def fit(
         with busy("fitting"):
             model = ExchangeableClassifier(**options).fit(rows, y)
     else:
-        k = min(20, table.n_rows) if components is None else components
         options |= {"n_init": n_init or 1, "random_state": seed}
         with best_so_far() as interrupted:
-            model = ExchangeableMixture(k, **options).fit(rows)
+            model = ExchangeableMixture(components, **options).fit(rows)
     seconds = time.perf_counter() - began
     save(model, output, preprocessing=coding.to_json())
     if interrupted:

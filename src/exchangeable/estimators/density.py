@@ -49,7 +49,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     ----------
     families : sequence of str, optional
         Families to try, as `ExchangeableMixture` names them; by default urns, trees, weighted trees
-        and hidden trees, as far as they can have this many variables.
+        and hidden trees, as far as they can have this many variables. Neural families, which are
+        trained with JAX, are tried where they are named.
     n_init : int, default=10
         Number of fits of each family that are averaged.
     max_components : int, default=500
@@ -217,7 +218,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     def _families(self, n_variables: int) -> Sequence[str]:
         """Return the families to try: those asked for, or all that are searched and can be had."""
         if self.families is None:
-            searched = [spec for spec in REGISTRY.values() if spec.search is not None]
+            searched = [spec for spec in REGISTRY.values() if spec.search and spec.search.unasked]
             return [
                 spec.name
                 for spec in searched

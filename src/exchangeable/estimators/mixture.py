@@ -23,6 +23,7 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.stream.passes import Passes
+from exchangeable.devices.choice import check_device
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
@@ -39,6 +40,8 @@ from exchangeable.fitting.tasks import (
     STARTS,
     check_choice,
     check_warm,
+    components_of,
+    em_device,
     hold_out,
     problem_of,
     purpose_of,
@@ -74,9 +77,10 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int, default=20
-        Number of components; for ``family="hidden tree"`` of states of each block.
-    family : {"blocks", "urns", "tree", "weighted tree", "count tree", "hidden tree"}
+    n_components : int, optional
+        Number of components; for ``family="hidden tree"`` of states of each block. By default 20,
+        or as many as there are rows; 8,192 for neural families.
+    family : str or Neural, default="blocks"
         What each component is made of. ``"blocks"``, the default: blocks of exchangeable variables,
         the paper's model. ``"urns"``: the variables of a block have weights; given how many are on,
         heavier ones are on more often. ``"tree"``: a tree over the variables, for mixtures of
@@ -84,6 +88,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         are on. ``"count tree"``: a tree over the numbers of ones in the blocks that structural EM
         has found. ``"hidden tree"``: one tree over blocks, single variables unless `blocks` lists
         others, each with a hidden state; the components are the states of its root.
+        ``"neural independent"``, ``"neural urns"``, ``"neural tree"``: a small network decodes
+        thousands of components from points of a latent space; `Neural` has its settings. It is
+        trained with JAX (the extra ``neural``), stopped by held-out rows, and then gone.
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
         How each component's variables are put into blocks: a method's name, or `Blocks` with its
         settings. ``"evidence"`` goes on, where the paper's sweep has converged, with what evidence
@@ -113,10 +120,11 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     tol : float, default=1e-4
         EM stops when the average penalised log-likelihood gains less than this.
     max_iter : int, default=500
-        Largest number of iterations of a run.
+        Largest number of iterations of a run; of training, of epochs.
     validation_fraction : float, optional
         Share of the rows of `fit` to hold out: a run ends when their likelihood no longer grows,
-        and keeps the best parameters. It excludes ``X_valid``.
+        and keeps the best parameters. It excludes ``X_valid``. Neural families hold out a tenth by
+        default, others none.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
     warm_start : bool, default=False
@@ -129,6 +137,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         Seed of the starts.
     n_jobs : int, optional
         Number of threads; all cores by default. It never changes the result.
+    device : {"auto", "cpu", "gpu"}, default="auto"
+        Where to fit. ``"auto"`` trains neural families on a GPU if JAX finds one, and runs EM on
+        the processor; ``"gpu"`` runs the passes of EM there as well.
 
     Attributes
     ----------
@@ -176,9 +187,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int = 20,
+        n_components: int | None = None,
         *,
-        family: str = "blocks",
+        family: Any = "blocks",
         blocks: Any = "auto",
         pooling: float | None = None,
         shrinkage: float | None = None,
@@ -194,6 +205,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         checkpoint: str | PathLike[str] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str = "auto",
     ) -> None:
         self.n_components = n_components
         self.family = family
@@ -212,6 +224,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -248,7 +261,6 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             which they are likeliest is kept.
         """
         spec = self._check_options()
-        n_components = check_count(self.n_components, "n_components")
         elsewhere = open_rows(self, spec, X, None, sample_weight)
         if elsewhere is not None:
             if X_valid is not None or self.validation_fraction is not None:
@@ -256,26 +268,26 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
                     "held-out rows go with X in memory; for rows in chunks leave X_valid and "
                     "validation_fraction away and compare scores of other rows instead"
                 )
-            return self._fit_chunks(spec, elsewhere, n_components)
+            return self._fit_chunks(spec, elsewhere)
         observed = self._observed(X, reset=True)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
-        _check_rows(n_components, counting.size)
+        n_components = components_of(self, spec, counting.size)
         problem = problem_of(self, spec, observed.n_variables, range(n_components), labelled=False)
         valid = None if X_valid is None else self._observed(X_valid)
         rng = as_generator(self.random_state)
         generators = rng.spawn(self._n_runs())
         counted = observed.take(counting), weight[counting]
-        rows, weight, held = hold_out(self, *counted, valid, rng)
+        rows, weight, held = hold_out(self, spec, *counted, valid, rng)
         examples, member = merge_equal_rows(rows, weight)
         problem = replace(problem, examples=examples, valid=held)
-        data = InMemory(examples, member, weight, self.n_jobs)
+        data = InMemory(examples, member, weight, self.n_jobs, em_device(self))
         return self._fit(spec, problem, data, generators)
 
-    def _fit_chunks(self, spec: FamilySpec, passes: Passes, n_components: int) -> Self:
+    def _fit_chunks(self, spec: FamilySpec, passes: Passes) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
         data = Streamed.of(passes)
-        _check_rows(n_components, data.n_rows)
+        n_components = components_of(self, spec, data.n_rows)
         take_names(self, passes)
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
@@ -433,6 +445,11 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         check_choice(self.combine, "combine", COMBINE)
         check_flag(self.warm_start, "warm_start")
         rule_of(self)
+        check_device(self.device)
+        if self.n_components is not None:
+            check_count(self.n_components, "n_components")
+        if self.checkpoint is not None:
+            spec.check("checkpoint", "checkpoint")
         if self.warm_start:
             spec.check("warm_start", "warm_start=True")
         return spec
@@ -465,11 +482,3 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         self.best_init_, self.n_iter_ = fitted.best, max(kept.n_iter, 1)
         self.converged_, self.log_likelihood_ = kept.converged, fitted.log_likelihood
         self.n_samples_weight_ = total
-
-
-def _check_rows(n_components: int, n_rows: int) -> None:
-    if n_components > n_rows:
-        raise ValueError(
-            f"n_components={n_components} is more than the rows of X that count, "
-            f"n_samples = {n_rows}"
-        )

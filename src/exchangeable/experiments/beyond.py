@@ -52,7 +52,8 @@ SETS = (
 )
 """The data sets, the quicker ones first."""
 NAIVE_BAYES = "naive Bayes"
-FAMILIES = {spec.name: (spec.name, "auto") for spec in REGISTRY.values() if spec.search}
+SEARCHED = [spec.name for spec in REGISTRY.values() if spec.search and spec.search.unasked]
+FAMILIES = {name: (name, "auto") for name in SEARCHED}
 FAMILIES[NAIVE_BAYES] = ("blocks", "independent")
 """The family and the blocks that each name stands for."""
 PAPERS = "paper's MEVM"

@@ -3,11 +3,30 @@
 To add one, write a folder with its `SPECS` and name it here.
 """
 
-from exchangeable.families import blocks, count_trees, hidden_trees, statistics, trees, urns
+from typing import Any
+
+from exchangeable.families import (
+    blocks,
+    count_trees,
+    hidden_trees,
+    neural,
+    statistics,
+    trees,
+    urns,
+)
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.joined import JoinedModel
+from exchangeable.families.neural.settings import Neural
 
-__all__ = ["REGISTRY", "family_named", "model_kinds", "register", "with_statistics"]
+__all__ = [
+    "REGISTRY",
+    "Neural",
+    "as_family",
+    "family_named",
+    "model_kinds",
+    "register",
+    "with_statistics",
+]
 
 REGISTRY: dict[str, FamilySpec] = {}
 """The families by their names, as users write them."""
@@ -23,7 +42,7 @@ def register(spec: FamilySpec) -> None:
     known[spec.name] = spec
 
 
-for _room in (blocks, statistics, urns, trees, count_trees, hidden_trees):
+for _room in (blocks, statistics, urns, trees, count_trees, hidden_trees, neural):
     for _spec in _room.SPECS:
         register(_spec)
 
@@ -33,6 +52,24 @@ def family_named(name: object) -> FamilySpec:
     if not isinstance(name, str) or name not in REGISTRY:
         raise ValueError(f"family={name!r} is unknown; expected one of {', '.join(REGISTRY)}")
     return REGISTRY[name]
+
+
+def as_family(family: object) -> tuple[FamilySpec, Any]:
+    """Return what a family's name, or an object with settings of one, stands for.
+
+    Returns
+    -------
+    spec, settings
+        The family, and the settings of its own, None where it has none.
+    """
+    if isinstance(family, str):
+        spec = family_named(family)
+        return spec, spec.settings
+    if any(type(family) is type(spec.settings) for spec in REGISTRY.values()):
+        return family_named(getattr(family, "family", None)), family
+    raise ValueError(
+        f"family={family!r} is unknown; expected one of {', '.join(REGISTRY)}, or settings of one"
+    )
 
 
 def with_statistics(spec: FamilySpec) -> FamilySpec:

@@ -21,7 +21,8 @@ class Ability:
     needs : tuple of str
         Other abilities without which this one means nothing.
     refused : bool
-        Whether a family that cannot do it refuses; otherwise it does what is nearest.
+        Whether a family that cannot do it refuses; otherwise it does what is nearest, or there is
+        no way to ask.
     """
 
     title: str
@@ -35,7 +36,7 @@ ABILITIES: Mapping[str, Ability] = {
     "holes": Ability("missing entries", "NaN in `fit`"),
     "classes": Ability("classes", "`ExchangeableClassifier`"),
     "semi_supervised": Ability("missing labels", "`semi_supervised=True`", ("classes",)),
-    "partial_fit": Ability("batches that are read once", "`partial_fit` of classes", ("classes",)),
+    "partial_fit": Ability("batches that are read once", "`partial_fit`"),
     "warm_start": Ability("going on from a fit", "`warm_start=True`"),
     "checkpoint": Ability("going on after a stop", "`checkpoint=path`"),
     "accept": Ability("blocks per component", "`Blocks(accept='component')`"),
@@ -45,15 +46,18 @@ ABILITIES: Mapping[str, Ability] = {
     "classes in chunks": Ability(
         "classes in chunks", "the same of a classifier", ("classes", "chunks")
     ),
-    "pooling in chunks": Ability("pooled prior in chunks", "`pooling=…` and chunks", ("chunks",)),
+    "pooling in chunks": Ability(
+        "pooled prior in chunks", "`pooling=…` and chunks", ("pooling", "chunks")
+    ),
     "cluster": Ability("rows on a cluster", "Dask collections in `fit`", ("chunks",)),
     "holes in chunks": Ability("missing entries in chunks", "NaN and chunks in `fit`", ("chunks",)),
     "averaging": Ability("averages of fits", "`combine='average'`"),
     "joining": Ability("joined with other families", "`ExchangeableDensity`"),
+    "pooling": Ability("pooled prior", "`pooling=…`"),
     "exact completion": Ability("exact completions", "`most_probable`, `impute`", refused=False),
     "saving": Ability("files", "`save` and `load`"),
     "page": Ability("a page", "`write_report`, `exchangeable report`"),
     "plots": Ability("plots", "`exchangeable.plotting`"),
-    "command line": Ability("command line", "`exchangeable fit --family …`"),
+    "command line": Ability("command line", "`exchangeable fit --family …`", refused=False),
 }
 """The abilities by the names that `FamilySpec.cannot` uses."""

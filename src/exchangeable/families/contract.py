@@ -7,7 +7,7 @@ modules (EM, search, averages, queries, files, command line, page) read these th
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -87,6 +87,12 @@ class Model(ABC):
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""
 
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> Sums | None:
+        """Do the same on a device of JAX, to single precision; None where only `expect` can."""
+        return None
+
     def posteriors(self, data: RowsInMemory, log_prior: FloatArray) -> FloatArray:
         """Return P(y | e) of every row alone."""
         joint = self.score(data.examples.observed, data.n_jobs) + log_prior
@@ -155,6 +161,14 @@ class Model(ABC):
     def log_urn_weights(self) -> FloatArray:
         """Return the log-weight of each variable in its urn, shape (n_variables, n_classes)."""
         return np.zeros((self.n_variables, self.n_classes))
+
+    @property
+    def own_marginals(self) -> FloatArray | None:
+        """P(x_j = 1 | y), shape (n_classes, n_variables), if nothing that is known changes it.
+
+        None where variables depend on each other in a class.
+        """
+        return None
 
     def whole(self) -> Self:
         """Return the model that can score any row; while fitting, some cannot."""
@@ -316,6 +330,38 @@ class Family(ABC):
         return 0.0
 
 
+class Trainer(ABC):
+    """A family's own way to its parameters, in place of EM.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows, those held out, and the family's settings.
+    """
+
+    def __init__(self, problem: "Problem") -> None:
+        self.problem = problem
+
+    @abstractmethod
+    def train(
+        self, data: RowsInMemory, rng: np.random.Generator, tol: float, max_iter: int
+    ) -> Iterator[tuple[float, float]]:
+        """Train, one iteration at a time, until held-out rows gain less than `tol`.
+
+        After each it yields about what the rows and the held-out rows are worth: their average
+        log-likelihoods. Whoever has enough stops asking.
+        """
+
+    @abstractmethod
+    def mixture(self, data: RowsInMemory) -> "Mixture":
+        """Return the best that training has found so far; at least one iteration was made."""
+
+    @property
+    @abstractmethod
+    def converged(self) -> bool:
+        """Whether training has ended because nothing more was to be gained."""
+
+
 @dataclass(frozen=True)
 class SearchSpace:
     """Where a search over a family's sizes and priors begins, and where it ends.
@@ -328,12 +374,18 @@ class SearchSpace:
         Pseudo-rows of the first trial, for few and for many variables.
     alone : bool
         Whether what other families found says nothing about the number of components here.
+    climbs : bool
+        Whether sizes and priors are searched, or the first trial is the only one.
+    unasked : bool
+        Whether it is tried where users name no families.
     """
 
     first_components: int = 30
     most_components: int = 1 << 30
     pooling: tuple[float, float] = (8.0, 32.0)
     alone: bool = False
+    climbs: bool = True
+    unasked: bool = True
 
 
 NUMBER = 8
@@ -358,7 +410,7 @@ class FamilySpec:
     model : type
         The parameters; several families may share one type.
     family : type
-        How sums become them.
+        How sums become them, a `Family`; or how they are trained without EM, a `Trainer`.
     blocks : tuple of str
         Which blocks it can have, of ``"evidence"``, ``"welch"``, ``"independent"``, ``"full"`` and
         ``"given"``; the first is what ``blocks="auto"`` stands for.
@@ -396,12 +448,21 @@ class FamilySpec:
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
         of variables and of components; 0 rows where only sums over them are kept. A fit for which
         there is too little is not begun, and runs for which there is too little wait.
+    components : int
+        Number of components, where the user does not say.
+    most_per_row : float
+        The largest number of components for each row.
+    held_out : float or None
+        Share of the rows to hold out, where the user holds out none.
+    settings : object, optional
+        What users may write in place of the name, with settings of the family's own, here at their
+        defaults. It has the family's name as `family`.
     """
 
     name: str
     summary: str
     model: type[Model]
-    family: type[Family]
+    family: type[Family] | type[Trainer]
     blocks: tuple[str, ...]
     blocks_hint: str = ""
     shared_blocks: bool = False
@@ -417,6 +478,10 @@ class FamilySpec:
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
     memory: Callable[[int, int, int], float] = least_memory
+    components: int = 20
+    most_per_row: float = 1.0
+    held_out: float | None = None
+    settings: Any = None
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.cannot) - set(ABILITIES))
@@ -428,9 +493,8 @@ class FamilySpec:
 
     def why_not(self, ability: str) -> str | None:
         """Return why the family cannot do something, None where it can."""
-        if ability in self.cannot:
-            return self.cannot[ability]
-        return next(filter(None, map(self.why_not, ABILITIES[ability].needs)), None)
+        needed = filter(None, map(self.why_not, ABILITIES[ability].needs))
+        return next(needed, self.cannot.get(ability))
 
     def check(self, ability: str, asked: str) -> None:
         """Refuse what the family cannot do, saying why; `asked` names what the user wants."""

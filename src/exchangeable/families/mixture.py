@@ -9,14 +9,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray, IntArray, normalize_log
+from exchangeable.arrays import FloatArray, IntArray, log_totals, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.contract import Model
 from exchangeable.families.joined import JoinedModel
+from exchangeable.runtime.threads import row_ranges
 
 LEAST_SHARE = 0.02
 """A mixture that counts for less is left out of a join."""
+MOST_CELLS = 1 << 22
+"""Scores of rows by classes that are held at once."""
 STEPS = 200
 """Of the EM that fits the shares of a join."""
 
@@ -53,6 +56,15 @@ class Mixture:
     ) -> tuple[FloatArray, FloatArray]:
         """Return log P(y | e) of every row, and log P(e)."""
         return normalize_log(self.joint(observed, n_jobs), self.log_prior)
+
+    def log_evidence(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e) of every row, some rows at a time if there are many classes."""
+        each = np.empty(observed.n_rows)
+        for begin, end in row_ranges(each.size, max(1, MOST_CELLS // self.log_prior.size)):
+            whole = end - begin == each.size
+            part = observed if whole else observed.take(np.arange(begin, end))
+            each[begin:end] = log_totals(self.joint(part, n_jobs))
+        return each
 
     def log_likelihood(self, examples: Examples, n_jobs: int | None = None) -> float:
         """Return the log-likelihood of all examples, each by its weight."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,10 @@ class Problem:
         Where there are some: the variables that are in none, of which `structure` is.
     varied : bool
         Whether the first run is to differ from others as these do from each other.
+    settings : object, optional
+        Settings of the family's own.
+    device : {"auto", "cpu", "gpu"}
+        Where passes over rows, or training, are to be made.
     """
 
     n_components: int
@@ -70,6 +75,8 @@ class Problem:
     statistic_blocks: tuple[StatisticBlock, ...] = ()
     others: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     varied: bool = False
+    settings: Any = None
+    device: str = "auto"
 
     @property
     def rows(self) -> Examples:

@@ -103,6 +103,14 @@ class EMState:
         return self.converged or self.fell > 0
 
     @property
+    def told(self) -> str:
+        """How it goes, in a few words."""
+        partitions = self.mixture.model.partitions
+        blocks = sum(p.n_blocks for p in partitions) / len(partitions)
+        worth = (self.valid_history or self.history)[-1]
+        return f"iteration {self.n_iter}, log-likelihood {worth:.4f}, {blocks:.1f} blocks"
+
+    @property
     def worth(self) -> float:
         """Log-likelihood by which runs are compared: of held-out rows where there are some."""
         return (self.valid_history or self.history)[self.best_iter]

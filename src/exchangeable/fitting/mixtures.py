@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from exchangeable.arrays import FloatArray
 from exchangeable.families.common.streamed import Streamed
-from exchangeable.families.contract import Model
+from exchangeable.families.contract import Model, Trainer
 from exchangeable.families.mixture import Mixture
-from exchangeable.fitting.em import EMState
+from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.restarts import run_all
 from exchangeable.fitting.runs import Runs
 
@@ -58,7 +58,8 @@ def fit_mixture(
     states = run_all(runs.run, n_runs, max_iter, side_by_side, checkpoint, purpose, at_once)
     best = int(np.argmax([state.worth for state in states]))
     kept = states[best]
-    _warn_unless_converged(kept, runs.rule.max_iter, runs.rule.tol)
+    trained = issubclass(runs.spec.family, Trainer)
+    _warn_unless_converged(kept, runs.rule, "training" if trained else "EM")
     mixture = kept.best
     if combine == "average":
         mixture = Mixture.average([state.best for state in states])
@@ -91,17 +92,17 @@ def _alive(mixture: Mixture, n_runs: int) -> tuple[Model, FloatArray]:
     return model, shares[alive] / shares[alive].sum()
 
 
-def _warn_unless_converged(state: EMState, max_iter: int, tol: float) -> None:
-    if state.fell > tol:
+def _warn_unless_converged(state: EMState, rule: StopRule, method: str) -> None:
+    if state.fell > rule.tol:
         warnings.warn(
             f"EM ended after {state.n_iter} iterations without converging: the next step would "
             f"have lowered the objective by {state.fell:.2g} per row",
             ConvergenceWarning,
             stacklevel=4,
         )
-    elif not state.ended and state.n_iter >= max_iter:
+    elif not state.ended and state.n_iter >= rule.max_iter:
         warnings.warn(
-            f"EM did not converge in {max_iter} iterations; raise max_iter or tol",
+            f"{method} did not converge in {rule.max_iter} iterations; raise max_iter or tol",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -4,15 +4,29 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
-
-from exchangeable.fitting.em import EMState
+from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
+
+
+class Reported(Protocol):
+    """What is shown of a run, of EM or of training."""
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations so far."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do."""
+
+    @property
+    def told(self) -> str:
+        """How it goes, in a few words."""
 
 
 class _Lines:
@@ -38,24 +52,36 @@ def _watched() -> bool:
 
 
 def _bar(first: str, *others: str | None) -> "Progress":
-    """Return progress with texts, a bar where one is None, and the time; rich is imported here."""
+    """Return progress with texts, a bar where one is None, and the time; rich is imported here.
+
+    Where there is a bar, the time that is left at most is shown too.
+    """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = [BarColumn() if text is None else TextColumn(text) for text in others]
     beginning = [] if others else [SpinnerColumn()]
+    left = [TextColumn("at most"), TimeRemainingColumn(), TextColumn("left")] if others else []
     return Progress(
         *beginning,
         TextColumn(first),
         *columns,
         TimeElapsedColumn(),
+        *left,
         console=Console(stderr=True),
         transient=True,
     )
 
 
 class FitProgress(_Lines):
-    """A bar for each run of EM, once a fit has taken a while."""
+    """A bar for each run, once a fit has taken a while."""
 
     def __init__(self, n_runs: int, max_iter: int) -> None:
         self._began = time.monotonic()
@@ -63,14 +89,10 @@ class FitProgress(_Lines):
         self._n_runs, self._max_iter = n_runs, max_iter
         self._watched = _watched()
 
-    def update(self, run: int, state: EMState) -> None:
+    def update(self, run: int, state: Reported) -> None:
         """Show where a run stands."""
         if not self._watched or time.monotonic() - self._began < PATIENCE:
             return
-        partitions = state.mixture.model.partitions
-        blocks = sum(p.n_blocks for p in partitions) / len(partitions)
-        worth = (state.valid_history or state.history)[-1]
-        text = f"iteration {state.n_iter}, log-likelihood {worth:.4f}, {blocks:.1f} blocks"
         with self._lock:
             if self._bar is None:
                 self._bar = _bar("{task.description}", None, "{task.fields[text]}")
@@ -78,7 +100,7 @@ class FitProgress(_Lines):
                     self._bar.add_task(f"run {number}", total=self._max_iter, text="")
                 self._bar.start()
             done = self._max_iter if state.ended else state.n_iter
-            self._bar.update(self._bar.task_ids[run], completed=done, text=text)
+            self._bar.update(self._bar.task_ids[run], completed=done, text=state.told)
 
 
 class SearchProgress(_Lines):

@@ -10,11 +10,11 @@ from threadpoolctl import threadpool_limits
 
 from exchangeable.fitting.checkpoint import Checkpoint
 from exchangeable.fitting.em import EMState
-from exchangeable.fitting.progress import FitProgress
+from exchangeable.fitting.progress import FitProgress, Reported
 from exchangeable.runtime.interrupts import interrupts
 from exchangeable.runtime.threads import n_threads
 
-RunOne = Callable[[int, EMState | None, Callable[[EMState], None], threading.Event, int], EMState]
+RunOne = Callable[[int, EMState | None, Callable[[Any], None], threading.Event, int], EMState]
 
 
 def run_all(
@@ -42,14 +42,16 @@ def run_all(
         FitProgress(n_runs, max_iter) as progress,
         ThreadPoolExecutor(together) as pool,
     ):
-        stop = interrupt.stop
+        stop, begun = interrupt.stop, [state is not None for state in kept.states]
 
         def one(number: int) -> EMState | None:
             if stop.is_set():
                 return kept.states[number]
 
-            def report(state: EMState) -> None:
-                kept.update(number, state)
+            def report(state: Reported) -> None:
+                begun[number] = True
+                if isinstance(state, EMState):
+                    kept.update(number, state)
                 progress.update(number, state)
 
             return run_one(number, kept.states[number], report, stop, available // together)
@@ -61,7 +63,7 @@ def run_all(
             stop.set()
             wait(futures)
         if stop.is_set():
-            if all(state is None for state in kept.states):
+            if not any(begun):
                 raise KeyboardInterrupt
             interrupt.warn("the fit", stacklevel=4)
         ended = [future.result() for future in futures]

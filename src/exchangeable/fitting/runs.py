@@ -1,7 +1,7 @@
 """Runs of EM from different starts, through the families that come before and the one wanted."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 from exchangeable.families import family_named
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
-from exchangeable.families.contract import Family, FamilySpec
+from exchangeable.families.contract import Family, FamilySpec, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule, run_em
+from exchangeable.fitting.training import run_training
 from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
@@ -24,17 +25,29 @@ def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
 
     If there is too little memory for the last, whose parameters are the largest, it is refused.
     """
+    _check_memory(spec, problem)
+    families = [_em_family(spec, problem)]
+    while spec.before is not None:
+        name, problem = spec.before(problem)
+        spec = family_named(name)
+        families.insert(0, _em_family(spec, problem))
+    return families
+
+
+def _em_family(spec: FamilySpec, problem: Problem) -> Family:
+    """Return a family that EM fits."""
+    family = spec.family(problem)
+    if not isinstance(family, Family):
+        raise TypeError(f"family={spec.name!r} is trained, not fitted by EM")
+    return family
+
+
+def _check_memory(spec: FamilySpec, problem: Problem) -> None:
     if problem.examples is not None:
         rows = problem.examples.rows
         spec.check_memory(rows.n_rows, rows.n_variables, problem.n_components)
     elif problem.chunks is not None:
         spec.check_memory(0, problem.chunks.n_variables, problem.n_components)
-    families = [spec.family(problem)]
-    while spec.before is not None:
-        name, problem = spec.before(problem)
-        spec = family_named(name)
-        families.insert(0, spec.family(problem))
-    return families
 
 
 @dataclass(frozen=True)
@@ -79,16 +92,21 @@ class Runs:
         self,
         number: int,
         state: EMState | None = None,
-        report: Callable[[EMState], None] = lambda state: None,
+        report: Callable[[Any], None] = lambda state: None,
         stop: Event | None = None,
         threads: int | None = None,
         before: Mixture | None = None,
     ) -> EMState:
-        """Run EM from one start, from `state` if it was begun already.
+        """Run EM from one start, from `state` if it was begun already, or train the family.
 
         `before` is the fit of the family that comes before, where it is known.
         """
         data = self.data.for_run(threads)
+        if issubclass(self.spec.family, Trainer):
+            _check_memory(self.spec, self.problem)
+            varied = replace(self.problem, varied=self.problem.varied or number > 0)
+            trainer = self.spec.family(varied)
+            return run_training(trainer, data, self.generators[number], self.rule, report, stop)
         families = families_of(self.spec, self.problem)
         warm = self.warm if state is None else None
         if warm is not None:

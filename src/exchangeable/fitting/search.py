@@ -62,6 +62,8 @@ class Settings:
             "n_components": self.n_components,
             "pooling": self.pooling,
         }
+        if "pooling" in self.spec.cannot:
+            del named["pooling"]
         if self.spec.shrinkage is not None:
             named["shrinkage"] = self.shrinkage
         if self.blocks != "auto":
@@ -84,6 +86,7 @@ class Settings:
             shrinkage=self.shrinkage,
             relearns=self.spec.relearns,
             varied=varied,
+            settings=self.spec.settings,
         )
 
 
@@ -243,7 +246,7 @@ class Search:
         spec = family_named(family)
         shrinkage, space = spec.shrinkage or 0.0, spec.search or ANYWHERE
         wide = self.examples.rows.n_variables >= MANY_VARIABLES
-        first = min(space.first_components, self._largest)
+        first = min(space.first_components, self._largest) if space.climbs else spec.components
         usual = Settings(family, first, space.pooling[int(wide)], shrinkage, blocks)
         if space.alone:
             return [start for start in near if start.family == family] or [usual]
@@ -272,6 +275,8 @@ class Search:
         """Climb a family's settings one at a time, and return its best trial."""
         for start in self.starts_of(family, near, blocks):
             self.try_one(start)
+        if not (family_named(family).search or ANYWHERE).climbs:
+            return self.best_of(family)
         for factors in steps:
             moved = True
             while moved and self.best_of(family) is not None:

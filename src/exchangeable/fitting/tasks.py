@@ -8,7 +8,8 @@ import numpy as np
 from exchangeable.arrays import LARGEST, FloatArray, check_alpha, check_count, check_number
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
-from exchangeable.families import family_named, with_statistics
+from exchangeable.devices.choice import check_device, find_device
+from exchangeable.families import as_family, with_statistics
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec, Model
@@ -38,7 +39,7 @@ def spec_of(estimator: Any) -> FamilySpec:
 
     What needs the data is left to `problem_of`.
     """
-    spec = family_named(estimator.family)
+    spec = as_family(estimator.family)[0]
     settings, method = as_blocks(estimator.blocks)
     if has_statistics(method):
         spec = with_statistics(spec)
@@ -49,6 +50,8 @@ def spec_of(estimator: Any) -> FamilySpec:
             f"shrinkage={estimator.shrinkage!r} is about the edges of trees, which "
             f"family={spec.name!r} does not have"
         )
+    if estimator.pooling is not None:
+        spec.check("pooling", f"pooling={estimator.pooling!r}")
     for name in ("pooling", "shrinkage"):
         value = getattr(estimator, name)
         if value is not None and not 0 < check_number(value, name) <= LARGEST:
@@ -129,7 +132,27 @@ def problem_of(
         labelled=labelled,
         statistic_blocks=tuple(named),
         others=others,
+        settings=as_family(estimator.family)[1],
+        device=check_device(getattr(estimator, "device", "auto")),
     )
+
+
+def em_device(estimator: Any) -> Any:
+    """Return the device on which EM makes its passes, None for the processor."""
+    return find_device("gpu", "device='gpu'") if estimator.device == "gpu" else None
+
+
+def components_of(estimator: Any, spec: FamilySpec, n_rows: int) -> int:
+    """Return the number of components: what is asked for, or what is usual for the family."""
+    if estimator.n_components is None:
+        return max(1, int(min(spec.most_per_row * n_rows, spec.components)))
+    n_components = check_count(estimator.n_components, "n_components")
+    if n_components > spec.most_per_row * n_rows:
+        raise ValueError(
+            f"n_components={n_components} is more than the rows of X that count, "
+            f"n_samples = {n_rows}"
+        )
+    return n_components
 
 
 def check_warm(model: Model, problem: Problem, n_variables: int) -> None:
@@ -174,6 +197,7 @@ def held_out(validation_fraction: Any, n_rows: int, rng: np.random.Generator) ->
 
 def hold_out(
     estimator: Any,
+    spec: FamilySpec,
     observed: Observed,
     weight: FloatArray,
     valid: Observed | None,
@@ -187,12 +211,16 @@ def hold_out(
                 "other; give one of them"
             )
         return observed, weight, merge_equal_rows(valid, np.ones(valid.n_rows))[0]
-    if estimator.validation_fraction is None:
-        return observed, weight, None
-    kept, out = held_out(estimator.validation_fraction, observed.n_rows, rng)
-    if estimator.n_components > kept.size:
+    share = estimator.validation_fraction
+    if share is None:
+        if spec.held_out is None or round(spec.held_out * observed.n_rows) < 1:
+            return observed, weight, None
+        share = spec.held_out
+    kept, out = held_out(share, observed.n_rows, rng)
+    n_components = components_of(estimator, spec, observed.n_rows)
+    if n_components > spec.most_per_row * kept.size:
         raise ValueError(
-            f"n_components={estimator.n_components} is more than the {kept.size} rows left to fit"
+            f"n_components={n_components} is more than the {kept.size} rows left to fit"
         )
     held = merge_equal_rows(observed.take(out), weight[out])[0]
     return observed.take(kept), weight[kept], held
@@ -209,11 +237,12 @@ def purpose_of(
         )
     settings, method = as_blocks(estimator.blocks)
     details = {key: value for key, value in settings.get_params().items() if key != "method"}
-    names = ("n_components", "family", "pooling", "shrinkage", "alpha", "init", "tol")
+    names = ("family", "pooling", "shrinkage", "alpha", "init", "tol")
     return {
         "data": data.fingerprint,
         "held-out rows": None if problem.valid is None else problem.valid.fingerprint,
         "n_init": n_init,
+        "n_components": problem.n_components,
         "blocks": str(method),
         "block settings": str(sorted(details.items())),
         "random_state": int(estimator.random_state),

@@ -13,6 +13,7 @@ from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
+from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
 from exchangeable.persistence.parameters import decode_model, encode_model
 from exchangeable.statistics import Statistic
@@ -37,6 +38,7 @@ CLASSES: dict[str, type[Any]] = {
         ExchangeableDensity,
         ExchangeableImputer,
         ExchangeableMixture,
+        *{type(spec.settings) for spec in REGISTRY.values() if spec.settings is not None},
     )
 }
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")

@@ -188,6 +188,14 @@ def _average_over_classes(
     *functions: Callable[[FloatArray], FloatArray],
 ) -> list[FloatArray]:
     """Return Σ_y P(y | e)·f(P(x_j = 1 | e, y)) for each function f."""
+    chances = model.own_marginals
+    if chances is not None:
+        symbols = part.symbols()
+        known = symbols != UNASSIGNED
+        return [
+            np.where(known, function(symbols.astype(np.float64)), posterior @ function(chances))
+            for function in functions
+        ]
     sums = [np.zeros((part.n_rows, part.n_variables)) for _ in functions]
     for y in range(model.n_classes):
         members = np.flatnonzero(posterior[:, y] > 0)

@@ -77,7 +77,7 @@ class Queries:
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Examples; a NaN is an entry that is not known, which is summed out exactly.
         """
-        return self._mixture().log_posterior(self._observed(X), self.n_jobs)[1]
+        return self._mixture().log_evidence(self._observed(X), self.n_jobs)
 
     def anomaly_score(self, X: Any) -> FloatArray:
         """Return −log P of what is known of every row: the higher, the more unusual.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.estimators.base import MixtureEstimator
-from exchangeable.families import REGISTRY
+from exchangeable.families import REGISTRY, as_family
 from exchangeable.families.contract import Model
 from exchangeable.runtime.text import without_surrogates
 from exchangeable.storage.files import replacing
@@ -143,7 +143,7 @@ def _tables(inner: Model) -> dict[str, str]:
 def _families(model: Any) -> list[str]:
     """Return the names of the families that the model is made of."""
     members = [member["family"] for member in getattr(model, "members_", ())]
-    return list(dict.fromkeys(members)) or [model.family]
+    return list(dict.fromkeys(members)) or [as_family(model.family)[0].name]
 
 
 def _facts(model: Any) -> list[list[str]]:

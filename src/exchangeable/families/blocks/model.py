@@ -15,7 +15,7 @@ from exchangeable.families.blocks import holes, passes, saved
 from exchangeable.families.blocks.passes import BlockSums
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.blocks.sketch import Sketch
-from exchangeable.families.common import table_kernels
+from exchangeable.families.common import on_device, table_kernels
 from exchangeable.families.common.tables import Tables, score_tables
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.mixture import Mixture
@@ -213,6 +213,14 @@ class BlockModel(Model):
         counted = row_counts_of(data, self.partitions)
         scores = passes.score(counted, self.made_tables, log_prior, data.n_jobs)
         return passes.complete(counted, scores, moments=moments, n_jobs=data.n_jobs)
+
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> BlockSums | None:
+        """Do the same on a device, for complete rows and blocks that stay."""
+        if moments or not on_device.can(data.examples):
+            return None
+        return passes.expect_on(device, data, self.made_tables, log_prior)
 
     def posteriors(self, data: RowsInMemory, log_prior: FloatArray) -> FloatArray:
         """Return the posteriors of rows whose counts are not needed again."""

@@ -10,7 +10,8 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.families.blocks import kernels
 from exchangeable.families.blocks.row_counts import RowCounts
-from exchangeable.families.common import linear_kernels
+from exchangeable.families.common import linear_kernels, on_device
+from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.common.moments import (
     add_parts,
     lines_per_row,
@@ -20,7 +21,7 @@ from exchangeable.families.common.moments import (
 )
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables
-from exchangeable.families.sums import NO_MOMENTS, Sums
+from exchangeable.families.sums import NO_MOMENTS, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import Job, run, run_together
 
@@ -214,6 +215,23 @@ def expect_linear(
         examples.weights @ scores.posterior,
         single_histograms(examples, scores.posterior, tables, n_jobs),
     )
+
+
+def expect_on(device: Any, data: RowsInMemory, tables: Tables, log_prior: FloatArray) -> BlockSums:
+    """Do the same on a device."""
+    nothing = np.zeros(tables.labels.shape)
+    if is_linear(tables):
+        off = 2 * tables.labels.astype(np.int64)
+        low, high = tables.values[off], tables.values[off + 1]
+        sums = on_device.expect(device, data, LogLinear(low.sum(axis=0), high - low), log_prior)
+        histogram = np.empty(tables.values.size)
+        histogram[off], histogram[off + 1] = np.maximum(sums.totals - sums.ones, 0.0), sums.ones
+        histograms = tables.split(histogram)
+    else:
+        model = LogLinear(np.zeros(log_prior.size), nothing, tables=tables)
+        sums = on_device.expect(device, data, model, log_prior)
+        histograms = sums.blocks
+    return BlockSums(sums.log_likelihood, sums.posterior, sums.totals, histograms)
 
 
 def single_histograms(

@@ -28,6 +28,8 @@ class InMemory:
         distinct one by default.
     n_jobs : int, optional
         Number of threads.
+    device : jax device, optional
+        Where passes are made, as far as models can; on the processor by default.
     memo : dict
         What models keep from pass to pass. Each run of EM has rows of its own, with its own memo.
     """
@@ -36,6 +38,7 @@ class InMemory:
     member: IntArray | None = None
     row_weight: FloatArray | None = None
     n_jobs: int | None = None
+    device: Any = None
     memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def for_run(self, n_jobs: int | None) -> "InMemory":
@@ -72,8 +75,21 @@ class InMemory:
 
     def expect(self, mixture: Mixture, moments: bool = False) -> Sums:
         """Return what a pass under some parameters sums."""
-        return mixture.model.expect(self, mixture.log_prior, moments)
+        model, log_prior = mixture.model, mixture.log_prior
+        if self.device is not None:
+            sums = model.expect_on(self.device, self, log_prior, moments)
+            if sums is not None:
+                return sums
+        return model.expect(self, log_prior, moments)
 
     def best(self, candidates: Sequence[Mixture], moments: bool = False) -> tuple[Sums, Mixture]:
         """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        if self.device is not None:
+            made = [
+                (each.model.expect_on(self.device, self, each.log_prior, moments), each)
+                for each in candidates
+            ]
+            passes = [(sums, each) for sums, each in made if sums is not None]
+            if len(passes) == len(made):
+                return max(passes, key=lambda one: one[0].log_likelihood)
         return type(candidates[0].model).best(self, candidates, moments)

@@ -1,13 +1,14 @@
 """Models whose score of a complete row is a linear term, pairs along a forest, and look-ups."""
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
-from exchangeable.families.common import log_linear
+from exchangeable.families.common import log_linear, on_device
 from exchangeable.families.common.log_linear import LinearSums, LogLinear
 from exchangeable.families.common.posteriors import NOTHING
 from exchangeable.families.contract import Model
@@ -52,6 +53,14 @@ class LogLinearModel(Model):
     ) -> LinearSums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""
         return expect_rows(self, data.examples, log_prior, data.n_jobs)
+
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> LinearSums | None:
+        """Do the same on a device, for complete rows without classes."""
+        if not on_device.can(data.examples):
+            return None
+        return on_device.expect(device, data, self.scores, log_prior)
 
 
 def expect_rows(

@@ -31,6 +31,7 @@ from exchangeable.families.hidden_trees.messages import (
     expect_messages,
     score_messages,
 )
+from exchangeable.families.hidden_trees.on_device import expect_on_device
 from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges
@@ -322,6 +323,13 @@ class HiddenModel(Model):
         messages = self.trees[0].messages
         symbols = Symbols.of(data.examples.observed, messages.partition)
         tree = expect_messages(messages, data.examples, symbols, log_prior, data.n_jobs)
+        return HiddenSums(tree.log_likelihood, NO_POSTERIOR, tree.totals, tree)
+
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> HiddenSums | None:
+        """Do the same on a device."""
+        tree = expect_on_device(self.trees[0].messages, device, data, log_prior)
         return HiddenSums(tree.log_likelihood, NO_POSTERIOR, tree.totals, tree)
 
     def encode(self) -> Arrays:

@@ -12,13 +12,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, LogLinear
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.contract import Arrays
-from exchangeable.families.trees import polynomials, query_kernels, saved
+from exchangeable.families.trees import independent, polynomials, query_kernels, saved
 from exchangeable.partitions import Partition
 
 ParentArray = npt.NDArray[np.int32]
@@ -125,6 +126,21 @@ class TreeModel(LogLinearModel):
         return int(self.slope.shape[0])
 
     @property
+    def independent(self) -> bool:
+        """Whether there are neither edges nor counts: variables are independent in each class."""
+        return not self.parent.size and not self.log_q.size
+
+    @cached_property
+    def _off(self) -> FloatArray:
+        """−log P(x_j = 0 | y) of independent variables."""
+        return np.logaddexp(0.0, self.slope)
+
+    @cached_property
+    def own_marginals(self) -> FloatArray | None:
+        """P(x_j = 1 | y), shape (n_classes, n_variables), of independent variables."""
+        return np.ascontiguousarray(expit(self.slope.T)) if self.independent else None
+
+    @property
     def n_parameters(self) -> int:
         """Number of free parameters: one for each variable, one for each edge, and q."""
         n, k = self.slope.shape
@@ -185,6 +201,14 @@ class TreeModel(LogLinearModel):
             if getattr(self, name).size
         }
         return type(self).make(self.base[classes], **arrays)
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        if self.independent and (
+            observed.holes is not None or independent.dense(observed, self.n_classes)
+        ):
+            return independent.score(observed, self.base, self.slope, self._off)
+        return super().score(observed, n_jobs)
 
     def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
         """Write log P(e | y) of rows with holes, e being a row's known entries."""

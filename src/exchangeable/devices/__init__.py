@@ -1,0 +1,1 @@
+"""Passes over rows on an accelerator, written in JAX; nothing here imports the other rooms."""

@@ -1,0 +1,61 @@
+"""JAX, where it is installed: its devices, and clear words where one is missing.
+
+Importing this module does not import JAX; only a fit that needs it does.
+"""
+
+from importlib import import_module
+from typing import Any
+
+DEVICES = ("auto", "cpu", "gpu")
+
+
+def check_device(device: Any) -> str:
+    """Return the name of a device, refusing what is not one."""
+    if not isinstance(device, str) or device not in DEVICES:
+        raise ValueError(f"device={device!r} is unknown; expected one of {', '.join(DEVICES)}")
+    return device
+
+
+def import_jax(purpose: str, *names: str) -> list[Any]:
+    """Return JAX, or other modules that need it, or say what to install.
+
+    Parameters
+    ----------
+    purpose : str
+        What needs it, as the message begins.
+    *names : str
+        The modules to import; JAX itself by default.
+    """
+    try:
+        return [import_module(name) for name in names or ("jax",)]
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("jax", "jaxlib"):
+            raise
+        raise ModuleNotFoundError(
+            f"{purpose} needs {error.name}, which is not installed; "
+            "pip install 'exchangeable[neural]'",
+            name=error.name,
+        ) from None
+
+
+def find_device(device: str, purpose: str) -> Any:
+    """Return the device of JAX that a name stands for: ``"auto"`` is the best there is."""
+    (jax,) = import_jax(purpose)
+    if check_device(device) == "auto":
+        return jax.devices()[0]
+    try:
+        return jax.devices(device)[0]
+    except RuntimeError:
+        raise RuntimeError(
+            f"device={device!r}: JAX finds none on this machine (it sees "
+            f"{', '.join(sorted({each.platform for each in jax.devices()}))}); install JAX for "
+            "your accelerator, or leave device='auto'"
+        ) from None
+
+
+def room_on(device: Any) -> float:
+    """Return the bytes that a device can still give, infinite where it does not say."""
+    known = device.memory_stats() if hasattr(device, "memory_stats") else None
+    if not known or "bytes_limit" not in known:
+        return float("inf")
+    return float(known["bytes_limit"] - known.get("bytes_in_use", 0))

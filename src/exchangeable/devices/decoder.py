@@ -1,0 +1,57 @@
+"""The decoder: a small network from points of the latent space to parameters of components."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax.scipy.special import ndtri
+
+Layers = list[tuple[Any, Any]]
+EDGE = 1e-6
+"""Points stay this far from the faces of the unit cube, where quantiles are infinite."""
+LEAK = 0.01
+LAST_SCALE = 0.3
+"""Of the last layer's first weights: components begin close to the training set's own means."""
+
+
+def new_layers(
+    rng: np.random.Generator, latent: int, hidden: tuple[int, ...], bias: npt.NDArray[np.float64]
+) -> Layers:
+    """Return the first weights, uniform in ±√(6 / fan-in), with a given last bias.
+
+    The bias has a line for each group of points; the last layer is that of all groups.
+    """
+    sizes = [latent, *hidden, bias.size]
+    layers = []
+    for number, (fan_in, width) in enumerate(itertools.pairwise(sizes)):
+        limit = np.sqrt(6.0 / fan_in)
+        last = number == len(hidden)
+        weights = rng.uniform(-limit, limit, (fan_in, width)) * (LAST_SCALE if last else 1.0)
+        offset = bias.ravel() if last else np.zeros(width)
+        layers.append((weights.astype(np.float32), offset.astype(np.float32)))
+    return layers
+
+
+def latent_points(uniform: Any, shift: Any) -> Any:
+    """Return points of the unit cube, shifted around it, as points of a normal distribution."""
+    moved = uniform + shift
+    return ndtri(jnp.clip(moved - jnp.floor(moved), EDGE, 1 - EDGE))
+
+
+def decode(layers: Layers, points: Any, groups: int) -> Any:
+    """Return the outputs of the network, one line for each point.
+
+    Point number p is in group p modulo the number of groups, and reads its part of the last layer.
+    """
+    for weights, offset in layers[:-1]:
+        points = jax.nn.leaky_relu(points @ weights + offset, LEAK)
+    weights, offset = layers[-1]
+    if groups == 1:
+        return points @ weights + offset
+    by_group = points.reshape(-1, groups, points.shape[1])
+    own = weights.reshape(points.shape[1], groups, -1)
+    outputs = jnp.einsum("pgh,hgo->pgo", by_group, own) + offset.reshape(groups, -1)
+    return outputs.reshape(points.shape[0], -1)

@@ -1,0 +1,161 @@
+"""Steps of training, compiled: gradients of the log-likelihood, Adam, and averaged weights."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from exchangeable.devices.decoder import Layers, decode, latent_points
+from exchangeable.devices.head import Head
+from exchangeable.devices.scores import SCORES
+
+LARGEST_GRADIENT = 10.0
+"""Longer gradients are shortened to this."""
+FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
+"""Of Adam's moments, and what keeps it from dividing by zero."""
+
+
+class Network(NamedTuple):
+    """A decoder while it is trained.
+
+    Attributes
+    ----------
+    layers : list of (weights, offset)
+        The latest parameters.
+    mean, square : lists of (weights, offset)
+        Moving averages of their gradients and of the squares of these.
+    n_steps : number
+        How many steps were made.
+    average : list of (weights, offset)
+        The moving average of the parameters, which is better than the latest.
+    """
+
+    layers: Layers
+    mean: Layers
+    square: Layers
+    n_steps: Any
+    average: Layers
+
+
+class Batches(NamedTuple):
+    """Rows and rates of some steps.
+
+    Attributes
+    ----------
+    rows : array of shape (n_steps, batch_size, n_variables)
+        The rows; −1 for entries that are not known.
+    weights : array of shape (n_steps, batch_size)
+        How much each row counts.
+    rates : array of shape (n_steps,)
+        Learning rates.
+    decays : array of shape (n_steps,)
+        How much of the average is kept.
+    shifts : array of shape (n_steps, latent)
+        How far the points are moved.
+    """
+
+    rows: Any
+    weights: Any
+    rates: Any
+    decays: Any
+    shifts: Any
+
+
+def new_network(layers: Layers) -> Network:
+    """Return a decoder that has not been trained."""
+    own = jax.tree.map(jnp.asarray, layers)
+    nothing = jax.tree.map(jnp.zeros_like, own)
+    return Network(own, nothing, nothing, jnp.zeros(()), own)
+
+
+def log_likelihoods(head: Head, constants: Any, outputs: Any, log_shares: Any, rows: Any) -> Any:
+    """Return log P of each row under the mixture of the components of some outputs."""
+    scores = SCORES[head.kind](head, constants, outputs, rows)
+    return jax.nn.logsumexp(scores + log_shares, axis=1)
+
+
+def moved(network: Network, gradient: Layers, rate: Any, decay: Any) -> Network:
+    """Return the network after a step of Adam against a gradient."""
+    length = jnp.sqrt(sum(jnp.sum(each**2) for each in jax.tree.leaves(gradient)))
+    scale = jnp.minimum(1.0, LARGEST_GRADIENT / jnp.maximum(length, EPSILON))
+    gradient = jax.tree.map(lambda g: g * scale, gradient)
+    n_steps = network.n_steps + 1
+    mean = _moving(network.mean, gradient, FIRST_DECAY)
+    square = _moving(network.square, jax.tree.map(jnp.square, gradient), SECOND_DECAY)
+    first, second = 1 - FIRST_DECAY**n_steps, 1 - SECOND_DECAY**n_steps
+
+    def change(parameter: Any, mean: Any, square: Any) -> Any:
+        return parameter - rate * (mean / first) / (jnp.sqrt(square / second) + EPSILON)
+
+    layers = jax.tree.map(change, network.layers, mean, square)
+    return Network(layers, mean, square, n_steps, _moving(network.average, layers, decay))
+
+
+def _moving(average: Layers, latest: Layers, decay: Any) -> Any:
+    """Return a moving average that has seen one more."""
+    return jax.tree.map(lambda a, b: decay * a + (1 - decay) * b, average, latest)
+
+
+@partial(jax.jit, static_argnames="head")
+def train_steps(
+    head: Head, network: Network, constants: Any, points: tuple[Any, Any], batches: Batches
+) -> tuple[Network, Any]:
+    """Return the network after some steps, and the average log-likelihood of each batch.
+
+    `points` are points of the unit cube, and the logarithms of their shares.
+    """
+    uniform, log_shares = points
+
+    def step(network: Network, batch: Batches) -> tuple[Network, Any]:
+        moved_points = latent_points(uniform, batch.shifts)
+
+        def loss(layers: Layers) -> Any:
+            outputs = decode(layers, moved_points, head.groups)
+            each = log_likelihoods(head, constants, outputs, log_shares, batch.rows)
+            return -(batch.weights @ each) / batch.weights.sum()
+
+        value, gradient = jax.value_and_grad(loss)(network.layers)
+        return moved(network, gradient, batch.rates, batch.decays), -value
+
+    trained, values = jax.lax.scan(step, network, batches)
+    return trained, values
+
+
+@partial(jax.jit, static_argnames="head")
+def decoded(head: Head, layers: Layers, uniform: Any) -> Any:
+    """Return the outputs at points of the unit cube."""
+    return decode(layers, latent_points(uniform, 0.0), head.groups)
+
+
+@partial(jax.jit, static_argnames="head")
+def batch_log_likelihoods(
+    head: Head, constants: Any, outputs: Any, log_shares: Any, batches: Any
+) -> Any:
+    """Return log P of each row of some batches, shape (n_batches, batch_size)."""
+
+    def one(rows: Any) -> Any:
+        return log_likelihoods(head, constants, outputs, log_shares, rows)
+
+    return jax.lax.map(one, batches)
+
+
+@partial(jax.jit, static_argnames="head")
+def likelihoods(head: Head, constants: Any, outputs: Any, rows: Any) -> tuple[Any, Any]:
+    """Return P of each row in each component relative to its best one, and log P there."""
+    scores = SCORES[head.kind](head, constants, outputs, rows)
+    highest = scores.max(axis=1)
+    return jnp.exp(scores - highest[:, None]), highest
+
+
+@jax.jit
+def next_shares(relative: Any, weights: Any, shares: Any) -> Any:
+    """Return the shares of the components after a step of EM over them alone."""
+    masses = shares * ((weights / (relative @ shares)) @ relative)
+    return masses / masses.sum()
+
+
+@jax.jit
+def average_log_likelihood(relative: Any, highest: Any, weights: Any, shares: Any) -> Any:
+    """Return the weighted average of the rows' log-likelihoods under some shares."""
+    return (weights @ (jnp.log(relative @ shares) + highest)) / weights.sum()

@@ -1,0 +1,156 @@
+"""Passes of EM over a tree of hidden states: messages up, posteriors down, and their sums.
+
+Every node shows a symbol in every row; `evidence` is the probability of each symbol in each state,
+scaled so that the largest of a symbol is one. Messages are products of a tile of rows with the
+matrix of an edge.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+TILE_BYTES = 1 << 32
+"""Messages of a tile of rows take about this much."""
+SMALLEST_TILE = 64
+HIGHEST = jax.lax.Precision.HIGHEST
+UNLIKELY = 1e-30
+"""Posteriors below this are not handed down."""
+
+
+class Shape(NamedTuple):
+    """A tree, which compiled code depends on.
+
+    Attributes
+    ----------
+    order : tuple of int
+        The nodes, parents before children.
+    parent : tuple of int
+        Each node's parent; the root's is not read.
+    first : tuple of int
+        The first symbol of each node, and the number of all symbols.
+    """
+
+    order: tuple[int, ...]
+    parent: tuple[int, ...]
+    first: tuple[int, ...]
+
+
+class HiddenSums(NamedTuple):
+    """What a pass over a tile sums, and each row's log-likelihood.
+
+    Attributes
+    ----------
+    each : array of shape (n_rows,)
+        The log-likelihood of each row, without what symbols were scaled by.
+    totals : array of shape (n_states,)
+        Posteriors of the root's states.
+    pairs : array of shape (n_nodes, n_states, n_states)
+        Posteriors of the states of a node's parent and of the node, divided by its edge.
+    by_symbol : array of shape (n_symbols, n_states)
+        Posteriors of the states of the nodes that show each symbol.
+    """
+
+    each: Any
+    totals: Any
+    pairs: Any
+    by_symbol: Any
+
+
+def tile_size(n_rows: int, n_nodes: int, n_states: int) -> int:
+    """Return how many rows are handled at once: all, or a power of two."""
+    fitting = max(SMALLEST_TILE, TILE_BYTES // (16 * n_nodes * n_states))
+    return min(n_rows, 1 << (fitting.bit_length() - 1))
+
+
+def matmul(left: Any, right: Any) -> Any:
+    """Return a product in single precision, whatever the device likes better."""
+    return jnp.matmul(left, right, precision=HIGHEST)
+
+
+@partial(jax.jit, static_argnames="shape")
+def expect_tile(
+    shape: Shape, codes: Any, weights: Any, evidence: Any, edges: Any, log_prior: Any
+) -> HiddenSums:
+    """Return the sums of a tile of rows."""
+    order, parent = shape.order, shape.parent
+    root = order[0]
+    up = [evidence[codes[:, v]] for v in range(len(order))]
+    message: list[Any] = [None] * len(order)
+    scale = jnp.zeros(codes.shape[0])
+    for v in reversed(order[1:]):
+        message[v] = matmul(up[v], edges[v].T)
+        product = up[parent[v]] * message[v]
+        top = product.max(axis=1)
+        safe = jnp.where(top > 0, top, 1.0)
+        up[parent[v]], scale = product / safe[:, None], scale + jnp.log(safe)
+    with_prior = up[root] * jnp.exp(log_prior - log_prior.max())
+    total = with_prior.sum(axis=1)
+    each = jnp.log(total) + log_prior.max() + scale
+    safe = jnp.where(total > 0, total, 1.0)
+    up[root] = with_prior * (weights / safe)[:, None]
+    pairs: list[Any] = [None] * len(order)
+    pairs[root] = jnp.zeros((evidence.shape[1], evidence.shape[1]))
+    for v in order[1:]:
+        above = up[parent[v]]
+        known = (above > UNLIKELY) & (message[v] > 0)
+        share = jnp.where(known, above / jnp.where(known, message[v], 1.0), 0.0)
+        pairs[v] = matmul(share.T, up[v])
+        up[v] = up[v] * matmul(share, edges[v])
+    shown = []
+    for v in range(len(order)):
+        symbols = jnp.arange(shape.first[v], shape.first[v + 1])
+        flags = (codes[:, v, None] == symbols).astype(jnp.float32)
+        shown.append(matmul(flags.T, up[v]))
+    return HiddenSums(each, up[root].sum(axis=0), jnp.stack(pairs), jnp.concatenate(shown))
+
+
+class HiddenRows(NamedTuple):
+    """What rows show, on a device, in tiles of equal size.
+
+    Attributes
+    ----------
+    codes : list of arrays of shape (tile, n_nodes)
+        The symbol of each node in each row.
+    weights : list of arrays of shape (tile,)
+        How much each row counts; 0 for those that fill the last tile up.
+    n_rows : int
+        Number of rows.
+    """
+
+    codes: list[Any]
+    weights: list[Any]
+    n_rows: int
+
+
+def put_rows(codes: Any, weights: Any, tile: int, device: Any) -> HiddenRows:
+    """Return rows on a device, the last tile filled up with copies that do not count."""
+    n_rows = len(codes)
+    missing = -n_rows % tile
+    codes = np.pad(codes, ((0, missing), (0, 0)), mode="edge")
+    weights = np.pad(weights.astype(np.float32), (0, missing))
+    starts = range(0, len(codes), tile)
+    return HiddenRows(
+        [jax.device_put(codes[begin : begin + tile], device) for begin in starts],
+        [jax.device_put(weights[begin : begin + tile], device) for begin in starts],
+        n_rows,
+    )
+
+
+def expect_hidden(
+    shape: Shape, rows: HiddenRows, evidence: Any, edges: Any, log_prior: Any
+) -> HiddenSums:
+    """Return the sums over all rows, added up in double precision."""
+    given = [jnp.asarray(np.asarray(each), dtype=jnp.float32) for each in (evidence, edges)]
+    prior = jnp.asarray(np.asarray(log_prior), dtype=jnp.float32)
+    parts = [
+        expect_tile(shape, codes, weights, *given, prior)
+        for codes, weights in zip(rows.codes, rows.weights, strict=True)
+    ]
+    each = np.concatenate([np.asarray(part.each, dtype=np.float64) for part in parts])
+    summed = [
+        sum(np.asarray(part[number], dtype=np.float64) for part in parts) for number in (1, 2, 3)
+    ]
+    return HiddenSums(each[: rows.n_rows], *summed)

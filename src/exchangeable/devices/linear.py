@@ -1,0 +1,242 @@
+"""Passes of EM over packed rows: linear scores, pairs along trees, and look-ups by counts.
+
+The score of a row in class y is base[y] + Σ_j slope[j, y]·x_j + Σ_j pair[j, y]·x_j·x_parent(j, y),
+plus a look-up by its number of ones (`by_count`) or by that in each block (`values`). Rows lie on
+the device as bits and are unpacked a tile at a time, so that the work is products of matrices.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+TILE_BYTES = 1 << 28
+"""The unpacked rows and the posteriors of a tile take about this much."""
+LARGEST_TILE = 1 << 16
+PARTS = 3
+"""A number is the sum of this many of half the precision, which tensor cores multiply."""
+HIGHEST = jax.lax.Precision.HIGHEST
+
+
+class Rows(NamedTuple):
+    """Rows on a device, in tiles.
+
+    Attributes
+    ----------
+    bits : array of shape (n_tiles, tile, n_bytes)
+        The rows, eight variables per byte, the first in the lowest bit.
+    weights : array of shape (n_tiles, tile)
+        How much each row counts; 0 for those that fill the last tile up.
+    """
+
+    bits: Any
+    weights: Any
+
+
+class Parameters(NamedTuple):
+    """What scores are made of; what is not in use has no entries.
+
+    Attributes
+    ----------
+    base : array of shape (n_classes,)
+        Log-probability of the class, and the score of a row without ones.
+    slope : array of shape (n_variables, n_classes)
+        What a one adds.
+    parent : array of shape (n_variables, n_classes) or (0, 0)
+        Each variable's parent, n_variables for a root.
+    pair : array of shape (n_variables, n_classes) or (0, 0)
+        What a variable and its parent add together.
+    by_count : array of shape (n_variables + 1, n_classes) or (0, 0)
+        What the number of ones adds.
+    labels : array of shape (n_classes, n_variables) or (0, 0)
+        The block of each variable, numbered from 0 in each class.
+    starts : array of shape (n_classes, n_blocks) or (0, 0)
+        Where the look-ups of each block begin; the last entry of `values` where a class has fewer.
+    values : array
+        What each number of ones in each block adds, and a zero at the end.
+    """
+
+    base: Any
+    slope: Any
+    parent: Any
+    pair: Any
+    by_count: Any
+    labels: Any
+    starts: Any
+    values: Any
+
+
+class LinearSums(NamedTuple):
+    """What a pass sums, laid out as the parameters, and each row's log-likelihood.
+
+    Attributes
+    ----------
+    each : array of shape (n_tiles, tile)
+        The log-likelihood of each row.
+    posterior : array of shape (n_tiles, tile, n_classes), or no classes
+        The posteriors, where they are wanted.
+    totals, ones, pairs, counts, blocks : arrays
+        Sums of posteriors over rows, rows with a one, with a pair, with a count, with a count in a
+        block.
+    """
+
+    each: Any
+    posterior: Any
+    totals: Any
+    ones: Any
+    pairs: Any
+    counts: Any
+    blocks: Any
+
+
+def tile_size(n_rows: int, n_variables: int, n_classes: int) -> int:
+    """Return how many rows are unpacked at once, a power of two."""
+    fitting = max(8, TILE_BYTES // (4 * (n_variables + 3 * n_classes)))
+    return min(
+        1 << (fitting.bit_length() - 1), LARGEST_TILE, 1 << max(3, (n_rows - 1).bit_length())
+    )
+
+
+def put_rows(bits: Any, weights: Any, tile: int, device: Any) -> Rows:
+    """Return packed rows on a device, the last tile filled up with rows that do not count."""
+    n_rows, width = bits.shape
+    n_tiles = -(-n_rows // tile)
+    missing = n_tiles * tile - n_rows
+    padded = np.pad(bits, ((0, missing), (0, 0))).reshape(n_tiles, tile, width)
+    counted = np.pad(weights.astype(np.float32), (0, missing)).reshape(n_tiles, tile)
+    return Rows(jax.device_put(padded, device), jax.device_put(counted, device))
+
+
+def unpacked(bits: Any, n_variables: int, dtype: Any) -> Any:
+    """Return rows of bits as a matrix of zeros and ones."""
+    each = (bits[:, :, None] >> jnp.arange(8, dtype=jnp.uint8)) & jnp.uint8(1)
+    return each.reshape(bits.shape[0], -1)[:, :n_variables].astype(dtype)
+
+
+def in_parts(values: Any, count: int = PARTS) -> Any:
+    """Return numbers as several of half the precision that add up to them, side by side."""
+    parts = []
+    for _ in range(count):
+        part = values.astype(jnp.bfloat16)
+        parts.append(part)
+        values = values - part.astype(jnp.float32)
+    return jnp.concatenate(parts, axis=1)
+
+
+def product(rows: Any, values: Any) -> Any:
+    """Return the product of zeros and ones with numbers, to single precision.
+
+    Rows of half precision are exact; the numbers are then multiplied in parts.
+    """
+    if rows.dtype != jnp.bfloat16:
+        return jnp.matmul(rows, values, precision=HIGHEST)
+    both = jnp.matmul(rows, in_parts(values), preferred_element_type=jnp.float32)
+    return both.reshape(rows.shape[0], PARTS, -1).sum(axis=1)
+
+
+@partial(jax.jit, static_argnames=("keep", "halved"))
+def expect_linear(
+    rows: Rows, parameters: Parameters, keep: bool = False, halved: bool = False
+) -> LinearSums:
+    """Return the sums of a pass.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    parameters : Parameters
+        What their scores are made of.
+    keep : bool
+        Whether posteriors are wanted.
+    halved : bool
+        Whether rows are multiplied in half precision, numbers in parts: for tensor cores.
+    """
+    n, k = parameters.slope.shape
+
+    def one(sums: Any, tile: Rows) -> tuple[Any, Any]:
+        x = unpacked(tile.bits, n, jnp.bfloat16 if halved else jnp.float32)
+        scores = product(x, parameters.slope) + parameters.base
+        counted = None
+        if parameters.by_count.size:
+            counts = x.astype(jnp.float32).sum(axis=1).astype(jnp.int32)
+            counted = jax.nn.one_hot(counts, n + 1, dtype=x.dtype)
+            scores += parameters.by_count[counts]
+        wide = jnp.pad(x, ((0, 0), (0, 1)))
+        if parameters.parent.size:
+
+            def paired(given: Any) -> Any:
+                parent, pair = given
+                both = (x * wide[:, parent]).astype(jnp.float32)
+                return jnp.matmul(both, pair, precision=HIGHEST)
+
+            scores += jax.lax.map(paired, (parameters.parent.T, parameters.pair.T)).T
+        entries = None
+        if parameters.starts.size:
+            single, blocks = x.astype(jnp.float32), jnp.arange(parameters.starts.shape[1])
+
+            def found(given: Any) -> Any:
+                labels, starts = given
+                member = (labels[:, None] == blocks).astype(jnp.float32)
+                return starts + jnp.matmul(single, member, precision=HIGHEST).astype(jnp.int32)
+
+            entries = jax.lax.map(found, (parameters.labels, parameters.starts))
+            scores += parameters.values[entries].sum(axis=2).T
+        each = jax.nn.logsumexp(scores, axis=1)
+        possible = jnp.isfinite(each)[:, None]
+        posterior = jnp.where(possible, jnp.exp(scores - each[:, None]), 0.0)
+        mass = tile.weights[:, None] * posterior
+        totals, ones, pairs, by_count, by_block = sums
+        totals, ones = totals + mass.sum(axis=0), ones + product(x.T, mass)
+        if counted is not None:
+            by_count += product(counted.T, mass)
+        if entries is not None:
+            by_block = by_block.at[entries].add(mass.T[:, :, None])
+        if parameters.parent.size:
+
+            def summed(given: Any) -> Any:
+                parent, own = given
+                both = (x * wide[:, parent]).astype(jnp.float32)
+                return jnp.matmul(own, both, precision=HIGHEST)
+
+            pairs += jax.lax.map(summed, (parameters.parent.T, mass.T)).T
+        return (totals, ones, pairs, by_count, by_block), (
+            each,
+            posterior if keep else posterior[:, :0],
+        )
+
+    begin = (
+        jnp.zeros(k),
+        jnp.zeros((n, k)),
+        jnp.zeros(parameters.pair.shape),
+        jnp.zeros(parameters.by_count.shape),
+        jnp.zeros(parameters.values.shape),
+    )
+    (totals, ones, pairs, counts, blocks), (each, posterior) = jax.lax.scan(one, begin, rows)
+    return LinearSums(each, posterior, totals, ones, pairs, counts, blocks)
+
+
+def single(
+    base: Any,
+    slope: Any,
+    parent: Any = None,
+    pair: Any = None,
+    by_count: Any = None,
+    tables: tuple[Any, Any, Any] | None = None,
+) -> Parameters:
+    """Return parameters in single precision; what is left away, or empty, is not in use."""
+    nothing = np.zeros((0, 0))
+    numbers = [np.zeros((0, 0)) if each is None else each for each in (pair, by_count)]
+    labels, starts, values = tables or (nothing, nothing, np.zeros(0))
+    both, counts = (np.asarray(each, dtype=np.float32) for each in numbers)
+    return Parameters(
+        np.asarray(base, dtype=np.float32),
+        np.asarray(slope, dtype=np.float32),
+        np.asarray(nothing if parent is None else parent, dtype=np.int32),
+        both,
+        counts,
+        np.asarray(labels, dtype=np.int32),
+        np.asarray(starts, dtype=np.int32),
+        np.asarray(values, dtype=np.float32),
+    )

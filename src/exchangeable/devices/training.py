@@ -1,0 +1,222 @@
+"""Training of a decoder: epochs, early stopping on held-out rows, and what is left at the end."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from exchangeable.devices import engine
+from exchangeable.devices.batches import LEAST_STEPS, FloatArray, Symbols, batch_size, dealt
+from exchangeable.devices.decoder import Layers, new_layers
+from exchangeable.devices.head import FEW_POINTS, Head, Settings
+
+MOST_STEPS = 64
+"""Of an iteration; large epochs have several."""
+SCAN = 8
+"""Steps that are handed to the device at once."""
+MOST_VALID = 8192
+"""Held-out rows by which training is stopped."""
+CUT = 0.3
+DECAY = 0.98
+LEAST_ITERATIONS = 8
+"""The learning rate is not cut before this many iterations."""
+MOST_RECOVERIES = 3
+SHARE_CELLS = 1 << 26
+"""Scores of rows by components that are held while shares are fitted."""
+MOST_SHARE_STEPS = 8
+
+
+class Task(NamedTuple):
+    """What a decoder is trained for.
+
+    Attributes
+    ----------
+    head : Head
+        The shape of its components.
+    constants : dict of arrays
+        What else their scores depend on.
+    bias : array of shape (n_groups, n_outputs)
+        The outputs to begin with.
+    rows, valid : Symbols
+        Rows to fit, and rows held out.
+    points : array of shape (n_points, latent)
+        Points of the unit cube that stand for the latent space in a step.
+    final : array of shape (n_components, latent)
+        Those of the components in the end.
+    """
+
+    head: Head
+    constants: dict[str, Any]
+    bias: FloatArray
+    rows: Symbols
+    valid: Symbols
+    points: Any
+    final: Any
+
+
+class Training:
+    """A decoder, trained by rows and stopped by rows held out.
+
+    Parameters
+    ----------
+    task : Task
+        Rows, components and points.
+    settings : Settings
+        Its size, and how it is trained.
+    rng : Generator
+        The source of all draws.
+    device : jax device
+        Where to train.
+    """
+
+    def __init__(
+        self, task: Task, settings: Settings, rng: np.random.Generator, device: Any
+    ) -> None:
+        self.task, self.settings, self.device = task, settings, device
+        self.rng, self.converged = rng, False
+        self.train, self.valid = task.rows, task.valid.some(MOST_VALID, rng)
+        self.batch = batch_size(self.train.weights.size, settings.batch_size)
+        self.moving = float(len(task.final) > len(task.points))
+        self.final, self.shares = even_shares(task.final)
+        self.uniform, shares = even_shares(task.points)
+        with np.errstate(divide="ignore"):
+            self.log_shares = np.log(shares)
+        layers = new_layers(rng, settings.latent, settings.layers, task.bias)
+        with jax.default_device(device):
+            self.best: Layers = engine.new_network(layers).layers
+        self.best_worth = -np.inf
+
+    def iterations(self, tol: float, max_iter: int) -> Iterator[tuple[float, float]]:
+        """Train; after each iteration yield the averages of fitted and of held-out rows."""
+        settings = self.settings
+        batches = dealt(self.train.weights, self.batch, self.rng)
+        epoch = -(-self.train.weights.size // self.batch)
+        n_steps = SCAN * -(-min(max(epoch, LEAST_STEPS), MOST_STEPS) // SCAN)
+        network = engine.new_network(self.best)
+        rate, stale, cuts, done, recoveries = settings.learning_rate, 0, 0, 0, 0
+        mark = -np.inf
+        for number in range(max_iter):
+            network, seen = self._advance(network, batches, n_steps, rate, done)
+            done += n_steps
+            held = self._held_out(network.average) if np.isfinite(seen) else np.nan
+            if not np.isfinite(held):
+                recoveries += 1
+                if recoveries > MOST_RECOVERIES:
+                    raise FloatingPointError(
+                        "training diverged: the likelihood is not a number, even after the "
+                        f"learning rate was cut to {rate:.2g}; give a smaller learning_rate"
+                    )
+                rate, network = rate * CUT, engine.new_network(self.best)
+                continue
+            if held > self.best_worth:
+                self.best, self.best_worth = network.average, held
+            stale = 0 if held >= mark + tol else stale + 1
+            mark = max(mark, held) if stale == 0 else mark
+            yield seen, held
+            if stale >= settings.patience and number + 1 >= LEAST_ITERATIONS:
+                if cuts == settings.cuts:
+                    self.converged = True
+                    return
+                cuts, stale, rate = cuts + 1, 0, rate * CUT
+                network = network._replace(layers=self.best, average=self.best)
+        self.converged = stale > 0
+
+    def _advance(
+        self, network: engine.Network, batches: Any, n_steps: int, rate: float, done: int
+    ) -> tuple[engine.Network, float]:
+        """Return the network after some steps, and the average log-likelihood in them."""
+        seen = list[Any]()
+        for begin in range(0, n_steps, SCAN):
+            steps = done + begin + np.arange(SCAN)
+            numbers, weights = zip(*[next(batches) for _ in range(SCAN)], strict=True)
+            warm = np.minimum((steps + 1) / (self.settings.warm_up + 1), 1.0)
+            shifts = self.moving * self.rng.random((SCAN, self.settings.latent))
+            handed = engine.Batches(
+                self.train.symbols[np.stack(numbers)],
+                np.stack(weights).astype(np.float32),
+                (rate * warm).astype(np.float32),
+                np.minimum(DECAY, (1 + steps) / (10 + steps)).astype(np.float32),
+                shifts.astype(np.float32),
+            )
+            with jax.default_device(self.device):
+                network, values = engine.train_steps(
+                    self.task.head,
+                    network,
+                    self.task.constants,
+                    (self.uniform, self.log_shares),
+                    handed,
+                )
+            seen.append(values)
+        return network, float(np.mean([np.asarray(values) for values in seen]))
+
+    def _held_out(self, layers: Layers) -> float:
+        """Return the average log-likelihood of held-out rows at the points of training."""
+        with jax.default_device(self.device):
+            outputs = engine.decoded(self.task.head, layers, self.uniform)
+            return self._average(self.valid, outputs)
+
+    def _average(self, rows: Symbols, outputs: Any) -> float:
+        size = min(self.batch, max(1, SHARE_CELLS // 8 // outputs.shape[0]))
+        batches, weights = rows.batches(size)
+        total = 0.0
+        for begin in range(0, len(batches), SCAN):
+            some = batches[begin : begin + SCAN]
+            missing = SCAN - len(some)
+            if missing:
+                some = np.pad(some, ((0, missing), (0, 0), (0, 0)))
+            each = engine.batch_log_likelihoods(
+                self.task.head,
+                self.task.constants,
+                outputs,
+                self.log_shares,
+                some,
+            )
+            kept = np.asarray(each, dtype=np.float64)[: SCAN - missing]
+            total += float((weights[begin : begin + SCAN] * kept).sum())
+        return total / float(rows.weights.sum())
+
+    def components(self) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs of the best decoder, and shares that suit held-out rows."""
+        with jax.default_device(self.device):
+            outputs = engine.decoded(self.task.head, self.best, self.final)
+            k = len(self.task.final)
+            return np.asarray(outputs, dtype=np.float64)[:k], self._shares(outputs)[:k]
+
+    def _shares(self, outputs: Any) -> FloatArray:
+        """Return the shares of the components: equal ones, or fitted to the rows by steps of EM.
+
+        Steps are taken as long as held-out rows grow likelier.
+        """
+        k = outputs.shape[0]
+        train = self._likelihoods(self.train, outputs, SHARE_CELLS // k)
+        valid = self._likelihoods(self.valid, outputs, SHARE_CELLS // 2 // k)
+        shares = self.shares
+        worth = float(engine.average_log_likelihood(*valid, shares))
+        for _ in range(MOST_SHARE_STEPS):
+            following = engine.next_shares(train[0], train[2], shares)
+            after = float(engine.average_log_likelihood(*valid, following))
+            if not after > worth:
+                break
+            shares, worth = following, after
+        return np.asarray(shares, dtype=np.float64)
+
+    def _likelihoods(self, rows: Symbols, outputs: Any, most: int) -> tuple[Any, Any, Any]:
+        """Return P of some rows in each component relative to the best, log P there, weights."""
+        chosen = np.arange(rows.weights.size)
+        if chosen.size > max(most, 1):
+            chosen = np.sort(self.rng.choice(chosen.size, size=max(most, 1), replace=False))
+        relative, highest = engine.likelihoods(
+            self.task.head, self.task.constants, outputs, rows.symbols[chosen]
+        )
+        return relative, highest, rows.weights[chosen].astype(np.float32)
+
+
+def even_shares(points: Any) -> tuple[Any, Any]:
+    """Return points with equal shares; few are filled up with points that have none.
+
+    So small fits share what is compiled.
+    """
+    k = len(points)
+    filled = np.resize(points, (max(k, FEW_POINTS), points.shape[1]))
+    return filled, (np.arange(len(filled)) < k).astype(np.float32) / np.float32(k)

@@ -1,0 +1,71 @@
+"""Log-linear passes on a device of JAX, in place of the compiled ones."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import flags
+from exchangeable.devices.choice import import_jax
+from exchangeable.families.common.log_linear import LinearSums, LogLinear
+from exchangeable.families.common.tables import Tables
+from exchangeable.families.sums import RowsInMemory
+
+ROWS = "rows on a device"
+
+
+def can(examples: Examples) -> bool:
+    """Whether rows are complete, and none has a class."""
+    return examples.holes is None and not examples.clamp.size
+
+
+def put_rows(device: Any, data: RowsInMemory, n_classes: int) -> Any:
+    """Return the rows on a device, where they stay from pass to pass."""
+    (linear,) = import_jax("device='gpu'", "exchangeable.devices.linear")
+    if ROWS not in data.memo:
+        rows = data.examples.rows
+        bits = np.packbits(flags(rows), axis=1, bitorder="little")
+        tile = linear.tile_size(rows.n_rows, rows.n_variables, n_classes)
+        data.memo[ROWS] = linear.put_rows(bits, data.examples.weights, tile, device)
+    return data.memo[ROWS]
+
+
+def expect(device: Any, data: RowsInMemory, model: LogLinear, log_prior: FloatArray) -> LinearSums:
+    """Return what a pass sums, the posteriors included."""
+    (linear,) = import_jax("device='gpu'", "exchangeable.devices.linear")
+    examples, k = data.examples, model.base.size
+    rows = put_rows(device, data, k)
+    tables = block_tables(model.tables) if model.tables.starts.size else None
+    parameters = linear.single(
+        model.base + log_prior, model.slope, model.parent, model.pair, model.by_count, tables
+    )
+    halved = getattr(device, "platform", "cpu") != "cpu"
+    sums = linear.expect_linear(rows, parameters, keep=True, halved=halved)
+    wide = [np.asarray(each, dtype=np.float64) for each in sums]
+    each, posterior, totals, ones, pairs, counts, blocks = wide
+    n_rows = examples.rows.n_rows
+    return LinearSums(
+        float(examples.weights @ each.ravel()[:n_rows]),
+        posterior.reshape(-1, k)[:n_rows],
+        totals,
+        ones,
+        pairs,
+        counts,
+        model.tables.split(blocks[:-1]) if tables is not None else [],
+    )
+
+
+def block_tables(
+    tables: Tables,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], FloatArray]:
+    """Return labels, starts and values of blocks as a device reads them."""
+    first, n_classes = tables.first_block, tables.first_block.size - 1
+    labels = tables.labels.astype(np.int64).T - first[:-1, None]
+    most = int(np.diff(first).max())
+    starts = np.full((n_classes, most), tables.values.size, dtype=np.int64)
+    for y in range(n_classes):
+        own = tables.starts[first[y] : first[y + 1]]
+        starts[y, : own.size] = own
+    return labels, starts, np.append(tables.values, 0.0)

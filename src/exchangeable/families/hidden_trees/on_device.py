@@ -1,0 +1,38 @@
+"""Messages along a tree of hidden states on a device of JAX, in place of the compiled ones."""
+
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.devices.choice import import_jax
+from exchangeable.families.hidden_trees.messages import Messages, Symbols, TreeSums, scaled
+from exchangeable.families.sums import RowsInMemory
+
+ROWS = "symbols on a device"
+
+
+def expect_on_device(
+    messages: Messages, device: Any, data: RowsInMemory, log_prior: FloatArray
+) -> TreeSums:
+    """Find the posteriors of all hidden states, and sum them."""
+    (hidden,) = import_jax("device='gpu'", "exchangeable.devices.hidden")
+    n_blocks, examples = messages.parent.size, data.examples
+    if ROWS not in data.memo:  # rows and blocks stay the same from pass to pass
+        symbols = Symbols.of(examples.observed, messages.partition)
+        tile = hidden.tile_size(examples.rows.n_rows, n_blocks, messages.n_states)
+        rows = hidden.put_rows(symbols.codes, examples.weights, tile, device)
+        data.memo[ROWS] = symbols, rows
+    symbols, rows = data.memo[ROWS]
+    log_evidence = messages.log_evidence(symbols)
+    evidence, top = scaled(log_evidence)
+    first = np.searchsorted(symbols.block, np.arange(n_blocks + 1))
+    shape = hidden.Shape(
+        tuple(messages.order.tolist()), tuple(messages.parent.tolist()), tuple(first.tolist())
+    )
+    sums = hidden.expect_hidden(shape, rows, evidence, messages.edges, log_prior)
+    each = sums.each + top[symbols.codes].sum(axis=1)
+    counts = messages.counts(symbols, log_evidence, sums.by_symbol)
+    return TreeSums(
+        float(examples.weights @ each), sums.totals, counts, sums.pairs * messages.edges
+    )

@@ -1,0 +1,78 @@
+"""Mixtures whose components a small network decodes from points of a latent space.
+
+They are composed of other families: what training leaves are trees, with or without edges, or
+weighted urns. Training needs JAX, the extra ``neural``; what was trained does not.
+"""
+
+from typing import Any
+
+from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.neural.family import IndependentTrainer, TreeTrainer, UrnTrainer
+from exchangeable.families.neural.settings import Neural
+from exchangeable.families.trees.model import TreeModel
+from exchangeable.families.trees.polynomials import MOST_VARIABLES
+from exchangeable.families.urns.model import UrnModel
+
+CANNOT = {
+    "classes": "its components share one network, which classes would each need for themselves",
+    "semi_supervised": "its components are not classes",
+    "partial_fit": "its network is trained over all rows; use fit",
+    "warm_start": "nothing of its network is left after a fit; use fit without it",
+    "chunks": "its rows are dealt out at random many times; load X into memory",
+    "accept": "its blocks are not learned",
+    "relearn": "its blocks are not learned",
+    "pooling": "it has no prior but the network; held-out rows keep it from overfitting",
+    "checkpoint": "its training goes on in memory alone; leave checkpoint away",
+}
+N_COMPONENTS = 8192
+WORK = 2.0e9
+"""Bytes that JAX, its compiler and the scores of a batch take, about."""
+
+
+def _memory(n_rows: int, n_variables: int, n_components: int) -> float:
+    """Return what a fit needs at least: rows as bytes, and the components twice."""
+    return WORK + float(n_rows) * n_variables + 16.0 * n_components * n_variables
+
+
+COMMON: dict[str, Any] = {
+    "search": SearchSpace(N_COMPONENTS, N_COMPONENTS, alone=True, climbs=False, unasked=False),
+    "memory": _memory,
+    "components": N_COMPONENTS,
+    "most_per_row": float("inf"),
+    "held_out": 0.1,
+    "cannot": CANNOT,
+}
+SPECS = (
+    FamilySpec(
+        name="neural independent",
+        summary="independent variables, decoded by a network from points of a latent space",
+        model=TreeModel,
+        family=IndependentTrainer,
+        blocks=("independent",),
+        blocks_hint="its variables are independent in each component",
+        settings=Neural("independent"),
+        **COMMON,
+    ),
+    FamilySpec(
+        name="neural urns",
+        summary="urns of weighted variables, decoded by a network from points of a latent space",
+        model=UrnModel,
+        family=UrnTrainer,
+        blocks=("full",),
+        blocks_hint="each of its components is one urn of all variables",
+        most_variables=MOST_VARIABLES,
+        settings=Neural("urns"),
+        **COMMON,
+    ),
+    FamilySpec(
+        name="neural tree",
+        summary="trees over the variables, decoded by a network from points of a latent space",
+        model=TreeModel,
+        family=TreeTrainer,
+        blocks=("independent",),
+        blocks_hint="the nodes of its trees are the variables",
+        most_variables=MOST_VARIABLES,
+        settings=Neural("tree"),
+        **COMMON,
+    ),
+)

@@ -1,0 +1,150 @@
+"""Neural mixtures as a family: training of a decoder in place of EM."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples
+from exchangeable.data.groups import Group, group_ones
+from exchangeable.devices.batches import Symbols, n_columns
+from exchangeable.devices.choice import find_device, import_jax
+from exchangeable.families.contract import Trainer
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.neural.components import Component, Independent
+from exchangeable.families.neural.points import even_points
+from exchangeable.families.neural.settings import checked
+from exchangeable.families.neural.trees import Trees, first_trees, n_trees
+from exchangeable.families.neural.urns import Urns
+from exchangeable.families.problem import Problem, fill_by_frequency
+
+NEGLIGIBLE = 1e-5
+"""Components that have less than this share, all together, are dropped."""
+LEAST_CHANCE = 1e-6
+
+
+class NeuralTrainer(Trainer, ABC):
+    """A network decodes the parameters of components from points of a latent space.
+
+    P(x) ≈ 1/k Σ_p P(x | decoder(z_p)) for points z_p that are spread evenly over a normal
+    distribution. The network is trained by gradients of the log-likelihood; then k points are
+    decoded, and what is left is an ordinary mixture.
+    """
+
+    _training: Any = None
+    _component: Component
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.settings = checked(problem.settings)
+
+    def train(
+        self, data: Any, rng: np.random.Generator, tol: float, max_iter: int
+    ) -> Iterator[tuple[float, float]]:
+        """Train, one iteration at a time, until held-out rows gain less than `tol`."""
+        problem, purpose = self.problem, f"family={self.problem.settings.family!r}"
+        device = find_device(problem.device, purpose)
+        (training,) = import_jax(purpose, "exchangeable.devices.training")
+        rows, valid = self.rows()
+        columns = n_columns(rows.rows.n_variables)
+        holes = rows.holes is not None or valid.holes is not None
+        self._component = component = self.component(data, rng, columns, holes)
+        settings, k = self.settings, problem.n_components
+        final = even_points(k, settings.latent, rng)
+        points = (
+            final if k <= settings.points else even_points(settings.points, settings.latent, rng)
+        )
+        task = training.Task(
+            component.head,
+            component.constants,
+            component.bias,
+            symbols(rows, columns, holes),
+            symbols(valid, columns, holes),
+            points,
+            final,
+        )
+        if holes:
+            settings = replace(settings, batch_size=min(settings.batch_size, component.most_rows))
+        self._training = training.Training(task, settings, rng, device)
+        yield from self._training.iterations(tol, max_iter)
+
+    def mixture(self, data: Any) -> Mixture:
+        """Return the components of the best decoder, except those of negligible share."""
+        outputs, shares = self._training.components()
+        order = np.argsort(shares)
+        kept = np.sort(order[np.cumsum(shares[order]) > NEGLIGIBLE])
+        with np.errstate(divide="ignore"):
+            return Mixture(self._component.model(outputs), np.log(shares)).only(kept)
+
+    @property
+    def converged(self) -> bool:
+        """Whether training has ended because nothing more was to be gained."""
+        return bool(self._training.converged)
+
+    def rows(self) -> tuple[Examples, Examples]:
+        """Return the rows to fit and the rows to stop by."""
+        return self.problem.rows, self.problem.valid or self.problem.rows
+
+    @abstractmethod
+    def component(
+        self, data: Any, rng: np.random.Generator, n_columns: int, holes: bool
+    ) -> Component:
+        """Return what the outputs of the network stand for."""
+
+
+class IndependentTrainer(NeuralTrainer):
+    """Components of independent variables."""
+
+    def component(
+        self, data: Any, rng: np.random.Generator, n_columns: int, holes: bool
+    ) -> Component:
+        """Return components that begin at the means of the rows."""
+        return Independent(self.means(), n_columns, holes)
+
+    def means(self) -> FloatArray:
+        """Return how often each variable is on among the rows that know it, smoothed."""
+        examples = self.problem.rows
+        everyone = Group(np.arange(examples.rows.n_rows), examples.weights)
+        on = group_ones(examples.rows, [everyone], 1)[0]
+        hidden = group_ones(examples.holes, [everyone], 1)[0] if examples.holes else 0.0
+        known = np.maximum(examples.total - hidden, on)
+        alpha = max(self.problem.alpha, LEAST_CHANCE)
+        return np.asarray((on + alpha) / (known + 2 * alpha))
+
+
+class UrnTrainer(IndependentTrainer):
+    """Components of weighted urns, trained on rows whose holes are filled by a draw."""
+
+    def rows(self) -> tuple[Examples, Examples]:
+        """Return the rows to fit and the rows to stop by, complete."""
+        rows, valid = super().rows()
+        return fill_by_frequency(rows), fill_by_frequency(valid)
+
+    def component(
+        self, data: Any, rng: np.random.Generator, n_columns: int, holes: bool
+    ) -> Component:
+        """Return components that begin at the means of the rows, with their counts."""
+        return Urns(self.means(), n_columns)
+
+
+class TreeTrainer(NeuralTrainer):
+    """Components of trees."""
+
+    def component(
+        self, data: Any, rng: np.random.Generator, n_columns: int, holes: bool
+    ) -> Component:
+        """Return components that begin as a small mixture of trees."""
+        k = self.problem.n_components
+        count = n_trees(self.settings.trees, min(self.settings.points, k), k)
+        return Trees(first_trees(self.problem, data, count, rng), n_columns, holes)
+
+
+def symbols(examples: Examples, n_columns: int, holes: bool) -> Symbols:
+    """Return rows as bytes, with columns of nothing at the end where these are wanted."""
+    matrix = examples.observed.symbols()
+    missing = n_columns - matrix.shape[1]
+    filled = np.pad(matrix, ((0, 0), (0, missing)), constant_values=-1 if holes else 0)
+    return Symbols(filled, examples.weights)

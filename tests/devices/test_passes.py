@@ -1,0 +1,147 @@
+"""Passes on a device sum what the compiled ones do, here on JAX's backend for the processor."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exchangeable import ExchangeableMixture
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import as_observed
+from exchangeable.families import REGISTRY
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.contract import Family, FamilySpec
+
+jax = pytest.importorskip("jax")
+from exchangeable.devices import choice, hidden, linear  # noqa: E402
+
+N = 12
+rng = np.random.default_rng(0)
+KIND = rng.integers(0, 3, size=(300, 1))
+X = (rng.random((300, N)) < np.where(np.arange(N) % 3 == KIND, 0.8, 0.2)).astype(float)
+BY_EM = [spec for spec in REGISTRY.values() if issubclass(spec.family, Family)]
+BLOCKS = [[0, 3, 6], [1, 4, 7, 10], [2], [5, 8, 9, 11]]
+CASES = [(spec, "auto") for spec in BY_EM] + [
+    (spec, BLOCKS) for spec in BY_EM if "given" in spec.blocks
+]
+ON = {"on_device": ("count tree",)}
+"""Families whose passes stay on the processor."""
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let the processor stand for the GPU that a test machine lacks."""
+    cpu = jax.devices("cpu")[0]
+    monkeypatch.setattr("exchangeable.fitting.tasks.find_device", lambda *_: cpu)
+    return cpu
+
+
+def compare(found: Any, expected: Any) -> None:
+    """Compare sums of any kind, field by field."""
+    for field in fields(expected):
+        one, other = getattr(found, field.name), getattr(expected, field.name)
+        if field.name == "moments":
+            continue
+        if isinstance(other, list):
+            for a, b in zip(one, other, strict=True):
+                np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-3)
+        elif hasattr(other, "__dataclass_fields__"):
+            compare(one, other)
+        else:
+            np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "blocks"), CASES, ids=[f"{s.name}, {'given' if b != 'auto' else b}" for s, b in CASES]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_pass_on_a_device_sums_what_the_compiled_one_does(
+    spec: FamilySpec, blocks: Any, device: Any
+) -> None:
+    model = ExchangeableMixture(3, family=spec.name, blocks=blocks, max_iter=3, random_state=0)
+    mixture = model.fit(X)._mixture()
+    weights = np.random.default_rng(1).random(len(X)) + 0.5
+    examples = merge_equal_rows(as_observed(X, None), weights)[0]
+    found = mixture.model.expect_on(device, InMemory(examples), mixture.log_prior)
+    if spec.name in ON["on_device"]:
+        assert found is None
+        return
+    expected = InMemory(examples).expect(mixture)
+    total = weights.sum()
+    assert found.log_likelihood / total == pytest.approx(expected.log_likelihood / total, abs=1e-4)
+    compare(found, expected)
+
+
+@pytest.mark.parametrize("family", ["blocks", "urns", "tree", "hidden tree"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_on_a_device_is_that_of_the_processor(family: str, device: Any) -> None:
+    options: dict[str, Any] = dict(family=family, random_state=0, max_iter=6, tol=0.0)
+    if family == "blocks":
+        options["blocks"] = "independent"
+    here = ExchangeableMixture(3, **options).fit(X)
+    there = ExchangeableMixture(3, device="gpu", **options).fit(X)
+    assert there.score(X) == pytest.approx(here.score(X), abs=1e-4)
+
+
+def test_rows_with_holes_are_summed_by_the_processor(device: Any) -> None:
+    holed = np.where(np.random.default_rng(2).random(X.shape) < 0.1, np.nan, X)
+    options: dict[str, Any] = dict(family="tree", random_state=0, tol=0.1)
+    here = ExchangeableMixture(3, **options).fit(holed)
+    there = ExchangeableMixture(3, device="gpu", **options).fit(holed)
+    np.testing.assert_array_equal(there.score_samples(X), here.score_samples(X))
+
+
+def test_products_in_parts_keep_single_precision() -> None:
+    values = np.random.default_rng(3).normal(size=(40, 5)).astype(np.float32) * 10
+    rows = np.random.default_rng(4).integers(0, 2, size=(30, 40)).astype(np.float32)
+    found = linear.product(jax.numpy.asarray(rows, dtype=jax.numpy.bfloat16), values)
+    expected = rows.astype(np.float64) @ values.astype(np.float64)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_several_tiles_make_the_same_sums() -> None:
+    bits = np.packbits(X.astype(np.uint8), axis=1, bitorder="little")
+    weights = np.random.default_rng(5).random(len(X))
+    slope = np.random.default_rng(6).normal(size=(N, 4))
+    parameters = linear.single(-np.logaddexp(0, slope).sum(axis=0) - np.log(4), slope)
+    cpu = jax.devices("cpu")[0]
+    for halved in (False, True):
+        whole, parts = (
+            linear.expect_linear(
+                linear.put_rows(bits, weights, tile, cpu), parameters, False, halved
+            )
+            for tile in (512, 32)
+        )
+        np.testing.assert_allclose(whole.ones, parts.ones, rtol=1e-4)
+        np.testing.assert_allclose(
+            whole.each.ravel()[:300], parts.each.ravel()[:300], rtol=1e-5, atol=1e-5
+        )
+
+
+def test_a_tree_of_hidden_states_is_summed_in_tiles() -> None:
+    codes = np.stack([X[:, v].astype(np.int32) + 2 * v for v in range(4)], axis=1)
+    shape = hidden.Shape((0, 1, 2, 3), (4, 0, 0, 1), (0, 2, 4, 6, 8))
+    source = np.random.default_rng(7)
+    evidence, edges = source.random((8, 3)), source.dirichlet(np.ones(3), size=(4, 3))
+    log_prior, weights = np.log([0.5, 0.3, 0.2]), source.random(len(X))
+    cpu = jax.devices("cpu")[0]
+    whole, parts = (
+        hidden.expect_hidden(
+            shape, hidden.put_rows(codes, weights, tile, cpu), evidence, edges, log_prior
+        )
+        for tile in (300, 64)
+    )
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_device_that_is_not_there_is_named() -> None:
+    with pytest.raises(ValueError, match="device='tpu' is unknown; expected one of auto, cpu, gpu"):
+        ExchangeableMixture(2, device="tpu").fit(X)
+    if any(each.platform != "cpu" for each in jax.devices()):
+        pytest.skip("this machine has an accelerator")
+    with pytest.raises(RuntimeError, match=r"device='gpu': JAX finds none on this machine"):
+        ExchangeableMixture(2, device="gpu").fit(X)
+    assert choice.find_device("auto", "a test").platform == "cpu"
+    assert choice.room_on(jax.devices()[0]) > 0
