@@ -41,6 +41,7 @@ CLASSES: dict[str, type[Any]] = {
         ExchangeableDensity,
         ExchangeableImputer,
         ExchangeableMixture,
+        LatentTree,
         *{type(spec.settings) for spec in REGISTRY.values() if spec.settings is not None},
     )
 }
