@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from exchangeable.baselines import ChowLiuTree, saved
+from exchangeable.baselines import ChowLiuTree, LatentTree, saved
 from exchangeable.baselines.base import TreeEstimator
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.estimators.density import ExchangeableDensity
