@@ -156,6 +156,49 @@ def test_a_checkpoint_of_chunks_goes_on_where_it_was(rows: Any, tmp_path: Path) 
         ExchangeableMixture(**options).fit(cut(1 - X))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"family": "urns"}, {"family": "urns", "blocks": "welch"}, {"family": "hidden tree"}],
+    ids=str,
+)
+@pytest.mark.parametrize("init", ["rows", "random"])
+@pytest.mark.filterwarnings("ignore:EM ")
+def test_holes_in_chunks_are_filled_and_summed_as_in_memory(
+    rows: Any, options: dict[str, Any], init: str
+) -> None:
+    X = rows[0][:, :6].astype(float)  # rows repeat, and are filled once in memory
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    X[:250] = rows[0][:250, :6]  # some chunks may have no holes
+    weight = np.arange(len(X)) % 4 / 2
+    settings = {**MIXTURE, **options, "init": init, "max_iter": 4}
+    local = ExchangeableMixture(**settings).fit(X, sample_weight=weight)
+    chunked = ExchangeableMixture(**settings).fit(cut(X), sample_weight=weight)
+    np.testing.assert_allclose(local.history_[0], chunked.history_[0], rtol=1e-10)
+    np.testing.assert_allclose(local.score_samples(X), chunked.score_samples(X), rtol=1e-9)
+
+
+def test_holes_that_would_be_drawn_in_order_are_refused(rows: Any) -> None:
+    X, y = rows[0].astype(float), rows[1]
+    X[700, 3] = np.nan
+    with pytest.raises(ValueError, match=r"row 399, column 3.* in the order of all distinct rows"):
+        ExchangeableMixture(2).fit(cut(X, (301, 500, 399)))
+    with pytest.raises(ValueError, match="or fit to a matrix in memory"):
+        ExchangeableClassifier("urns").fit(cut(X), y)
+    with pytest.raises(ValueError, match="relearn=True needs X in memory or without NaN"):
+        ExchangeableMixture(2, family="urns", blocks=Blocks("welch", relearn=True)).fit(cut(X))
+
+    class Restless:
+        number = 0
+
+        def chunks(self) -> Any:
+            self.number += 1
+            yield X[:699]
+            yield np.where(np.arange(501)[:, None] == self.number, np.nan, X[699:])
+
+    with pytest.raises(ValueError, match=r"chunk 1 .* has changed since the first pass"):
+        ExchangeableMixture(2, family="urns").fit(Restless())
+
+
 def test_what_needs_the_rows_in_memory_says_so(rows: Any) -> None:
     X, y = rows
     blocks = [([0, 1, 2], "runs")]

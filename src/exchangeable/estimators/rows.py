@@ -49,7 +49,7 @@ def open_rows(
             "semi_supervised=True needs X in memory; of rows in chunks every one needs a label"
         )
     labels = None if column is not None else y
-    reason = spec.why_not("holes in chunks") or IN_MEMORY
+    reason = spec.why_not("holes in chunks") or (IN_MEMORY if labelled else None)
     if source is None:
         options = estimator.binarize, estimator.n_jobs, reason
         return cluster.open_collection(X, y if labelled else None, sample_weight, *options)

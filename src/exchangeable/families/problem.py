@@ -93,7 +93,9 @@ class Problem:
     @cached_property
     def source(self) -> InMemory | Streamed:
         """The rows without holes, over which the prior and the first parameters sum."""
-        return self.chunks or InMemory(self.filled, n_jobs=1)
+        if self.chunks is not None:
+            return self.chunks.filled
+        return InMemory(self.filled, n_jobs=1)
 
     @cached_property
     def pool(self) -> Pool:
@@ -110,6 +112,8 @@ class Problem:
     @cached_property
     def largest_count(self) -> int | None:
         """The largest number of ones of a row, None where holes make it unknown."""
+        if self.chunks is not None and self.chunks.holes.any():
+            return None
         if self.chunks is not None:
             one_block = Partition.from_labels(np.zeros(self.chunks.n_variables, dtype=np.int32))
             return int(np.flatnonzero(self.pool.histograms([one_block])[0])[-1])

@@ -6,6 +6,7 @@ once and stay on the workers between passes; if a worker dies, Dask computes its
 
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def open_collection(
     sample_weight: Any,
     binarize: float | None,
     n_jobs: int | None,
-    reason: str = IN_MEMORY,
+    reason: str | None = IN_MEMORY,
 ) -> "ClusterRows":
     """Return the rows of a Dask array or data frame.
 
@@ -51,8 +52,8 @@ def open_collection(
         Entries greater than this are on.
     n_jobs : int, optional
         Threads of each task; 1 by default, since tasks run side by side.
-    reason : str
-        Why the rows must not have holes.
+    reason : str or None
+        Why the rows must not have holes; None where they may.
     """
     names = None
     if hasattr(X, "columns"):
@@ -121,11 +122,12 @@ def _lengths(X: Any, parts: list[Any]) -> list[int]:
 
 
 def _prepare(
-    part: Any, labels: Any, weights: Any, binarize: float | None, reason: str, number: int
+    part: Any, labels: Any, weights: Any, binarize: float | None, reason: str | None, number: int
 ) -> Chunk:
     """Return a partition as the passes read it; runs on a worker."""
     try:
-        rows = complete_rows(observe(part, binarize, 1), getattr(part, "columns", None), reason)
+        observed = observe(part, binarize, 1)
+        rows = complete_rows(observed, getattr(part, "columns", None), reason)
         label = None if labels is None else np.asarray(labels)
         weight = NO_WEIGHTS if weights is None else np.asarray(weights, dtype=np.float64)
         for name, values in (("labels", label), ("weights", weight)):
@@ -133,7 +135,7 @@ def _prepare(
                 raise ValueError(f"it has {rows.n_rows} rows and {name} of shape {values.shape}")
         if not (np.isfinite(weight) & (weight >= 0)).all():
             raise ValueError("it has weights that are negative or not finite")
-        return Chunk(rows, label, weight)
+        return Chunk(rows, label, weight, holes=observed.holes)
     except (ValueError, TypeError) as error:
         raise ChunkError(f"partition {number} of X: {error}") from error
 
@@ -142,7 +144,7 @@ def _apply(
     function: Callable[[Chunk], Any], chunk: Chunk, number: int, first: int
 ) -> tuple[dict[int, tuple[int, int, int]], Any]:
     """Return a function of a partition, and the partition's signature."""
-    here = Chunk(chunk.rows, chunk.labels, chunk.weights, first)
+    here = replace(chunk, first=first)
     return {number: here.signature}, function(here)
 
 
@@ -165,7 +167,7 @@ class ClusterRows:
         names: Sequence[str] | None,
         binarize: float | None,
         n_jobs: int | None,
-        reason: str = IN_MEMORY,
+        reason: str | None = IN_MEMORY,
     ) -> None:
         import dask
 

@@ -81,10 +81,10 @@ def observe(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observ
 
 
 def complete_rows(
-    observed: Observed, names: Sequence[Any] | None = None, reason: str = IN_MEMORY
+    observed: Observed, names: Sequence[Any] | None = None, reason: str | None = IN_MEMORY
 ) -> Rows:
-    """Return rows without holes; `reason` says why there must be none."""
-    if observed.holes is not None:
+    """Return the ones of rows; `reason` says why there must be no holes, None if there may be."""
+    if observed.holes is not None and reason is not None:
         row, number = np.argwhere(flags(observed.holes))[0]
         column = number if names is None else repr(names[number])
         raise ValueError(
@@ -109,8 +109,8 @@ class ChunkedRows:
         Entries greater than this are on.
     n_jobs : int, optional
         Number of threads.
-    reason : str
-        Why the rows must not have holes.
+    reason : str or None
+        Why the rows must not have holes; None where they may.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class ChunkedRows:
         weights: FloatArray | None = None,
         binarize: float | None = 0.0,
         n_jobs: int | None = None,
-        reason: str = IN_MEMORY,
+        reason: str | None = IN_MEMORY,
     ) -> None:
         self.source, self.labels, self.weights = source, labels, weights
         self.binarize, self.n_jobs, self.reason = binarize, n_jobs, reason
@@ -168,7 +168,8 @@ class ChunkedRows:
             part, labels = part
             labels = np.asarray(labels)
         names = getattr(part, "columns", self.names)
-        rows = complete_rows(observe(part, self.binarize, self.n_jobs), names, self.reason)
+        observed = observe(part, self.binarize, self.n_jobs)
+        rows = complete_rows(observed, names, self.reason)
         if not rows.n_rows:
             raise ValueError("it has no rows; leave empty chunks out")
         span = slice(begin, begin + rows.n_rows)
@@ -180,7 +181,7 @@ class ChunkedRows:
         if labels is not None and labels.shape != (rows.n_rows,):
             raise ValueError(f"it has {rows.n_rows} rows and labels of shape {labels.shape}")
         weights = NO_WEIGHTS if self.weights is None else np.asarray(self.weights[span])
-        return Chunk(rows, labels, weights, first)
+        return Chunk(rows, labels, weights, first, observed.holes)
 
     def _compare(self, number: int, signature: tuple[int, int, int]) -> None:
         """Refuse a chunk that is not what it was on the first pass."""

@@ -16,6 +16,7 @@ from exchangeable.data.rows import take_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import Passes
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.filling import FilledPasses, Filling
 from exchangeable.families.common.recipes import Drawn, Labelled, PosteriorRecipe, Scored
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import NO_POSTERIOR, Sums
@@ -37,22 +38,40 @@ class Streamed:
         The weight of all rows together.
     average : array of shape (n_variables,)
         Share of the weight that has each variable on.
+    holes : array of shape (n_variables,)
+        The weight of the rows that do not tell each variable.
     classes : array of shape (n_classes,), optional
         The classes, where every row has the label of one.
+    numbered : tuple, optional
+        What is known of the distinct rows, where it is.
     """
 
     passes: Passes
     n_rows: int
     total: float
     average: FloatArray
+    holes: FloatArray
     classes: npt.NDArray[Any] | None = None
+    numbered: tuple[IntArray, IntArray, FloatArray] | None = None
 
     @classmethod
     def of(cls, passes: Passes, classes: npt.NDArray[Any] | None = None) -> "Streamed":
         """Make the first pass."""
-        n_rows, total, ones = passes.total(partial(_first_look, n_jobs=passes.n_jobs))
+        n_rows, total, ones, holes = passes.total(partial(_first_look, n_jobs=passes.n_jobs))
         average = ones / total if total > 0 else ones
-        return cls(passes, int(n_rows), float(total), average, classes)
+        return cls(passes, int(n_rows), float(total), average, holes, classes)
+
+    @cached_property
+    def filled(self) -> "Streamed":
+        """The rows with their holes, if there are any, drawn by how often each variable is on.
+
+        The draws are those that rows in memory get.
+        """
+        if not self.holes.any():
+            return self
+        share = (self.average * self.total + 0.5) / (self.total - self.holes + 1.0)
+        passes = FilledPasses(self.passes, Filling(share, self._distinct[1]))
+        return replace(self, passes=passes, holes=np.zeros_like(share), numbered=self._distinct)
 
     def for_run(self, n_jobs: int | None) -> "Streamed":
         """Return the rows for one run of EM; runs over chunks take turns, with all threads."""
@@ -79,6 +98,8 @@ class Streamed:
 
         Rows are compared by 128 bits of hash, which this process holds while it compares them.
         """
+        if self.numbered is not None:
+            return self.numbered
         parts = self.passes.total(partial(_hashes, classes=self.classes))
         hashes, weights = (
             np.concatenate([parts[first][part] for first in sorted(parts)]) for part in (0, 1)
@@ -133,10 +154,16 @@ class Streamed:
         ]
 
 
-def _first_look(chunk: Chunk, n_jobs: int | None = None) -> tuple[int, float, FloatArray]:
-    """Return the number of rows that count, their weight, and how often each variable is on."""
+def _first_look(
+    chunk: Chunk, n_jobs: int | None = None
+) -> tuple[int, float, FloatArray, FloatArray]:
+    """Return how many rows count, their weight, and that of each variable's ones and holes."""
     group = Group(np.arange(chunk.rows.n_rows), chunk.weights)
-    return chunk.n_counting, group.total, group_ones(chunk.rows, [group], n_jobs)[0]
+    ones = group_ones(chunk.rows, [group], n_jobs)[0]
+    holes = np.zeros_like(ones)
+    if chunk.holes is not None:
+        holes = group_ones(chunk.holes, [group], n_jobs)[0]
+    return chunk.n_counting, group.total, ones, holes
 
 
 def _hashes(

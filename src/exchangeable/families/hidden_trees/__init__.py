@@ -36,8 +36,6 @@ SPECS = (
             "partial_fit": "it has hidden states; use fit",
             "accept": "its blocks are not learned",
             "relearn": "its blocks are not learned",
-            "holes in chunks": "holes are filled, to begin with, by draws in the order of all "
-            "distinct rows; load X into memory",
             "exact completion": "a maximum over rows of a sum over hidden states is hard; the "
             "answer is locally optimal: changing any single block does not improve it",
         },

@@ -18,8 +18,6 @@ SPECS = (
         needs_smoothing=True,
         cannot={
             "partial_fit": "its weights are fitted to all rows at once; use fit",
-            "holes in chunks": "holes are filled, to begin with, by draws in the order of all "
-            "distinct rows; load X into memory",
             "accept": "its components change their blocks all at once",
         },
         search=SearchSpace(),
