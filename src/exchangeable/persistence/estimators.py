@@ -112,8 +112,8 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
     if hasattr(estimator, MODEL):
         encoded["model"] = encode_model(estimator._model, writer, f"{prefix}model")
     if hasattr(estimator, TREE):
-        encoded["tree"] = {
-            name: writer.store(array, f"{prefix}tree.{name}")
+        encoded["forest"] = {
+            name: writer.store(array, f"{prefix}forest.{name}")
             for name, array in saved.encode(estimator._tree).items()
         }
     return encoded
@@ -156,7 +156,7 @@ def decode_estimator(
     elif any(name in attributes for name in NEEDED.get(kind.__name__, ())):
         raise ModelFileError("is fitted, but lacks the model inside")
     if issubclass(kind, TreeEstimator):
-        _add_tree(estimator, value.get("tree"), attributes, reader)
+        _add_tree(estimator, value.get("forest"), attributes, reader)
     _check(estimator)
     return estimator
 
