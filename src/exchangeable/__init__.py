@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from exchangeable.estimators.classifier import ExchangeableClassifier
     from exchangeable.estimators.density import ExchangeableDensity
     from exchangeable.estimators.imputer import ExchangeableImputer
+    from exchangeable.estimators.kinds import Kinds
     from exchangeable.estimators.mixture import ExchangeableMixture
     from exchangeable.evm import EVM
     from exchangeable.families import Neural
+    from exchangeable.fitting.hybrid.settings import Hybrid
     from exchangeable.persistence import ModelFileError, load, save
     from exchangeable.statistics import (
         AtLeast,
@@ -48,6 +50,8 @@ _MODULES = {
     "ExchangeableMixture": "estimators.mixture",
     "FiniteState": "statistics",
     "FirstAndLast": "statistics",
+    "Hybrid": "fitting.hybrid.settings",
+    "Kinds": "estimators.kinds",
     "LongestRun": "statistics",
     "ModelFileError": "persistence",
     "Nested": "statistics",
@@ -80,6 +84,8 @@ __all__ = [
     "ExchangeableMixture",
     "FiniteState",
     "FirstAndLast",
+    "Hybrid",
+    "Kinds",
     "LongestRun",
     "ModelFileError",
     "Nested",

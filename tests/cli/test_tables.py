@@ -168,7 +168,7 @@ def test_text_becomes_words(table):
 
 
 def test_binarize_is_recorded_and_applied(table):
-    message = error("fit", "mixed.csv", "--target", "kind", "-o", "m")
+    message = error("fit", "mixed.csv", "--target", "kind", "--family", "urns", "-o", "m")
     assert "'age' (numbers), 'city' (3 categories)" in message
     assert "--binarize auto" in message
     run("fit", "mixed.csv", "--target", "kind", "--binarize", "auto", "-o", "m")
@@ -182,6 +182,33 @@ def test_binarize_is_recorded_and_applied(table):
     result = run("predict", "m", "other.csv")
     assert "200 cells hold categories that the model has not seen" in result.stderr
     assert "city=Bonn" in run("impute", "m", "mixed.csv").stdout.splitlines()[0]
+
+
+def test_columns_of_any_kind_are_fitted_as_they_are(table):
+    frame = pd.read_csv("mixed.csv")
+    run("fit", "mixed.csv", "--target", "kind", "--kind", "age=continuous", "-o", "c")
+    assert exchangeable.load("c").kinds_["city"] == "nominal"
+    assert exchangeable.load("c").kinds_["age"] == "continuous"
+    assert run("predict", "c", "mixed.csv").stdout.startswith("prediction,probability")
+    run("fit", "mixed.csv", "--components", "2", "--seed", "0", "--drop", "kind", "-o", "m")
+    run("sample", "m", "-n", "20", "--seed", "0", "--given", "city=Rome", "-o", "new.csv")
+    new = pd.read_csv("new.csv")
+    assert (new["city"] == "Rome").all()
+    assert new.columns.tolist()[1:] == frame.columns.drop("kind").tolist()
+    holed = frame.assign(city=frame["city"].where(frame.index % 2 == 0))
+    holed.to_csv("holed.csv", index=False)
+    run("impute", "m", "holed.csv", "-o", "full.csv")
+    full = pd.read_csv("full.csv")
+    assert full["city"].isin(frame["city"]).all()
+    assert (full["city"] == frame["city"])[::2].all()
+    answer = json.loads(run("query", "m", "--given", "city=Rome,age=20", "--json").stdout)
+    assert answer["given"] == {"city": "Rome", "age": 20}
+    assert sum(answer["classes"].values()) == pytest.approx(1)
+    assert "Most probable completion: " in run("query", "m", "--ask", "city").stdout
+    assert "nominal" in run("info", "m").stdout
+    assert "is not one of its levels" in error("query", "m", "--given", "city=Lima")
+    assert "expected COLUMN=KIND" in error("fit", "mixed.csv", "--kind", "age", "-o", "x")
+    assert "the page shows models of binary columns" in error("inspect", "m", "-o", "p.html")
 
 
 def test_info_and_inspect(table):
@@ -251,7 +278,7 @@ def test_families_and_blocks_are_those_of_the_library(table):
         (["query", "ok", "--given", "zz=1"], "no variable 'zz'"),
         (["query", "ok", "--given", "a"], "expected NAME=VALUE"),
         (["query", "ok", "--given", "a=2"], "'a' must be 0 or 1, got '2'"),
-        (["query", "ok", "--given", "a=1,a=0"], "sets 'a' to both 0 and 1"),
+        (["query", "ok", "--given", "a=1,a=0"], "sets 'a' to both 1 and 0"),
         (["query", "ok", "--ask", "zz"], "no such variable"),
     ],
 )

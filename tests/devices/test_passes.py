@@ -145,3 +145,13 @@ def test_a_device_that_is_not_there_is_named() -> None:
         ExchangeableMixture(2, device="gpu").fit(X)
     assert choice.find_device("auto", "a test").platform == "cpu"
     assert choice.room_on(jax.devices()[0]) > 0
+
+
+def test_what_does_not_fit_on_a_device_is_refused() -> None:
+    class Small:
+        def memory_stats(self) -> dict[str, int]:
+            return {"bytes_limit": 3_000_000_000, "bytes_in_use": 1_000_000_000}
+
+    choice.check_room(Small(), 1e9, "a fit")
+    with pytest.raises(MemoryError, match=r"a fit needs about 4\.0 GB on the device, .* 2\.0 GB"):
+        choice.check_room(Small(), 4e9, "a fit")

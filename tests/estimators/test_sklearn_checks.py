@@ -12,7 +12,7 @@ from exchangeable import Blocks
 from exchangeable.families import REGISTRY
 
 BLOCKS = ("evidence", "welch", "independent", "full", Blocks("evidence", conditions=(1, 2)))
-NO_FIT = ("Blocks", "Neural")
+NO_FIT = ("Blocks", "Hybrid", "Kinds", "Neural")
 """Estimators in name only: they hold parameters, so that these can be searched."""
 
 
@@ -41,10 +41,13 @@ def every_estimator():
         for name in BY_EM:
             if few or "classes" not in REGISTRY[name].cannot:
                 yield thing(family=name, **few)
+        if not few:
+            yield thing(training="hybrid")
 
 
 # On forty rows of noise the pooled prior outweighs the data, and a step of EM may lower what it
 # watches: then it ends, and says so.
+@pytest.mark.filterwarnings("ignore:numbers greater than binarize:UserWarning")
 @pytest.mark.filterwarnings("ignore:EM ended after:sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(list(every_estimator()))
 def test_scikit_learn_check(estimator, check):

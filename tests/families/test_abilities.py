@@ -201,6 +201,12 @@ def pooling(spec: FamilySpec, folder: Path) -> None:
     assert apart[0] > apart[1]
 
 
+def hybrid(spec: FamilySpec, folder: Path) -> None:
+    model = classifier(spec, training="hybrid").fit(X, KIND)
+    adds_up(model)
+    assert model.score(X, KIND) > 0.75
+
+
 def exact_completion(spec: FamilySpec, folder: Path) -> None:
     model = mixture(spec).fit(X)._model
     found = model.complete(Observed.from_symbols(np.full((1, N), -1, dtype=np.int8)), 0)[1][0]
@@ -254,6 +260,7 @@ TRIES: dict[str, Callable[[FamilySpec, Path], None]] = {
     "averaging": averaging,
     "joining": joining,
     "pooling": pooling,
+    "hybrid": hybrid,
     "exact completion": exact_completion,
     "saving": saving,
     "page": page,

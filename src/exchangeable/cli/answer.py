@@ -22,6 +22,7 @@ from exchangeable.cli.options import (
 )
 from exchangeable.cli.texts import examples
 from exchangeable.tables.coding import Coding
+from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.words import WordCoding
 from exchangeable.tables.writing import write_json, write_table
 
@@ -137,6 +138,8 @@ def sample(
     if isinstance(coding, WordCoding):
         words = np.array(coding.variables, dtype=object)
         columns = {"words": [" ".join(words[row == 1]) for row in rows]}
+    elif isinstance(coding, RawCoding):
+        columns = {name: rows[name].to_numpy() for name in coding.variables}
     else:
         columns = {name: rows[:, j] for j, name in enumerate(coding.variables)}
     if isinstance(drawn, tuple):
@@ -180,13 +183,20 @@ def impute(
     fitted (--binarize auto) are replaced by their coded columns.
     """
     saved, coding = open_model(model_path)
-    if not isinstance(coding, Coding):
+    if not isinstance(coding, Coding | RawCoding):
         raise ValueError(
             f"{model_path}: impute fills tables with named columns, but this model was fitted to "
             "documents or to a sparse file, which have no empty cells"
         )
     table, rows = open_rows(data, form, coding)
     model = getattr(saved.model, "model_", saved.model)
+    if isinstance(coding, RawCoding):
+        with busy("filling"):
+            complete = model.impute(rows, method, random_state=seed)
+        copied = {name: table.frame[name].to_numpy() for name in table.frame.columns}
+        own = {name: complete[name].to_numpy() for name in coding.columns}
+        write_table(copied | own, output, as_json)
+        return
     with busy("filling"):
         filled = np.asarray(model.impute(rows, method, random_state=seed))
     if method != "marginal":

@@ -10,11 +10,14 @@ from exchangeable import ExchangeableClassifier, ExchangeableMixture, save
 from exchangeable.cli.errors import best_so_far, one_line
 from exchangeable.cli.options import busy, data_argument, format_option, seed_option
 from exchangeable.cli.texts import definitions, examples
+from exchangeable.data.schema import KINDS
 from exchangeable.families import REGISTRY
+from exchangeable.fitting.hybrid.settings import TRAINING
 from exchangeable.runtime.text import printable
 from exchangeable.structure.blocks import AUTO
 from exchangeable.structure.learner import METHODS
 from exchangeable.tables.coding import learn_coding
+from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, read_labels, read_table
 from exchangeable.tables.words import AnyCoding, SparseCoding, learn_words
 
@@ -28,7 +31,7 @@ FAMILIES = definitions(
 EXAMPLES = examples(
     "fit survey.csv --target buys --output buys.exch",
     "fit survey.csv --drop name --binarize auto --output groups.exch",
-    "fit mails.csv --text body --target spam --output spam.exch",
+    "fit mails.csv --text body --target spam --training hybrid --output spam.exch",
     "fit words.npz --labels topics.txt --output topics.exch",
     "fit - --components 10 --output groups.exch < clicks.csv",
 )
@@ -56,8 +59,15 @@ MOST_CLASSES = 1000
     type=click.Choice(["never", "auto"]),
     default="never",
     show_default=True,
-    help="Code columns that are not binary: one variable per category; numbers are on above the "
-    "median.",
+    help="Code columns that are not binary, one variable per category, numbers being on above the "
+    "median; by default they are fitted as they are.",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="COLUMN=KIND",
+    help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
 )
 @click.option(
     "--family",
@@ -72,6 +82,14 @@ MOST_CLASSES = 1000
     default=AUTO,
     show_default=True,
     help="How variables are put into blocks; 'auto' is what suits the family.",
+)
+@click.option(
+    "--training",
+    type=click.Choice(TRAINING),
+    default=TRAINING[0],
+    show_default=True,
+    help="What a classifier's parameters are chosen for: probable rows, or good predictions with "
+    "the help of generative scores ('hybrid') or without.",
 )
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Laplace smoothing.")
 @click.option(
@@ -97,8 +115,10 @@ def fit(
     min_documents: int,
     drop: tuple[str, ...],
     binarize: str,
+    kinds: tuple[str, ...],
     family: str,
     blocks: str,
+    training: str,
     alpha: float,
     components: int | None,
     n_init: int | None,
@@ -120,6 +140,10 @@ def fit(
             raise click.UsageError(
                 f"{name} is for mixtures; leave it out, or leave out --target and --labels"
             )
+    if not supervised and training != TRAINING[0]:
+        raise click.UsageError(
+            f"--training {training} predicts classes; give them by --target or --labels"
+        )
     if text is not None and (drop or binarize != "never"):
         raise click.UsageError(
             "--text uses only that column, so --drop and --binarize have no effect; leave them out"
@@ -128,16 +152,26 @@ def fit(
         raise click.UsageError("--min-documents needs --text COLUMN")
     with busy(f"reading {data}"):
         table = read_table(data, form)
-        coding = _coding(table, target, text, min_documents, drop, binarize)
+        spec = REGISTRY[family]
+        any_kind = spec.other_kinds is not None or len(spec.kinds) > 1
+        coding = _coding(
+            table, target, text, min_documents, drop, binarize, any_kind or bool(kinds)
+        )
         rows = coding.rows(table)
     options: dict[str, Any] = {"family": family, "blocks": blocks, "alpha": alpha}
+    if isinstance(coding, RawCoding):
+        options["kinds"] = _kinds(kinds)
+    elif kinds:
+        raise ValueError(
+            "--kind is for columns that are not coded: leave out --binarize and --text"
+        )
     began = time.perf_counter()
     model: Any
     interrupted: list[str] = []
     if supervised:
         y = _classes(table, target) if labels is None else read_labels(labels, table.n_rows)
         with busy("fitting"):
-            model = ExchangeableClassifier(**options).fit(rows, y)
+            model = ExchangeableClassifier(**options, training=training).fit(rows, y)
     else:
         options |= {"n_init": n_init or 1, "random_state": seed}
         with best_so_far() as interrupted:
@@ -162,6 +196,7 @@ def _coding(
     min_documents: int,
     drop: tuple[str, ...],
     binarize: str,
+    any_kind: bool,
 ) -> AnyCoding:
     if not table.n_rows:
         raise ValueError(f"{table.name}: it has no rows; a model needs at least one")
@@ -176,7 +211,20 @@ def _coding(
         return SparseCoding(int(table.matrix.shape[1]), target)
     if text is not None:
         return learn_words(table, text, target, min_documents)
-    return learn_coding(table, target, drop, binarize)
+    return learn_coding(table, target, drop, binarize, any_kind)
+
+
+def _kinds(kinds: tuple[str, ...]) -> dict[str, str] | None:
+    """Return what --kind says, by column."""
+    told = {}
+    for text in kinds:
+        name, equals, kind = text.rpartition("=")
+        if not equals or kind not in KINDS:
+            raise ValueError(
+                f"--kind {text!r}: expected COLUMN=KIND, a kind being one of {', '.join(KINDS)}"
+            )
+        told[name] = kind
+    return told or None
 
 
 def _classes(table: TableData, target: str | None) -> Any:

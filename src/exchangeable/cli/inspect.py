@@ -15,6 +15,7 @@ from exchangeable.cli.texts import examples
 from exchangeable.report import write_report
 from exchangeable.runtime.text import printable
 from exchangeable.tables.coding import Coding
+from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.words import AnyCoding, WordCoding
 from exchangeable.tables.writing import write_json
 
@@ -40,6 +41,8 @@ def info(model_path: str, as_json: bool) -> None:
     if hasattr(model, "n_blocks_"):
         facts["number of blocks"] = model.n_blocks_.tolist()
     facts["coding"] = _described(coding)
+    if getattr(model, "columns_", None) is not None:
+        facts["kinds"] = [f"{name}: {kind}" for name, kind in model.kinds_.items()]
     facts["target"] = coding.target
     facts["parameters"] = {name: str(value) for name, value in model.get_params().items()}
     facts["written by"] = saved.libraries
@@ -56,6 +59,8 @@ def info(model_path: str, as_json: bool) -> None:
 
 
 def _described(coding: AnyCoding) -> str:
+    if isinstance(coding, RawCoding):
+        return "columns as they are"
     if isinstance(coding, WordCoding):
         return f"words of the column {coding.column!r}"
     if isinstance(coding, Coding):

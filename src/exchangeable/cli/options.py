@@ -85,10 +85,10 @@ def open_rows(data: str, form: str | None, coding: AnyCoding) -> tuple[TableData
     return table, rows
 
 
-def evidence_of(given: tuple[str, ...], coding: AnyCoding) -> dict[int, int]:
+def evidence_of(given: tuple[str, ...], coding: AnyCoding) -> dict[int, Any]:
     """Return the values that ``--given`` sets, by the numbers of the variables."""
     number = {name: j for j, name in enumerate(coding.variables)}
-    known: dict[int, int] = {}
+    known: dict[int, Any] = {}
     for text in given:
         whole = text.rpartition("=")[0].strip()
         parts = [text] if whole in number else [part for part in text.split(",") if part.strip()]
@@ -96,12 +96,13 @@ def evidence_of(given: tuple[str, ...], coding: AnyCoding) -> dict[int, int]:
             for j, value in _assignment(part, number, coding).items():
                 if known.setdefault(j, value) != value:
                     raise ValueError(
-                        f"--given sets {coding.variables[j]!r} to both 0 and 1; give one value"
+                        f"--given sets {coding.variables[j]!r} to both {known[j]} and {value}; "
+                        "give one value"
                     )
     return known
 
 
-def _assignment(part: str, number: dict[str, int], coding: AnyCoding) -> dict[int, int]:
+def _assignment(part: str, number: dict[str, int], coding: AnyCoding) -> dict[int, Any]:
     name, equals, value = (piece.strip() for piece in part.rpartition("="))
     if not equals or not name:
         raise ValueError(f"--given {part.strip()!r}: expected NAME=VALUE, such as a=1")

@@ -10,6 +10,8 @@ from rich.table import Table
 from exchangeable.cli.errors import one_line
 from exchangeable.cli.options import evidence_of, given_option, model_argument, open_model, shown
 from exchangeable.cli.texts import examples
+from exchangeable.queries.distributions import Discrete
+from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import import_pandas, listed
 from exchangeable.tables.words import AnyCoding
 from exchangeable.tables.writing import plain, write_json
@@ -42,6 +44,9 @@ def query(
     saved, coding = open_model(model_path)
     model = getattr(saved.model, "model_", saved.model)
     evidence = evidence_of(given, coding)
+    if isinstance(coding, RawCoding):
+        _answer_any_kind(model, coding, evidence, ask, top, as_json)
+        return
     before, after = model.marginals(None), model.marginals(evidence or None)
     asked = _asked(ask, coding, evidence, np.abs(after - before), top)
     completion = model.most_probable(evidence or None)
@@ -64,8 +69,59 @@ def query(
         _show(plain(answer), top)
 
 
+def _answer_any_kind(
+    model: Any,
+    coding: RawCoding,
+    evidence: dict[int, Any],
+    ask: str | None,
+    top: int,
+    as_json: bool,
+) -> None:
+    """Answer questions about columns of any kind: distributions, and the best completion."""
+    told = model.marginals(evidence)
+    names = coding.variables
+    moved = np.array([0.0 if name in told else -1.0 for name in names])
+    asked = [names[j] for j in _asked(ask, coding, evidence, moved, top)]
+    completion = model.most_probable(evidence)
+    answer: dict[str, Any] = {
+        "given": {names[j]: value for j, value in evidence.items()},
+        "classes": _posterior(model, evidence),
+        "columns": {name: _summary(told[name], top) for name in asked if name in told},
+        "most probable": {
+            "row": {name: completion.X[name].iloc[0] for name in names},
+            "class": completion.y,
+            "log-probability": completion.log_prob,
+        },
+    }
+    if as_json:
+        write_json(answer)
+        return
+    console = Console()
+    if not console.is_terminal:
+        console.width = 100
+    written = plain(answer)
+    table = Table("column", "distribution")
+    for name, summary in written["columns"].items():
+        cells = ", ".join(f"{value}: {share:.4g}" for value, share in summary.items())
+        table.add_row(shown(name), shown(cells))
+    for label, share in sorted(written["classes"].items(), key=lambda entry: -entry[1])[:top]:
+        console.print(shown(f"class {label}: {share:.4f}"))
+    console.print(table)
+    row = ", ".join(f"{name}={value}" for name, value in written["most probable"]["row"].items())
+    console.print(shown(f"Most probable completion: {row}"))
+
+
+def _summary(answer: Any, top: int) -> dict[str, float]:
+    """Return the most probable values, or what is known of a measurement."""
+    if isinstance(answer, Discrete):
+        ranked = sorted(answer.items(), key=lambda entry: -entry[1])[:top]
+        return {str(value): float(share) for value, share in ranked}
+    quantiles = {f"{q:.0%}": answer.quantile(q) for q in (0.05, 0.5, 0.95)}
+    return {"mean": answer.mean, **quantiles}
+
+
 def _asked(
-    ask: str | None, coding: AnyCoding, evidence: dict[int, int], moved: Any, top: int
+    ask: str | None, coding: AnyCoding, evidence: dict[int, Any], moved: Any, top: int
 ) -> Any:
     """Return the variables to show: those asked for, or the unknown ones that changed most."""
     if ask is not None:
@@ -84,13 +140,15 @@ def _asked(
     return order[moved[order] >= 0]
 
 
-def _posterior(model: Any, evidence: dict[int, int]) -> dict[str, float]:
+def _posterior(model: Any, evidence: dict[int, Any]) -> dict[str, float]:
     if not hasattr(model, "predict_proba"):
         return {}
-    row = np.full((1, model.n_features_in_), np.nan)
+    names = getattr(model, "feature_names_in_", None)
+    row = np.full((1, model.n_features_in_), np.nan, dtype=object)
     for j, value in evidence.items():
         row[0, j] = value
-    names = getattr(model, "feature_names_in_", None)
+    if all(not isinstance(value, str) for value in evidence.values()):
+        row = row.astype(np.float64)
     rows: Any = row
     if names is not None:
         rows = import_pandas("a model with named columns").DataFrame(row, columns=names)

@@ -16,16 +16,19 @@ from exchangeable import ExchangeableClassifier, ExchangeableMixture
 from exchangeable.cli.errors import one_line
 from exchangeable.cli.texts import examples
 from exchangeable.families import REGISTRY
+from exchangeable.families.contract import Family
 from exchangeable.runtime.kernel_cache import where_kept
 
 Step = tuple[str, Callable[[], None]]
+COMPILED = tuple(name for name, spec in REGISTRY.items() if issubclass(spec.family, Family))
+"""The families that EM fits with compiled kernels; what JAX compiles for others is not kept."""
 
 
 @click.command(epilog=examples("warmup", "warmup --family blocks --family urns"))
 @click.option(
     "--family",
     "families",
-    type=click.Choice(list(REGISTRY)),
+    type=click.Choice(COMPILED),
     multiple=True,
     help="Compile for this family only; repeatable.",
 )
@@ -37,7 +40,7 @@ def warmup(families: tuple[str, ...]) -> None:
     entries, and answer every kind of question. What is compiled is kept in the folder that is
     shown at the end; NUMBA_CACHE_DIR names another one.
     """
-    work = list(steps(families or tuple(REGISTRY)))
+    work = list(steps(families or COMPILED))
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("compiling", total=len(work))

@@ -13,7 +13,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data import packed_kernels, row_kernels
 from exchangeable.data.forms import CODE_BITS, Codes, Columns, Words
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import NO_BITS, Rows, take_rows
+from exchangeable.data.rows import NO_BITS, Rows, TypedRows, take_rows
 from exchangeable.runtime.threads import row_ranges
 from exchangeable.runtime.vectors import TILE
 
@@ -146,6 +146,8 @@ def merge_equal_rows(
     Rows are compared by 128 bits of hash; rows whose classes are known and different stay apart.
     """
     rows, holes = observed.ones, observed.holes
+    if isinstance(rows, TypedRows):
+        return _merge_typed(rows, holes, weights, clamp)
     kept, member = distinct_rows(row_hashes(observed, clamp))
     distinct: FloatArray = np.bincount(member, weights, minlength=kept.size).astype(np.float64)
     known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
@@ -186,6 +188,24 @@ def prepared(rows: Rows, weights: FloatArray, clamp: IntArray, holes: Rows | Non
     codes = encoded(rows)
     columns = by_variable(rows) if codes is None else None
     return Examples(rows, weights, clamp, words, codes, columns)
+
+
+def _merge_typed(
+    rows: TypedRows, holes: Rows | None, weights: FloatArray, clamp: IntArray | None
+) -> tuple[Examples, IntArray]:
+    """Return the distinct rows of columns of any kind, in the order of their first occurrence."""
+    columns = [rows.bits] if clamp is None else [rows.bits, clamp[:, None].view(np.uint64)]
+    whole = np.ascontiguousarray(np.concatenate(columns, axis=1))
+    keys = whole.view(np.dtype((np.void, whole.shape[1] * whole.itemsize))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    member, kept = rank[inverse], first[order]
+    distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
+    known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
+    gaps = None if holes is None else take_rows(holes, kept)
+    return Examples(take_rows(rows, kept), distinct, known, holes=gaps), member
 
 
 def listed(rows: Rows) -> Rows:

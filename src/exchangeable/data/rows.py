@@ -59,6 +59,65 @@ class Rows:
         return RowArrays(self.bits, self.indptr, self.indices)
 
 
+class ColumnType(NamedTuple):
+    """What the numbers of a column stand for.
+
+    Attributes
+    ----------
+    kind : str
+        One of `exchangeable.data.schema.KINDS`.
+    n_levels : int
+        Number of levels, whose numbers 0, 1, … are the values; 0 for counts and measurements.
+    """
+
+    kind: str
+    n_levels: int = 0
+
+
+@dataclass(frozen=True)
+class TypedRows(Rows):
+    """Rows whose columns are of any kind.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows, n_variables)
+        Numbers of levels, counts, or measurements on their transformed scale; NaN for holes. They
+        are what `bits` holds as well.
+    types : tuple of ColumnType
+        What the values of each column are.
+    log_jacobian : array of shape (n_rows,)
+        What a density per unit of the user's measurements has more, in logarithm, than one per unit
+        of the transformed scale.
+    """
+
+    values: npt.NDArray[np.float64] = field(kw_only=True)
+    types: tuple[ColumnType, ...] = field(kw_only=True)
+    log_jacobian: npt.NDArray[np.float64] = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls,
+        values: npt.NDArray[np.float64],
+        types: tuple[ColumnType, ...],
+        log_jacobian: npt.NDArray[np.float64] | None = None,
+    ) -> "TypedRows":
+        """Make rows of a matrix of numbers."""
+        values = np.where(np.isnan(values), np.nan, values + 0.0)  # equal numbers have equal bits
+        if log_jacobian is None:
+            log_jacobian = np.zeros(len(values))
+        n_rows, n_variables = values.shape
+        return cls(
+            n_rows,
+            n_variables,
+            values.view(np.uint64),
+            NO_POINTERS,
+            NO_INDICES,
+            values=values,
+            types=types,
+            log_jacobian=log_jacobian,
+        )
+
+
 def as_rows(X: Any, binarize: float | None, n_jobs: int | None = None) -> Rows:
     """Return a checked numeric matrix as rows of ones: what exceeds `binarize`, or equals 1.
 
@@ -74,6 +133,8 @@ def as_rows(X: Any, binarize: float | None, n_jobs: int | None = None) -> Rows:
 
 def take_rows(rows: Rows, chosen: npt.NDArray[np.int64]) -> Rows:
     """Return some of the rows."""
+    if isinstance(rows, TypedRows):
+        return TypedRows.of(rows.values[chosen], rows.types, rows.log_jacobian[chosen])
     if not rows.indptr.size:
         return Rows(chosen.size, rows.n_variables, rows.bits[chosen], rows.indptr, rows.indices)
     lengths = np.diff(rows.indptr)[chosen]

@@ -53,6 +53,16 @@ def find_device(device: str, purpose: str) -> Any:
         ) from None
 
 
+def check_room(device: Any, n_bytes: float, what: str) -> None:
+    """Refuse work that needs more memory than a device can give."""
+    room = room_on(device)
+    if n_bytes > room:
+        raise MemoryError(
+            f"{what} needs about {n_bytes / 1e9:,.1f} GB on the device, which has "
+            f"{room / 1e9:,.1f} GB left; give device='cpu', fewer rows or fewer components"
+        )
+
+
 def room_on(device: Any) -> float:
     """Return the bytes that a device can still give, infinite where it does not say."""
     known = device.memory_stats() if hasattr(device, "memory_stats") else None

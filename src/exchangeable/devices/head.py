@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 FEW_POINTS = 8
 """Fewer points are filled up to this many."""
+SHARE_CELLS = 1 << 26
+"""Scores of rows by components that are held while shares are fitted."""
 LARGEST = 12.0
 """Log-odds are clipped at this: nothing is quite certain."""
 

@@ -5,6 +5,7 @@ scaled so that the largest of a symbol is one. Messages are products of a tile o
 matrix of an edge.
 """
 
+import itertools
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -74,37 +75,49 @@ def matmul(left: Any, right: Any) -> Any:
 def expect_tile(
     shape: Shape, codes: Any, weights: Any, evidence: Any, edges: Any, log_prior: Any
 ) -> HiddenSums:
-    """Return the sums of a tile of rows."""
-    order, parent = shape.order, shape.parent
-    root = order[0]
-    up = [evidence[codes[:, v]] for v in range(len(order))]
-    message: list[Any] = [None] * len(order)
-    scale = jnp.zeros(codes.shape[0])
-    for v in reversed(order[1:]):
-        message[v] = matmul(up[v], edges[v].T)
-        product = up[parent[v]] * message[v]
+    """Return the sums of a tile of rows.
+
+    Nodes are visited by loops on the device: compiling takes seconds however many there are.
+    """
+    order, parent = jnp.array(shape.order), jnp.array(shape.parent)
+    root, below = shape.order[0], jnp.array(shape.order[1:], dtype=jnp.int32)
+
+    def inward(state: tuple[Any, Any], v: Any) -> tuple[tuple[Any, Any], Any]:
+        up, scale = state
+        message = matmul(up[v], edges[v].T)
+        product = up[parent[v]] * message
         top = product.max(axis=1)
         safe = jnp.where(top > 0, top, 1.0)
-        up[parent[v]], scale = product / safe[:, None], scale + jnp.log(safe)
+        return (up.at[parent[v]].set(product / safe[:, None]), scale + jnp.log(safe)), message
+
+    begin = (evidence[codes.T], jnp.zeros(codes.shape[0]))
+    (up, scale), messages = jax.lax.scan(inward, begin, below[::-1])
     with_prior = up[root] * jnp.exp(log_prior - log_prior.max())
     total = with_prior.sum(axis=1)
     each = jnp.log(total) + log_prior.max() + scale
     safe = jnp.where(total > 0, total, 1.0)
-    up[root] = with_prior * (weights / safe)[:, None]
-    pairs: list[Any] = [None] * len(order)
-    pairs[root] = jnp.zeros((evidence.shape[1], evidence.shape[1]))
-    for v in order[1:]:
+    up = up.at[root].set(with_prior * (weights / safe)[:, None])
+
+    def outward(up: Any, step: tuple[Any, Any]) -> tuple[Any, Any]:
+        v, message = step
         above = up[parent[v]]
-        known = (above > UNLIKELY) & (message[v] > 0)
-        share = jnp.where(known, above / jnp.where(known, message[v], 1.0), 0.0)
-        pairs[v] = matmul(share.T, up[v])
-        up[v] = up[v] * matmul(share, edges[v])
-    shown = []
-    for v in range(len(order)):
-        symbols = jnp.arange(shape.first[v], shape.first[v + 1])
+        known = (above > UNLIKELY) & (message > 0)
+        share = jnp.where(known, above / jnp.where(known, message, 1.0), 0.0)
+        pair = matmul(share.T, up[v])
+        return up.at[v].set(up[v] * matmul(share, edges[v])), pair
+
+    up, pairs = jax.lax.scan(outward, up, (below, messages[::-1]))
+    every = jnp.zeros(edges.shape, dtype=pairs.dtype).at[below].set(pairs)
+    first = jnp.array(shape.first[:-1], dtype=jnp.int32)
+    widest = max(after - before for before, after in itertools.pairwise(shape.first))
+
+    def shown(by_symbol: Any, v: Any) -> tuple[Any, None]:
+        symbols = first[v] + jnp.arange(widest)
         flags = (codes[:, v, None] == symbols).astype(jnp.float32)
-        shown.append(matmul(flags.T, up[v]))
-    return HiddenSums(each, up[root].sum(axis=0), jnp.stack(pairs), jnp.concatenate(shown))
+        return by_symbol.at[symbols].add(matmul(flags.T, up[v]), mode="drop"), None
+
+    by_symbol = jax.lax.scan(shown, jnp.zeros(evidence.shape), order)[0]
+    return HiddenSums(each, up[root].sum(axis=0), every, by_symbol)
 
 
 class HiddenRows(NamedTuple):

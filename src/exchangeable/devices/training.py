@@ -9,7 +9,7 @@ import numpy as np
 from exchangeable.devices import engine
 from exchangeable.devices.batches import LEAST_STEPS, FloatArray, Symbols, batch_size, dealt
 from exchangeable.devices.decoder import Layers, new_layers
-from exchangeable.devices.head import FEW_POINTS, Head, Settings
+from exchangeable.devices.head import FEW_POINTS, SHARE_CELLS, Head, Settings
 
 MOST_STEPS = 64
 """Of an iteration; large epochs have several."""
@@ -22,8 +22,6 @@ DECAY = 0.98
 LEAST_ITERATIONS = 8
 """The learning rate is not cut before this many iterations."""
 MOST_RECOVERIES = 3
-SHARE_CELLS = 1 << 26
-"""Scores of rows by components that are held while shares are fitted."""
 MOST_SHARE_STEPS = 8
 
 

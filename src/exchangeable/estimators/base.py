@@ -8,16 +8,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.observed import Observed, as_observed
+from exchangeable.data.schema import Schema
+from exchangeable.estimators.kinds import (
+    COLUMNS,
+    decide_kinds,
+    observe_typed,
+    schema_of,
+)
 from exchangeable.estimators.rows import as_checked, by_chunks, validated
 from exchangeable.estimators.summary import summary_html
-from exchangeable.families.contract import Model
+from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.mixture import Mixture
-from exchangeable.queries.methods import Queries
+from exchangeable.fitting.hybrid.settings import Hybrid, as_training
+from exchangeable.queries.typed import TypedQueries
 from exchangeable.runtime.text import printable_lines
 from exchangeable.structure.blocks import Blocks
 
 
-class MixtureEstimator(Queries):
+class MixtureEstimator(TypedQueries):
     """Mixin for estimators that hold a model and the probabilities of its classes."""
 
     binarize: float | None
@@ -57,6 +65,28 @@ class MixtureEstimator(Queries):
         """
         return self._fitted().edges()
 
+    @property
+    def kinds_(self) -> dict[Any, str]:
+        """What each column is: binary, nominal, ordinal, count or continuous."""
+        schema = self._schema()
+        if schema is not None:
+            return {column.name: column.kind for column in schema.columns}
+        names = getattr(self, "feature_names_in_", range(self._fitted().n_variables))
+        return dict.fromkeys(names, "binary")
+
+    def _schema(self) -> Schema | None:
+        """Return what was decided about the columns, None where all are binary numbers."""
+        self._fitted()
+        return schema_of(self)
+
+    def _rows_to_fit(self, spec: FamilySpec, X: Any) -> tuple[FamilySpec, Observed]:
+        """Return the rows of `fit`, and the family for what their columns are."""
+        spec, schema = decide_kinds(self, spec, X)
+        if schema is None:
+            self.__dict__.pop(COLUMNS, None)
+            return spec, self._observed(X, reset=True)
+        return spec, observe_typed(self, X, schema, reset=True)
+
     def _fitted(self) -> Model:
         """Return the model, or say that there is none yet."""
         check_is_fitted(self, "_model")
@@ -65,10 +95,10 @@ class MixtureEstimator(Queries):
     def _mixture(self) -> Mixture:
         return Mixture(self._fitted(), self._log_prior)
 
-    score_samples = by_chunks(Queries.score_samples)
+    score_samples = by_chunks(TypedQueries.score_samples)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``blocks__significance`` and the like turn a word into `Blocks`.
+        """Set parameters; ``blocks__start`` or ``training__penalty`` turn a word into its object.
 
         Parameters
         ----------
@@ -79,6 +109,9 @@ class MixtureEstimator(Queries):
         blocks = params.get("blocks", getattr(self, "blocks", None))
         if nested and isinstance(blocks, str):
             params["blocks"] = Blocks(blocks)
+        training = params.get("training", getattr(self, "training", None))
+        if isinstance(training, str) and any(name.startswith("training__") for name in params):
+            params["training"] = as_training(training) or Hybrid()
         updated: Self = super().set_params(**params)  # type: ignore[misc]
         return updated
 
@@ -96,4 +129,7 @@ class MixtureEstimator(Queries):
         checked = None if reset else as_checked(self, X)
         if checked is not None:
             return checked
+        schema = None if reset else schema_of(self)
+        if schema is not None:
+            return observe_typed(self, X, schema, reset=False)
         return as_observed(validated(self, X, reset), self.binarize, self.n_jobs)

@@ -19,6 +19,14 @@ from exchangeable.arrays import (
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.hybrid import (
+    TRAINED,
+    check_hybrid,
+    fit_hybrid,
+    keep_trained,
+    mixture_of,
+)
+from exchangeable.estimators.kinds import COLUMNS, decide_kinds, labels_of, observe_typed
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names, validated_with_labels
 from exchangeable.families.common.recipes import class_weights
 from exchangeable.families.contract import FamilySpec
@@ -31,6 +39,7 @@ from exchangeable.fitting.classes import (
     log_prior,
     unique_labels,
 )
+from exchangeable.fitting.hybrid.settings import Hybrid, as_training
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.blocks import as_blocks, kind_of
@@ -46,6 +55,8 @@ def _adds_up(classifier: Any) -> bool:
         raise AttributeError(str(error)) from None
     if classifier.pooling is not None:
         raise AttributeError("partial_fit does not go with pooling, whose prior needs all rows")
+    if as_training(classifier.training) is not None:
+        raise AttributeError(f"training={classifier.training!r} needs all rows at once; use fit")
     return True
 
 
@@ -83,6 +94,10 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         prior it smooths the training set's own frequencies.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
+        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
+        settings. By default the types of a table decide, and columns of arrays are binary. If a
+        column is not binary, ``family="blocks"`` gives way to ``"mixed"``.
     fit_prior : bool, default=True
         Whether to learn class prior probabilities; if not, all classes have the same.
     class_prior : array-like of shape (n_classes,), optional
@@ -96,11 +111,20 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         fitted to complete rows are found when a step moves them less than this.
     n_jobs : int, optional
         Number of threads; all cores by default. It never changes the result.
+    training : {"generative", "hybrid", "discriminative"} or Hybrid, default="generative"
+        What parameters are chosen for. ``"generative"``: that rows are probable in their classes,
+        as in the paper. ``"hybrid"``: that labels are predicted well, as logistic regression does,
+        helped by generative scores; the result is a distribution all the same, and rows with holes
+        are summed out exactly. ``"discriminative"``: the same without the help. Both fill in the
+        holes of training rows by a draw from how often each variable is on. `Hybrid` has the
+        settings; see ``docs/hybrid.md``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    kinds_ : dict
+        What each column was taken to be.
     class_count_ : ndarray of shape (n_classes,)
         Weight of the rows seen of each class.
     class_log_prior_ : ndarray of shape (n_classes,)
@@ -118,7 +142,13 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     n_iter_ : int
         Number of times the parameters were estimated: 1, or the number of EM iterations.
     converged_ : bool
-        Whether EM ended because nothing more was to be gained (by EM only).
+        Whether EM, or every conditional fit, ended because nothing more was to be gained.
+    scales_ : dict from name to float
+        How much each generative score counts (not by generative training).
+    penalties_, penalty_shares_ : ndarrays of shape (n_penalties,)
+        The penalties tried, and how much the fits with each count (not by generative training).
+    loss_ : float
+        Cross-validated log-loss, NaN where everything was given (not by generative training).
 
     Examples
     --------
@@ -144,12 +174,14 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         shrinkage: float | None = None,
         alpha: float = 0.1,
         binarize: float | None = 0.0,
+        kinds: Any = None,
         fit_prior: bool = True,
         class_prior: npt.ArrayLike | None = None,
         semi_supervised: bool = False,
         max_iter: int = 50,
         tol: float = 1e-3,
         n_jobs: int | None = None,
+        training: Any = "generative",
     ) -> None:
         self.family = family
         self.blocks = blocks
@@ -157,12 +189,54 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         self.shrinkage = shrinkage
         self.alpha = alpha
         self.binarize = binarize
+        self.kinds = kinds
         self.fit_prior = fit_prior
         self.class_prior = class_prior
         self.semi_supervised = semi_supervised
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
+        self.training = training
+
+    @classmethod
+    def from_logistic_regression(cls, classifier: Any) -> Self:
+        """Return the classifier with the predictions of a `LogisticRegression` on 0/1 features.
+
+        It answers about rows with holes too. Where these matter, train with
+        ``training="discriminative"`` instead: a logistic regression does not know how often each
+        variable is on, so that here all are taken to be on half of the time.
+
+        Parameters
+        ----------
+        classifier : LogisticRegression
+            A fitted multinomial or binary one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from exchangeable import ExchangeableClassifier
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.random.default_rng(0).integers(0, 2, size=(200, 5))
+        >>> fitted = LogisticRegression().fit(X, X.sum(axis=1) > 2)
+        >>> model = ExchangeableClassifier.from_logistic_regression(fitted)
+        >>> np.allclose(model.predict_proba(X), fitted.predict_proba(X))
+        True
+        """
+        for name in ("coef_", "intercept_", "classes_"):
+            if not hasattr(classifier, name):
+                raise TypeError(
+                    f"{type(classifier).__name__} has no {name}; expected a fitted "
+                    "LogisticRegression"
+                )
+        mixture = mixture_of(classifier)
+        model = cls(training="discriminative")
+        model.n_features_in_ = mixture.model.n_variables
+        if hasattr(classifier, "feature_names_in_"):
+            model.feature_names_in_ = classifier.feature_names_in_
+        classes = np.asarray(classifier.classes_)
+        model._keep(FittedClasses(mixture.model, np.zeros(classes.size)), classes)
+        model.class_log_prior_ = mixture.log_prior
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -190,13 +264,16 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
         if elsewhere is not None:
             return self._fit_chunks(spec, elsewhere)
-        X, y = validated_with_labels(self, X, y)
+        spec, observed, y = self._labelled_rows(spec, X, y)
         labelled = y[y != -1] if self.semi_supervised else y
         if not labelled.size:
             raise ValueError("all rows are unlabelled (-1); at least one needs a class")
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
-        observed = as_observed(X, self.binarize, self.n_jobs)
+        settings = as_training(self.training)
+        if settings is not None:
+            spec.check("hybrid", f"training={self.training!r}")
+            return self._fit_hybrid(spec, settings, observed, y, classes, sample_weight)
         problem = problem_of(self, spec, observed.n_variables, classes.tolist(), labelled=True)
         if spec.direct is not None and self._is_direct(observed, problem):
             groups = class_groups(y, classes, sample_weight)
@@ -208,6 +285,35 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         labels[known] = np.searchsorted(classes, labelled)
         self._keep(self._fit_in_memory(spec, problem, observed, labels, sample_weight), classes)
         return self
+
+    def _fit_hybrid(
+        self,
+        spec: FamilySpec,
+        settings: Hybrid,
+        observed: Observed,
+        y: npt.NDArray[Any],
+        classes: npt.NDArray[Any],
+        sample_weight: npt.ArrayLike | None,
+    ) -> Self:
+        """Train for predictions, and keep the mixture that training ends in."""
+        labels = np.searchsorted(classes, y)
+        found, totals = fit_hybrid(self, spec, settings, observed, labels, classes, sample_weight)
+        model = found.mixture.model
+        self._keep(FittedClasses(model, totals, max(found.n_iter, 1)), classes)
+        self.class_log_prior_ = found.mixture.log_prior
+        keep_trained(self, found, settings)
+        return self
+
+    def _labelled_rows(
+        self, spec: FamilySpec, X: Any, y: Any
+    ) -> tuple[FamilySpec, Observed, npt.NDArray[Any]]:
+        """Return rows and labels, and the family for what the columns are."""
+        own, schema = decide_kinds(self, spec, X)
+        if schema is not None:
+            return own, observe_typed(self, X, schema, reset=True), labels_of(X, y)
+        self.__dict__.pop(COLUMNS, None)
+        X, y = validated_with_labels(self, X, y)
+        return spec, as_observed(X, self.binarize, self.n_jobs), y
 
     def _is_direct(self, observed: Observed, problem: Problem) -> bool:
         """Whether sums over the rows of each class are all that is needed."""
@@ -298,6 +404,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         known = unique_labels(classes, "classes") if first else self.classes_
+        own, schema = decide_kinds(self, spec, X)
+        if schema is not None:
+            own.check("partial_fit", "partial_fit")
         X, y = validated_with_labels(self, X, y, reset=first)
         observed = as_observed(X, self.binarize, self.n_jobs)
         if observed.holes is not None:
@@ -363,6 +472,8 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         rule_of(self)
         if self.semi_supervised:
             spec.check("semi_supervised", "semi_supervised=True")
+        if as_training(self.training) is not None:
+            check_hybrid(self, spec)
         return spec
 
     def _keep(self, fitted: FittedClasses, classes: npt.NDArray[Any]) -> None:
@@ -370,7 +481,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         state = fitted.state
         if state is None:
             prior = log_prior(fitted.totals, self.fit_prior, self.class_prior)
-            for name in ("history_", "log_likelihood_", "converged_"):
+            for name in ("history_", "log_likelihood_", "converged_", *TRAINED):
                 self.__dict__.pop(name, None)
         else:
             prior = state.best.log_prior

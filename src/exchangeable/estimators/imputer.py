@@ -4,9 +4,10 @@ from typing import Any, Self
 
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exchangeable.arrays import RandomState
+from exchangeable.estimators.kinds import schema_of
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.estimators.rows import validated
 from exchangeable.queries.methods import METHODS
@@ -14,7 +15,7 @@ from exchangeable.runtime.attempts import all_or_nothing
 
 
 class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Fill the holes of binary data from a mixture fitted to what is known.
+    """Fill the holes of a table from a mixture fitted to what is known.
 
     Parameters
     ----------
@@ -76,13 +77,13 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
             raise ValueError(
                 f"method={self.method!r} is unknown; expected one of {', '.join(METHODS)}"
             )
-        validated(self, X, reset=True)
         if self.model is None:
             n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
             model = ExchangeableMixture(min(20, n_rows), random_state=self.random_state)
         else:
             model = clone(self.model)
         self.model_ = model.fit(X, sample_weight=sample_weight)
+        self._check_columns(X, reset=True)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -94,5 +95,12 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
             Examples with NaN where nothing is known.
         """
         check_is_fitted(self, "model_")
-        validated(self, X, reset=False)
+        self._check_columns(X, reset=False)
         return self.model_.impute(X, self.method, random_state=self.random_state)
+
+    def _check_columns(self, X: Any, reset: bool) -> None:
+        """Set, or compare with X, what scikit-learn's estimators know of the columns."""
+        if schema_of(self.model_) is None:
+            validated(self, X, reset=reset)
+        else:
+            validate_data(self, X, reset=reset, skip_check_array=True)

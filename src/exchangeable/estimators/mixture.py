@@ -91,6 +91,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         ``"neural independent"``, ``"neural urns"``, ``"neural tree"``: a small network decodes
         thousands of components from points of a latent space; `Neural` has its settings. It is
         trained with JAX (the extra ``neural``), stopped by held-out rows, and then gone.
+        ``"mixed"``: columns of any kind; those of a block that are of one kind go together.
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
         How each component's variables are put into blocks: a method's name, or `Blocks` with its
         settings. ``"evidence"`` goes on, where the paper's sweep has converged, with what evidence
@@ -127,6 +128,10 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         default, others none.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
+        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
+        settings. By default the types of a table decide, and columns of arrays are binary. If a
+        column is not binary, ``family="blocks"`` gives way to ``"mixed"``.
     warm_start : bool, default=False
         Whether `fit` goes on from the parameters of the fit before, which must have been to as many
         columns, with as many components and, where blocks are not learned, with the same blocks.
@@ -145,6 +150,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     ----------
     weights_ : ndarray of shape (n_components,)
         Probability of each component.
+    kinds_ : dict
+        What each column was taken to be.
     n_blocks_ : ndarray of shape (n_components,)
         Number of blocks of each component.
     partitions_ : list of lists of ndarray
@@ -201,6 +208,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         max_iter: int = 500,
         validation_fraction: float | None = None,
         binarize: float | None = 0.0,
+        kinds: Any = None,
         warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None,
         random_state: RandomState = None,
@@ -220,6 +228,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.binarize = binarize
+        self.kinds = kinds
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.random_state = random_state
@@ -269,7 +278,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
                     "validation_fraction away and compare scores of other rows instead"
                 )
             return self._fit_chunks(spec, elsewhere)
-        observed = self._observed(X, reset=True)
+        spec, observed = self._rows_to_fit(spec, X)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
         n_components = components_of(self, spec, counting.size)

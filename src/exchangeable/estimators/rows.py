@@ -13,9 +13,11 @@ from exchangeable.arrays import FloatArray, check_sample_weight
 from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits
+from exchangeable.data.raw_columns import library_of
 from exchangeable.data.stream import cluster
 from exchangeable.data.stream.passes import IN_MEMORY, ChunkedRows, ChunkError, Passes, observe
 from exchangeable.data.stream.sources import Source, as_source
+from exchangeable.estimators.kinds import decide_kinds, schema_of
 from exchangeable.families.contract import FamilySpec
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -38,12 +40,20 @@ def open_rows(
     """Return the rows if they come in chunks or lie on a cluster, None for a matrix in memory."""
     column = y if isinstance(y, str) else None
     on_cluster = cluster.is_collection(X)
-    if not on_cluster and isinstance(X, np.memmap) and "chunks" in spec.cannot:
+    if library_of(X) == "pyarrow" and decide_kinds(estimator, spec, X)[1] is not None:
+        return None
+    in_memory = getattr(estimator, "training", "generative") != "generative"
+    if not on_cluster and isinstance(X, np.memmap) and ("chunks" in spec.cannot or in_memory):
         return None
     source = None if on_cluster else as_source(X, column)
     if source is None and not on_cluster:
         return None
     spec.check("chunks", "X in chunks or on a cluster")
+    if in_memory:
+        raise ValueError(
+            f"training={estimator.training!r} passes over the rows many times, which needs X in "
+            "memory; use training='generative' for rows in chunks or on a cluster"
+        )
     if getattr(estimator, "semi_supervised", False):
         raise ValueError(
             "semi_supervised=True needs X in memory; of rows in chunks every one needs a label"
@@ -95,6 +105,8 @@ def by_chunks(method: Method) -> Method:
 
     @functools.wraps(method)
     def over(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if schema_of(self) is not None:
+            return method(self, X, *args, **options)
         if cluster.is_collection(X):
             self._fitted()
             return cluster.map_rows(X, functools.partial(_answer, method, self, args, options))

@@ -9,13 +9,16 @@ from exchangeable.families import (
     blocks,
     count_trees,
     hidden_trees,
+    mixed,
     neural,
     statistics,
     trees,
     urns,
 )
+from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.joined import JoinedModel
+from exchangeable.families.mixture import Mixture
 from exchangeable.families.neural.settings import Neural
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "as_family",
     "family_named",
     "model_kinds",
+    "normalised",
     "register",
     "with_statistics",
 ]
@@ -42,7 +46,7 @@ def register(spec: FamilySpec) -> None:
     known[spec.name] = spec
 
 
-for _room in (blocks, statistics, urns, trees, count_trees, hidden_trees, neural):
+for _room in (blocks, statistics, urns, trees, count_trees, hidden_trees, mixed, neural):
     for _spec in _room.SPECS:
         register(_spec)
 
@@ -80,6 +84,18 @@ def with_statistics(spec: FamilySpec) -> FamilySpec:
             f"{', '.join(WITH_STATISTICS)}"
         )
     return WITH_STATISTICS[spec.name]
+
+
+def normalised(scores: LogLinear, n_jobs: int | None = None) -> tuple[Mixture, float]:
+    """Return the mixture with log P(x, y) = score of class y − log Z, and log Z.
+
+    It is of the first family that can represent scores of this form.
+    """
+    for spec in REGISTRY.values():
+        made = None if spec.normalise is None else spec.normalise(scores, n_jobs)
+        if made is not None:
+            return made
+    raise ValueError("no family can represent scores with both pairs and blocks; leave out one")
 
 
 def model_kinds() -> dict[str, type[Model]]:

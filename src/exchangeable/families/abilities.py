@@ -54,6 +54,7 @@ ABILITIES: Mapping[str, Ability] = {
     "averaging": Ability("averages of fits", "`combine='average'`"),
     "joining": Ability("joined with other families", "`ExchangeableDensity`"),
     "pooling": Ability("pooled prior", "`pooling=…`"),
+    "hybrid": Ability("hybrid training", "`ExchangeableClassifier(training=…)`", ("classes",)),
     "exact completion": Ability("exact completions", "`most_probable`, `impute`", refused=False),
     "saving": Ability("files", "`save` and `load`"),
     "page": Ability("a page", "`write_report`, `exchangeable report`"),

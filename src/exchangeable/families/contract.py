@@ -9,7 +9,7 @@ modules (EM, search, averages, queries, files, command line, page) read these th
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
 
 if TYPE_CHECKING:
+    from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
     from exchangeable.families.problem import Problem
     from exchangeable.structure.proposals import Proposal, Proposer
@@ -35,6 +36,13 @@ MOST_CELLS = 1 << 24
 SMALLEST_SHARE = 1e-12
 """A component's probability does not fall below this."""
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Normal(NamedTuple):
+    """Normal distributions, one per row: what is known about a measurement."""
+
+    mean: FloatArray
+    variance: FloatArray
 
 
 class Model(ABC):
@@ -71,6 +79,15 @@ class Model(ABC):
     @abstractmethod
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+
+    def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
+        """Return the distribution of a variable that no row knows, given what rows know.
+
+        Probabilities of its levels or of the counts 0, 1, …, shape (n_rows, n_values), or `Normal`;
+        the default is for binary variables.
+        """
+        on = self.marginals(observed, y)[:, variable]
+        return np.stack([1 - on, on], axis=1)
 
     @abstractmethod
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
@@ -173,6 +190,10 @@ class Model(ABC):
     def whole(self) -> Self:
         """Return the model that can score any row; while fitting, some cannot."""
         return self
+
+    def log_linear(self) -> "LogLinear | None":
+        """Return what complete rows score as linear terms, pairs and look-ups; None if no such."""
+        return None
 
     def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray] | None:
         """Return what the empty row scores in class y and what each of `row`'s ones adds to that.
@@ -444,6 +465,13 @@ class FamilySpec:
         What it refuses, of `families.abilities.ABILITIES`.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    normalise : callable, optional
+        Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
+        their total, and that logarithm; None where the family cannot represent such scores.
+    kinds : tuple of str
+        Kinds of columns that it is for.
+    other_kinds : str, optional
+        The family that stands in for it where columns are of other kinds.
     memory : callable
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
         of variables and of components; 0 rows where only sums over them are kept. A fit for which
@@ -477,6 +505,9 @@ class FamilySpec:
     stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
+    kinds: tuple[str, ...] = ("binary",)
+    other_kinds: str | None = None
     memory: Callable[[int, int, int], float] = least_memory
     components: int = 20
     most_per_row: float = 1.0

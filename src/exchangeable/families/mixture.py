@@ -115,6 +115,18 @@ class Mixture:
         return Mixture(models[0] if len(models) == 1 else JoinedModel(models), log_prior), shares
 
 
+def weighed(model: Model, log_totals: FloatArray) -> tuple[Mixture, float]:
+    """Return the mixture whose classes have weights, given as logarithms, and the log of their sum.
+
+    >>> import numpy as np
+    >>> mixture, total = weighed(None, np.log([1.0, 3.0]))  # the model is passed on as it is
+    >>> np.exp(mixture.log_prior).round(2).tolist(), round(float(np.exp(total)), 2)
+    ([0.25, 0.75], 4.0)
+    """
+    total = float(np.logaddexp.reduce(log_totals))
+    return Mixture(model, log_totals - total), total
+
+
 def fit_shares(log_likelihoods: FloatArray, weights: FloatArray) -> FloatArray:
     """Return how much each model counts in the best mixture of them, small shares left out.
 

@@ -66,13 +66,13 @@ def spec_of(estimator: Any) -> FamilySpec:
         raise ValueError(
             f"alpha must be > 0 with {asked}: values never seen in training would get probability 0"
         )
-    _check_method(spec, method)
+    check_method(spec, estimator.blocks)
     return spec
 
 
-def _check_method(spec: FamilySpec, method: Any) -> None:
+def check_method(spec: FamilySpec, blocks: Any) -> None:
     """Refuse blocks that the family cannot have."""
-    kind = kind_of(method)
+    kind = kind_of(as_blocks(blocks)[1])
     if kind in ("auto", *spec.blocks):
         return
     asked = "blocks given as lists" if kind == "given" else f"blocks={kind!r}"

@@ -13,10 +13,12 @@ from exchangeable.baselines.base import TreeEstimator
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
+from exchangeable.estimators.kinds import Kinds, schema_of
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.evm import EVM
 from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
+from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.persistence.parameters import decode_model, encode_model
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.saved import (
@@ -37,11 +39,13 @@ CLASSES: dict[str, type[Any]] = {
         EVM,
         Blocks,
         ChowLiuTree,
+        Hybrid,
         ExchangeableClassifier,
         ExchangeableDensity,
         ExchangeableImputer,
         ExchangeableMixture,
         LatentTree,
+        Kinds,
         *{type(spec.settings) for spec in REGISTRY.values() if spec.settings is not None},
     )
 }
@@ -196,6 +200,7 @@ def _check(estimator: Any) -> None:
                 raise ModelFileError(f"lacks {name}")
         _check_classes(estimator, model.n_classes)
         _check_names(estimator, model.n_variables)
+        _check_columns(estimator, model)
     elif kind == "EVM":
         if not isinstance(estimator.statistic, Statistic) or not hasattr(estimator, "weights_"):
             raise ModelFileError("has no statistic, or no weights")
@@ -207,6 +212,16 @@ def _check(estimator: Any) -> None:
         if not known or not hasattr(inner, MODEL):
             raise ModelFileError("has a model_ that cannot fill holes")
         _check_names(estimator, inner.n_features_in_)
+
+
+def _check_columns(estimator: Any, model: Model) -> None:
+    """Check that what is said of the columns is what the model was fitted to."""
+    try:
+        schema = schema_of(estimator)
+    except ValueError as error:
+        raise ModelFileError(f"has columns that cannot be used: {error}") from None
+    if schema is not None and schema.types != getattr(model, "types", None):
+        raise ModelFileError("says of its columns what its model does not")
 
 
 def _check_classes(estimator: Any, k: int) -> None:

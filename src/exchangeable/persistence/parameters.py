@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+
 from exchangeable.families import model_kinds
 from exchangeable.families.contract import Model
+from exchangeable.families.grouped import GroupedModel
 from exchangeable.families.joined import JoinedModel
 from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import CLOSE, numbers, probabilities
 from exchangeable.storage.values import Reader, Writer
 
 
@@ -21,7 +25,10 @@ def encode_model(model: Any, writer: Writer, name: str) -> dict[str, Any]:
         ]
         return {"kind": model.kind, "parts": parts}
     arrays = {key: writer.store(array, f"{name}.{key}") for key, array in model.encode().items()}
-    return {"kind": model.kind, "arrays": arrays}
+    encoded = {"kind": model.kind, "arrays": arrays}
+    if isinstance(model, GroupedModel):
+        encoded["inner"] = encode_model(model.inner, writer, f"{name}.inner")
+    return encoded
 
 
 def decode_model(value: Any, reader: Reader, name: str) -> Model:
@@ -29,11 +36,35 @@ def decode_model(value: Any, reader: Reader, name: str) -> Model:
     kind = _kind(value)
     if kind == JoinedModel.kind:
         return _joined(value.get("parts"), reader, name)
+    if kind == GroupedModel.kind:
+        return _grouped(value, reader, name)
     known, arrays = model_kinds(), value.get("arrays") if isinstance(value, dict) else None
     if not isinstance(kind, str) or kind not in known or not isinstance(arrays, dict):
         raise ModelFileError(f"{name} is not a model that is known here")
     read = {key: reader.array(entry, key) for key, entry in arrays.items()}
     return known[kind].read(read, reader.budget)
+
+
+def _grouped(value: Any, reader: Reader, name: str) -> GroupedModel:
+    """Return classes of several components, everything checked."""
+    arrays = value.get("arrays")
+    if not isinstance(arrays, dict) or set(arrays) != {"group", "log_shares"}:
+        raise ModelFileError(f"{name} lacks its groups")
+    # Asked before it is decoded, so that nothing can be nested without end.
+    if _kind(value.get("inner")) in (GroupedModel.kind, JoinedModel.kind):
+        raise ModelFileError(f"{name} has components that cannot be grouped")
+    inner = decode_model(value.get("inner"), reader, f"{name}.inner")
+    group = reader.array(arrays["group"], "group")
+    shape = (inner.n_classes,)
+    if group.dtype != np.int64 or group.shape != shape or group[0] != 0:
+        raise ModelFileError(f"group is {group.dtype} of shape {group.shape}, expected {shape}")
+    if not np.isin(np.diff(group), (0, 1)).all():
+        raise ModelFileError("group does not list the classes in order")
+    shares = reader.array(arrays["log_shares"], "log_shares")
+    shares = numbers(shares, "log_shares", shape, low=-np.inf, high=CLOSE)
+    for y in range(int(group[-1]) + 1):
+        probabilities(shares[group == y], "log_shares")
+    return GroupedModel(inner, group, shares)
 
 
 def _kind(value: Any) -> Any:

@@ -78,6 +78,11 @@ def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | 
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "_model")
+    if model._schema() is not None:
+        raise ValueError(
+            "the page shows models of binary columns; of a model whose columns are of other kinds "
+            "ask marginals, conditional and sample, or the command 'exchangeable query'"
+        )
     heading = title or type(model).__name__
     folder = files("exchangeable.report")
     style, *scripts = ((folder / part).read_text(encoding="utf-8") for part in PARTS)

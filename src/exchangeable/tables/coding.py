@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray
+from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, import_pandas, listed
 
 MOST_LEVELS = 100
@@ -176,9 +177,13 @@ class Coding:
 
 
 def learn_coding(
-    table: TableData, target: str | None, drop: Sequence[str], binarize: str
-) -> Coding:
-    """Return how to code a table's columns, refusing those that are not binary unless asked.
+    table: TableData,
+    target: str | None,
+    drop: Sequence[str],
+    binarize: str,
+    any_kind: bool = False,
+) -> Coding | RawCoding:
+    """Return how to code a table's columns, refusing what the model cannot be fitted to.
 
     Parameters
     ----------
@@ -190,6 +195,8 @@ def learn_coding(
         Columns to leave out.
     binarize : {"never", "auto"}
         Whether to code columns that are not binary.
+    any_kind : bool, default=False
+        Whether the model takes such columns as they are.
     """
     for name in drop:
         table.column(name)
@@ -198,6 +205,8 @@ def learn_coding(
         raise ValueError(f"{table.name}: no columns are left to learn from; drop fewer columns")
     columns = [_learn_column(name, table.frame[name], table.name) for name in used]
     refused = [c for c in columns if c.kind != "binary"]
+    if refused and binarize != "auto" and any_kind:
+        return RawCoding(tuple(used), target)
     if refused and binarize != "auto":
         shown = ", ".join(f"{c.name!r} ({_kind_of(c)})" for c in refused[:12])
         more = f" and {len(refused) - 12} more" if len(refused) > 12 else ""

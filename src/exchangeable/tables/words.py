@@ -8,6 +8,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from exchangeable.arrays import check_count
 from exchangeable.tables.coding import Coding
+from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData
 
 
@@ -102,7 +103,7 @@ class SparseCoding:
         return {"kind": "sparse", "n_columns": self.n_columns, "target": self.target}
 
 
-AnyCoding = Coding | WordCoding | SparseCoding
+AnyCoding = Coding | WordCoding | SparseCoding | RawCoding
 
 
 def learn_words(table: TableData, column: str, target: str | None, least: int) -> WordCoding:
@@ -140,6 +141,8 @@ def coding_from_json(value: Mapping[str, Any] | None) -> AnyCoding | None:
     try:
         if value["kind"] == "columns":
             return Coding.from_json(value)
+        if value["kind"] == "raw":
+            return RawCoding.from_json(value)
         if value["kind"] == "text":
             words = value["vocabulary"]
             if not all(isinstance(word, str) for word in words) or len(set(words)) < len(words):

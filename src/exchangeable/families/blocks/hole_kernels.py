@@ -116,7 +116,8 @@ class HoleScores(NamedTuple):
         zero = tables.values[tables.starts]
         impossible = zero == -np.inf
         forbidden = np.bincount(class_of[impossible], minlength=lengths.size)
-        base = np.bincount(class_of, np.where(impossible, 0.0, zero), minlength=lengths.size)
+        possible = np.where(impossible, 0.0, zero)
+        base = np.bincount(class_of, possible, minlength=lengths.size).astype(np.float64)
         counters, memo = Counters.of(rows, tables.starts), Memo.of(n_rows, tables.sizes)
         return cls(counters, memo, class_of, base, forbidden, np.empty(lengths.size, np.int64))
 
@@ -235,9 +236,12 @@ def _spread(key, mass, tables, histogram):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _score_row(rows, row, scores, tables, joint):  # type: ignore[no-untyped-def]
-    """Write a row's log P(e | y), and return how many blocks were touched."""
-    counters, memo, class_of, base, forbidden, missing = scores
+def _score_row(rows, row, counters, memo, class_of, zeros, missing, tables, joint):  # type: ignore[no-untyped-def]
+    """Write a row's log P(e | y), and return how many blocks were touched.
+
+    `zeros` are the scores of a row of known zeros, and how many blocks forbid it.
+    """
+    base, forbidden = zeros
     n_touched = count_row(rows, row, counters)
     for y in range(base.size):
         joint[y], missing[y] = base[y], forbidden[y]
@@ -251,9 +255,13 @@ def _score_row(rows, row, scores, tables, joint):  # type: ignore[no-untyped-def
 @_compile
 def score_with_holes(rows, first, last, tables, scores, out):  # type: ignore[no-untyped-def]
     """Write log P(e | y) of some rows; `scores` are `HoleScores`."""
+    counters, memo, class_of, base, forbidden, missing = scores
+    zeros = (base, forbidden)
     for row in range(first, last):
-        n_touched = _score_row(rows, row, scores, tables, out[row])
-        forget_row(n_touched, scores.counters)
+        n_touched = _score_row(
+            rows, row, counters, memo, class_of, zeros, missing, tables, out[row]
+        )
+        forget_row(n_touched, counters)
 
 
 @_compile
@@ -262,12 +270,13 @@ def expect_with_holes(rows, first, last, tables, priors, scores, posterior, mass
 
     The `priors` are `RowPriors`, `scores` are `HoleScores`; `mass` is room for a number per class.
     """
-    counters, memo, class_of = scores.counters, scores.memo, scores.class_of
+    counters, memo, class_of, base, forbidden, missing = scores
+    zeros = (base, forbidden)
     weights, clamp, log_prior = priors.weights, priors.clamp, priors.log_prior
     log_likelihood = 0.0
     for row in range(first, last):
         joint = posterior[row]
-        n_touched = _score_row(rows, row, scores, tables, joint)
+        n_touched = _score_row(rows, row, counters, memo, class_of, zeros, missing, tables, joint)
         for y in range(joint.size):
             joint[y] += log_prior[y]
         known = clamp[row] if clamp.size else -1

@@ -16,6 +16,7 @@ from exchangeable.families.blocks.passes import BlockSums
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.blocks.sketch import Sketch
 from exchangeable.families.common import on_device, table_kernels
+from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.common.tables import Tables, score_tables
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.mixture import Mixture
@@ -270,6 +271,28 @@ class BlockModel(Model):
             seen = histogram > 0
             worth.append(float(histogram[seen] @ table[seen]))
         return np.array(worth)
+
+    def log_linear(self) -> LogLinear:
+        """Return what complete rows score: linear terms where every variable is a block."""
+        tables = self.made_tables
+        if not passes.is_linear(tables):
+            nothing = np.zeros((self.n_variables, self.n_classes))
+            return LogLinear(np.zeros(self.n_classes), nothing, tables=tables)
+        entry = tables.starts[tables.labels]
+        off, on = tables.values[entry], tables.values[entry + 1]
+        return LogLinear(off.sum(axis=0), on - off)
+
+    @classmethod
+    def of_odds(cls, log_odds: FloatArray) -> Self:
+        """Return independent variables, given log P(x_j = 1 | y) / P(x_j = 0 | y)."""
+        n, k = log_odds.shape
+        single = Partition.from_labels(np.arange(n))
+        off, on = -np.logaddexp(0.0, log_odds), -np.logaddexp(0.0, -log_odds)
+        values = np.stack([off, on], axis=1).transpose(2, 0, 1).reshape(k, 2 * n)
+        model = cls([single] * k, list(np.exp(values)), np.ones(k))
+        model.tables = Tables.layout(model.partitions)
+        model.tables.values[:] = values.ravel()
+        return model
 
     def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray]:
         """Return what the empty row scores in class y and what each of the row's ones adds.

@@ -35,7 +35,7 @@ def _kernel(bandwidth, below, above, out):  # type: ignore[no-untyped-def]
     divide(out[: below + above + 1], mass)
 
 
-@_compile
+@inlined
 def smooth_counts(histograms, width, out, stays):  # type: ignore[no-untyped-def]
     """Write each histogram with each count's mass spread by a Gaussian kernel.
 

@@ -1,6 +1,6 @@
 """Log-linear scores: linear terms, pairs along forests and look-ups, and EM's pass over them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,26 @@ class LogLinear:
         tables = self.tables.arrays
         slope = np.ascontiguousarray(self.slope)  # kernels are compiled for one layout
         return LogLinearArrays(self.base, slope, self.parent, self.pair, self.by_count, tables)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether there is nothing but linear terms."""
+        return not (self.pair.size or self.by_count.size or self.tables.values.size)
+
+    def scaled(self, factor: float) -> "LogLinear":
+        """Return the scores times a factor."""
+        return replace(
+            self,
+            base=factor * self.base,
+            slope=factor * self.slope,
+            pair=factor * self.pair,
+            by_count=factor * self.by_count,
+            tables=replace(self.tables, values=factor * self.tables.values),
+        )
+
+    def plus(self, base: FloatArray, slope: FloatArray) -> "LogLinear":
+        """Return the scores with linear terms added; those of one column go to all classes."""
+        return replace(self, base=self.base + base, slope=self.slope + slope)
 
 
 @dataclass(frozen=True)

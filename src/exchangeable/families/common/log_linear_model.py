@@ -24,6 +24,10 @@ class LogLinearModel(Model):
     def scores(self) -> LogLinear:
         """What scoring complete rows reads."""
 
+    def log_linear(self) -> LogLinear:
+        """Return what complete rows score."""
+        return self.scores
+
     @abstractmethod
     def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
         """Write log P(e | y) of rows with holes, e being a row's known entries."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import flags
-from exchangeable.devices.choice import import_jax
+from exchangeable.devices.choice import check_room, import_jax
 from exchangeable.families.common.log_linear import LinearSums, LogLinear
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.sums import RowsInMemory
@@ -28,6 +28,8 @@ def put_rows(device: Any, data: RowsInMemory, n_classes: int) -> Any:
         rows = data.examples.rows
         bits = np.packbits(flags(rows), axis=1, bitorder="little")
         tile = linear.tile_size(rows.n_rows, rows.n_variables, n_classes)
+        needed = bits.nbytes + 4.0 * rows.n_rows * (n_classes + 2) + 2.0 * linear.TILE_BYTES
+        check_room(device, needed, f"EM over {rows.n_rows:,} rows and {n_classes:,} components")
         data.memo[ROWS] = linear.put_rows(bits, data.examples.weights, tile, device)
     return data.memo[ROWS]
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.devices.choice import import_jax
+from exchangeable.devices.choice import check_room, import_jax
 from exchangeable.families.hidden_trees.messages import Messages, Symbols, TreeSums, scaled
 from exchangeable.families.sums import RowsInMemory
 
@@ -21,6 +21,8 @@ def expect_on_device(
     if ROWS not in data.memo:  # rows and blocks stay the same from pass to pass
         symbols = Symbols.of(examples.observed, messages.partition)
         tile = hidden.tile_size(examples.rows.n_rows, n_blocks, messages.n_states)
+        needed = 4.0 * symbols.codes.size + 20.0 * tile * n_blocks * messages.n_states
+        check_room(device, needed, f"EM of {messages.n_states:,} states in {n_blocks:,} blocks")
         rows = hidden.put_rows(symbols.codes, examples.weights, tile, device)
         data.memo[ROWS] = symbols, rows
     symbols, rows = data.memo[ROWS]

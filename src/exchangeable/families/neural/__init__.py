@@ -7,7 +7,12 @@ weighted urns. Training needs JAX, the extra ``neural``; what was trained does n
 from typing import Any
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
-from exchangeable.families.neural.family import IndependentTrainer, TreeTrainer, UrnTrainer
+from exchangeable.families.neural.family import (
+    IndependentTrainer,
+    TreeTrainer,
+    UrnTrainer,
+    work,
+)
 from exchangeable.families.neural.settings import Neural
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.families.trees.polynomials import MOST_VARIABLES
@@ -25,18 +30,11 @@ CANNOT = {
     "checkpoint": "its training goes on in memory alone; leave checkpoint away",
 }
 N_COMPONENTS = 8192
-WORK = 2.0e9
-"""Bytes that JAX, its compiler and the scores of a batch take, about."""
-
-
-def _memory(n_rows: int, n_variables: int, n_components: int) -> float:
-    """Return what a fit needs at least: rows as bytes, and the components twice."""
-    return WORK + float(n_rows) * n_variables + 16.0 * n_components * n_variables
 
 
 COMMON: dict[str, Any] = {
     "search": SearchSpace(N_COMPONENTS, N_COMPONENTS, alone=True, climbs=False, unasked=False),
-    "memory": _memory,
+    "memory": work,
     "components": N_COMPONENTS,
     "most_per_row": float("inf"),
     "held_out": 0.1,

@@ -11,7 +11,8 @@ from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.devices.batches import Symbols, n_columns
-from exchangeable.devices.choice import find_device, import_jax
+from exchangeable.devices.choice import check_room, find_device, import_jax
+from exchangeable.devices.head import SHARE_CELLS
 from exchangeable.families.contract import Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.neural.components import Component, Independent
@@ -21,9 +22,17 @@ from exchangeable.families.neural.trees import Trees, first_trees, n_trees
 from exchangeable.families.neural.urns import Urns
 from exchangeable.families.problem import Problem, fill_by_frequency
 
+JAX_BYTES = 5e8
+"""What JAX, its compiler and a batch take, about."""
 NEGLIGIBLE = 1e-5
 """Components that have less than this share, all together, are dropped."""
 LEAST_CHANCE = 1e-6
+
+
+def work(n_rows: int, n_variables: int, n_components: int) -> float:
+    """Return about how many bytes a fit takes: JAX, rows, components, and scores for shares."""
+    scores = 12.0 * min(SHARE_CELLS, float(n_rows) * n_components)
+    return JAX_BYTES + scores + float(n_rows) * n_variables + 16.0 * n_components * n_variables
 
 
 class NeuralTrainer(Trainer, ABC):
@@ -47,12 +56,14 @@ class NeuralTrainer(Trainer, ABC):
         """Train, one iteration at a time, until held-out rows gain less than `tol`."""
         problem, purpose = self.problem, f"family={self.problem.settings.family!r}"
         device = find_device(problem.device, purpose)
+        examples, k = problem.rows.rows, problem.n_components
+        check_room(device, work(examples.n_rows, examples.n_variables, k), purpose)
         (training,) = import_jax(purpose, "exchangeable.devices.training")
         rows, valid = self.rows()
         columns = n_columns(rows.rows.n_variables)
         holes = rows.holes is not None or valid.holes is not None
         self._component = component = self.component(data, rng, columns, holes)
-        settings, k = self.settings, problem.n_components
+        settings = self.settings
         final = even_points(k, settings.latent, rng)
         points = (
             final if k <= settings.points else even_points(settings.points, settings.latent, rng)

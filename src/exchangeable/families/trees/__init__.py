@@ -9,6 +9,7 @@ from typing import Any
 from exchangeable.families.contract import NUMBER, FamilySpec, SearchSpace, least_memory
 from exchangeable.families.trees.family import TreeFamily, WeightedTreeFamily
 from exchangeable.families.trees.model import TreeModel
+from exchangeable.families.trees.normalising import normalise
 from exchangeable.families.trees.polynomials import MOST_VARIABLES
 
 CANNOT = {
@@ -52,6 +53,7 @@ SPECS = (
         memory=_memory,
         cannot=CANNOT,
         search=SearchSpace(),
+        normalise=normalise,
     ),
     FamilySpec(
         name="weighted tree",
@@ -68,5 +70,6 @@ SPECS = (
         before=_urns_first,
         cannot=CANNOT,
         search=SearchSpace(),
+        normalise=normalise,
     ),
 )

@@ -3,6 +3,7 @@
 from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.urns.family import UrnFamily
 from exchangeable.families.urns.model import UrnModel
+from exchangeable.families.urns.normalising import normalise
 
 SPECS = (
     FamilySpec(
@@ -21,5 +22,6 @@ SPECS = (
             "accept": "its components change their blocks all at once",
         },
         search=SearchSpace(),
+        normalise=normalise,
     ),
 )

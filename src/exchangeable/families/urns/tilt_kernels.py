@@ -254,7 +254,7 @@ def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore
     return max(low, first), high
 
 
-@_compile
+@inlined
 def cover(weights, out):  # type: ignore[no-untyped-def]
     """Write log e_l for l = 0..out.size − 1; say whether tilts have covered all of them.
 

@@ -1,0 +1,275 @@
+"""Columns of any kind: the user's values as numbers, with NaN for holes, and back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.observed import Observed
+from exchangeable.data.raw_columns import (
+    LIBRARIES,
+    RawColumn,
+    library_of,
+    make_table,
+    missing_entries,
+    raw_columns,
+)
+from exchangeable.data.rows import ColumnType, TypedRows, as_rows
+from exchangeable.data.transforms import POWERS, Transform
+
+KINDS = ("binary", "nominal", "ordinal", "count", "continuous")
+WITH_LEVELS = ("binary", "nominal", "ordinal")
+MOST_LEVELS = 1000
+"""Levels that a column may have: more are names, not categories."""
+UNSEEN = ("hole", "error")
+"""What a value that is no level of its column may be."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What was decided about a column.
+
+    Attributes
+    ----------
+    name : str or int
+        Its name, or its number in an array.
+    kind : str
+        One of `KINDS`.
+    levels : tuple
+        The user's values of a column with levels, in order.
+    dtype : str
+        What its library calls its type.
+    transform : Transform
+        How measurements become numbers.
+    """
+
+    name: Any
+    kind: str
+    levels: tuple[Any, ...] = ()
+    dtype: str = "float64"
+    transform: Transform = field(default_factory=Transform)
+
+    @property
+    def type(self) -> ColumnType:
+        """What the numbers of the column stand for."""
+        return ColumnType(self.kind, len(self.levels))
+
+    def encode(self, raw: RawColumn, unseen: str) -> tuple[FloatArray, FloatArray]:
+        """Return the column as numbers, NaN for holes, and log dz/dx of each measurement.
+
+        `unseen` says whether levels that are not known are holes or errors.
+        """
+        known = ~raw.holes
+        numbers = np.full(raw.values.shape, np.nan)
+        none = np.zeros(raw.values.shape)
+        if self.levels:
+            position = {level: float(number) for number, level in enumerate(self.levels)}
+            nothing = float("nan")
+            try:
+                found = [position.get(value, nothing) for value in raw.values.tolist()]
+            except TypeError as error:
+                raise ValueError(f"column {self.name!r} holds what is no level: {error}") from None
+            numbers[known] = np.array(found)[known]
+            wrong = np.flatnonzero(known & np.isnan(numbers))
+            if wrong.size and unseen == "error":
+                raise ValueError(
+                    f"row {wrong[0]} of column {self.name!r} is {raw.values[wrong[0]]!r}, which is "
+                    f"not one of its levels {listed_levels(self.levels)}; with unseen='hole' it is "
+                    "taken as unknown"
+                )
+            return numbers, none
+        numbers[known] = finite_numbers(raw.values[known], self.name, self.kind)
+        if self.kind == "count":
+            check_counts(numbers, self.name)
+            return numbers, none
+        slopes = np.where(known, self.transform.log_slope(np.where(known, numbers, 0.0)), 0.0)
+        return self.transform.apply(numbers), slopes
+
+    def decode(self, numbers: FloatArray) -> npt.NDArray[Any]:
+        """Return numbers as the user's values, those of levels as an array of objects."""
+        if not self.levels:
+            return self.transform.invert(numbers) if self.kind == "continuous" else numbers
+        levels = np.empty(len(self.levels), dtype=object)
+        levels[:] = self.levels
+        chosen = levels[numbers.astype(np.int64)]
+        if all(type(level) is bool for level in self.levels):
+            return chosen.astype(np.bool_)
+        if all(isinstance(level, int | float) for level in self.levels):
+            return chosen.astype(np.float64)
+        return chosen
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, and the library that it came from."""
+
+    columns: tuple[Column, ...]
+    library: str | None = None
+    unseen: str = "hole"
+
+    @property
+    def types(self) -> tuple[ColumnType, ...]:
+        """What the numbers of each column stand for."""
+        return tuple(column.type for column in self.columns)
+
+    def observed(self, X: Any) -> Observed:
+        """Return a table or array of the user's values as rows."""
+        found = raw_columns(X)
+        if len(found) != len(self.columns):
+            raise ValueError(f"X has {len(found)} columns, expected {len(self.columns)}")
+        return self._rows(found)
+
+    def _rows(self, raw: Sequence[RawColumn]) -> Observed:
+        n_rows = raw[0].values.size if raw else 0
+        values, jacobian = np.empty((n_rows, len(raw))), np.zeros(n_rows)
+        for j, (column, given) in enumerate(zip(self.columns, raw, strict=True)):
+            values[:, j], slopes = column.encode(given, self.unseen)
+            jacobian += slopes
+        return typed(values, self.types, jacobian)
+
+    def evidence(self, given: Mapping[int, Any] | None) -> Observed:
+        """Return one row of which some columns are known, by their numbers."""
+        known = {} if given is None else given
+        raw = []
+        for j, column in enumerate(self.columns):
+            values = np.empty(1, dtype=object)
+            values[0] = known.get(j)
+            raw.append(RawColumn(column.name, values, missing_entries(values)))
+        schema = Schema(self.columns, self.library, "error")
+        return schema._rows(raw)
+
+    def table(self, values: FloatArray) -> Any:
+        """Return complete rows as a table of the user's values, like the one that was fitted."""
+        decoded = [c.decode(values[:, j]) for j, c in enumerate(self.columns)]
+        return self._table(decoded, self.library)
+
+    def completed(self, values: FloatArray, X: Any) -> Any:
+        """Return complete rows as a table like X; what X knows stays as it is there."""
+        decoded = []
+        for j, (column, raw) in enumerate(zip(self.columns, raw_columns(X), strict=True)):
+            filled = column.decode(values[:, j])
+            known = ~np.isnan(column.encode(raw, "hole")[0])
+            if filled.dtype.kind in "biuf" and raw.values.dtype == object:
+                filled = filled.astype(object) if column.levels else filled
+            filled[known] = raw.values[known]
+            decoded.append(filled)
+        return self._table(decoded, library_of(X), getattr(X, "index", None))
+
+    def _table(
+        self, decoded: Sequence[npt.NDArray[Any]], library: str | None, index: Any = None
+    ) -> Any:
+        dtypes = [column.dtype for column in self.columns]
+        if library != self.library:  # what types are called in one library another does not know
+            dtypes = ["object" if column.levels else "float64" for column in self.columns]
+        names = [column.name for column in self.columns]
+        levels = [column.levels for column in self.columns]
+        ordered = [column.kind == "ordinal" for column in self.columns]
+        made = dict(zip(names, decoded, strict=True))
+        return make_table(library, made, dtypes, levels, ordered, index)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the schema as plain values, for files."""
+        columns = [
+            {
+                "name": c.name,
+                "kind": c.kind,
+                "levels": list(c.levels),
+                "dtype": c.dtype,
+                "transform": list(c.transform),
+            }
+            for c in self.columns
+        ]
+        return {"library": self.library, "unseen": self.unseen, "columns": columns}
+
+    @classmethod
+    def from_plain(cls, value: Any) -> "Schema":
+        """Return the schema that `to_plain` gave, after checking it."""
+        if not isinstance(value, Mapping) or not isinstance(value.get("columns"), list):
+            raise ValueError("columns_ is not a description of columns")
+        library, unseen = value.get("library"), value.get("unseen")
+        if library not in (None, *LIBRARIES) or unseen not in UNSEEN:
+            raise ValueError(f"columns_ says library={library!r}, unseen={unseen!r}")
+        return cls(tuple(_column_of(entry) for entry in value["columns"]), library, unseen)
+
+
+def _column_of(entry: Any) -> Column:
+    """Return a column from plain values, after checking them."""
+    if not isinstance(entry, Mapping) or entry.get("kind") not in KINDS:
+        raise ValueError(f"columns_ holds {entry!r}, which is not a column")
+    levels: Any = entry.get("levels")
+    transform: Any = entry.get("transform")
+    good = (
+        isinstance(entry.get("name"), str | int)
+        and isinstance(entry.get("dtype"), str)
+        and isinstance(levels, list)
+        and len(levels) <= MOST_LEVELS
+        and all(isinstance(level, bool | int | float | str) for level in levels)
+        and (bool(levels) == (entry["kind"] in WITH_LEVELS))
+        and isinstance(transform, list)
+        and len(transform) == 3
+        and all(isinstance(number, float) and np.isfinite(number) for number in transform)
+        and transform[2] > 0
+        and POWERS[0] <= transform[0] <= POWERS[1]
+    )
+    if not good:
+        raise ValueError(f"columns_ describes column {entry.get('name')!r} in a way it cannot be")
+    return Column(
+        entry["name"], entry["kind"], tuple(levels), entry["dtype"], Transform(*transform)
+    )
+
+
+def typed(
+    values: FloatArray, types: tuple[ColumnType, ...], log_jacobian: FloatArray | None = None
+) -> Observed:
+    """Return a matrix of numbers with NaN for holes as rows."""
+    rows = TypedRows.of(values, types, log_jacobian)
+    holes = np.isnan(values)
+    return Observed(rows, as_rows(holes, None) if holes.any() else None)
+
+
+def typed_rows(observed: Observed) -> TypedRows:
+    """Return rows as `TypedRows`; those of bits become binary columns.
+
+    >>> rows = Observed.from_symbols(np.array([[1, 0, -1]]))
+    >>> typed_rows(rows).values.tolist()
+    [[1.0, 0.0, nan]]
+    """
+    if isinstance(observed.ones, TypedRows):
+        return observed.ones
+    symbols = observed.symbols().astype(np.float64)
+    symbols[symbols < 0] = np.nan
+    return TypedRows.of(symbols, (ColumnType("binary", 2),) * observed.n_variables)
+
+
+def listed_levels(levels: Sequence[Any]) -> str:
+    """Return the first few levels as text."""
+    return ", ".join(map(repr, levels[:10])) + (", …" if len(levels) > 10 else "")
+
+
+def finite_numbers(values: npt.NDArray[Any], name: Any, kind: str) -> FloatArray:
+    """Return known values as finite numbers."""
+    try:
+        numbers = np.array([float(v) for v in values]) if values.dtype == object else values
+        numbers = np.asarray(numbers, dtype=np.float64)
+    except (TypeError, ValueError):
+        text = next(v for v in values if not isinstance(v, int | float | np.number))
+        raise ValueError(
+            f"column {name!r} is {kind}, but holds {text!r}; expected numbers"
+        ) from None
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            f"column {name!r} holds {numbers[~np.isfinite(numbers)][0]} (Input X contains "
+            "infinity); replace it by a number or NaN"
+        )
+    return numbers
+
+
+def check_counts(numbers: FloatArray, name: Any) -> None:
+    """Refuse known numbers that are negative or not whole."""
+    known = numbers[~np.isnan(numbers)]
+    bad = known[(known < 0) | (known != np.floor(known))]
+    if bad.size:
+        raise ValueError(f"column {name!r} is a count, but holds {bad[0]:g}; expected 0, 1, 2, …")

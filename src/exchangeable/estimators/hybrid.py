@@ -1,0 +1,164 @@
+"""How `ExchangeableClassifier` trains for its predictions, and takes them from other packages."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray, check_sample_weight
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import Observed
+from exchangeable.families import normalised
+from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.contract import FamilySpec
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.problem import fill_by_frequency
+from exchangeable.fitting.hybrid.components import train_components
+from exchangeable.fitting.hybrid.convex import Fit, Solver
+from exchangeable.fitting.hybrid.design import Design, ones_of_rows
+from exchangeable.fitting.hybrid.own import OwnFamily
+from exchangeable.fitting.hybrid.settings import Hybrid, checked
+from exchangeable.fitting.hybrid.trained import Trained
+from exchangeable.fitting.hybrid.training import train
+from exchangeable.fitting.tasks import problem_of, rule_of
+from exchangeable.runtime.interrupts import interrupts
+
+COARSER, LONGER = 10.0, 10
+"""Conditional fits end when the gradient is below this many times `tol`, which predicts rows held
+out better than ending later, or after this many times `max_iter` iterations, which are quick."""
+
+
+def check_hybrid(estimator: Any, spec: FamilySpec) -> None:
+    """Refuse what goes with generative training alone."""
+    asked = f"training={estimator.training!r}"
+    spec.check("hybrid", asked)
+    if estimator.semi_supervised:
+        raise ValueError(f"semi_supervised=True does not go with {asked}: every row needs a label")
+    if estimator.class_prior is not None or not estimator.fit_prior:
+        raise ValueError(
+            f"class_prior and fit_prior=False do not go with {asked}, which fits P(y | x); use "
+            "Hybrid(class_weight=...) to weigh classes"
+        )
+    if estimator.alpha == 0:
+        raise ValueError(f"alpha must be > 0 with {asked}: generative scores must be finite")
+
+
+def fit_hybrid(
+    estimator: Any,
+    spec: FamilySpec,
+    settings: Hybrid,
+    observed: Observed,
+    labels: IntArray,
+    classes: npt.NDArray[Any],
+    sample_weight: npt.ArrayLike | None,
+) -> tuple[Trained, FloatArray]:
+    """Train an estimator's classes; return them and the weight of the rows of each."""
+    asked = checked(settings)
+    weights = check_sample_weight(sample_weight, labels.size)
+    counting = np.flatnonzero(weights > 0)
+    examples, _ = merge_equal_rows(observed.take(counting), weights[counting], labels[counting])
+    examples = fill_by_frequency(examples)  # P(y | x) is fitted to complete rows
+    totals = np.bincount(examples.clamp, examples.weights, classes.size).astype(np.float64)
+    by_class = class_weights(settings.class_weight, classes, totals)
+    rows = ones_of_rows(examples.rows)
+    weighed = examples.weights * by_class[examples.clamp]
+    design = Design(rows, examples.clamp, weighed, classes.size)
+    problem = problem_of(estimator, spec, observed.n_variables, classes.tolist(), labelled=True)
+    rule = rule_of(estimator)
+    own = OwnFamily(spec, problem, rule)
+    start = _last_fits(estimator) if asked.warm_start else []
+    with interrupts() as interrupted:
+        stop, n_jobs = interrupted.stop, estimator.n_jobs
+        if asked.n_components > 1:
+            _check_components(settings)
+            found = train_components(design, asked.n_components, examples.weights, stop, n_jobs)
+        else:
+            solver = Solver(COARSER * rule.tol, LONGER * rule.max_iter, stop)
+            found = train(design, asked, own, solver, examples.weights, start, n_jobs)
+        if interrupted.stop.is_set():
+            interrupted.warn("the fit", stacklevel=4)
+    return found, totals
+
+
+def _check_components(settings: Hybrid) -> None:
+    """Refuse settings that training by gradient does not have."""
+    for name in ("penalty", "scales"):
+        if getattr(settings, name) is not None:
+            raise ValueError(
+                f"{name} does not go with n_components > 1, which is trained by gradient; leave it "
+                "out"
+            )
+    if settings.warm_start:
+        raise ValueError("warm_start does not go with n_components > 1; leave it out")
+
+
+def class_weights(class_weight: Any, classes: npt.NDArray[Any], totals: FloatArray) -> FloatArray:
+    """Return how much the rows of each class count, as scikit-learn has it.
+
+    >>> class_weights("balanced", np.array([0, 1]), np.array([30.0, 10.0])).round(2).tolist()
+    [0.67, 2.0]
+    """
+    if class_weight is None:
+        return np.ones(classes.size)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(totals.sum() / (classes.size * np.maximum(totals, 1e-300)))
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight={class_weight!r} is unknown; expected None, 'balanced' or a dict from "
+            "class to weight"
+        )
+    known = classes.tolist()
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is not a class: {known}")
+    found = np.array([float(class_weight.get(label, 1.0)) for label in known])
+    if not ((found > 0) & np.isfinite(found)).all():
+        raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
+    return found
+
+
+def keep_trained(estimator: Any, found: Trained, settings: Hybrid) -> None:
+    """Store what training has found, beside the model itself."""
+    estimator.scales_, estimator.loss_ = found.scales, found.loss
+    estimator.penalties_ = np.array(checked(settings).penalties)[: found.shares.size]
+    estimator.penalty_shares_ = found.shares
+    estimator.converged_ = found.converged
+    estimator.__dict__.pop("fit_slopes_", None)
+    estimator.__dict__.pop("fit_scales_", None)
+    if settings.warm_start:
+        estimator.fit_slopes_ = np.array([np.vstack([f.base, f.slope]) for f in found.fits])
+        longest = max((fit.scales.size for fit in found.fits), default=0)
+        estimator.fit_scales_ = np.full((len(found.fits), longest), np.nan)
+        for line, fit in zip(estimator.fit_scales_, found.fits, strict=True):
+            line[: fit.scales.size] = fit.scales
+
+
+TRAINED = ("scales_", "loss_", "penalties_", "penalty_shares_", "fit_slopes_", "fit_scales_")
+"""What only training other than generative leaves behind."""
+
+
+def _last_fits(estimator: Any) -> list[Fit]:
+    """Return the fits that an estimator has kept, if they are for as many variables."""
+    slopes = getattr(estimator, "fit_slopes_", None)
+    if slopes is None or slopes.shape[1] != estimator.n_features_in_ + 1:
+        return []
+    return [
+        Fit(slope[0], slope[1:], scales[~np.isnan(scales)])
+        for slope, scales in zip(slopes, estimator.fit_scales_, strict=True)
+    ]
+
+
+def mixture_of(classifier: Any) -> Mixture:
+    """Return the mixture with the predictions of a fitted `LogisticRegression`.
+
+    Its variables are independent given the class, and all are as probable to be on as to be off on
+    average over the classes: a logistic regression does not know how often they are on.
+    """
+    coefficients = np.asarray(classifier.coef_, dtype=np.float64)
+    intercept = np.asarray(classifier.intercept_, dtype=np.float64)
+    if coefficients.shape[0] == 1:
+        coefficients = np.concatenate([-0.5 * coefficients, 0.5 * coefficients])
+        intercept = np.concatenate([-0.5 * intercept, 0.5 * intercept])
+    slope = np.ascontiguousarray((coefficients - coefficients.mean(axis=0)).T)
+    return normalised(LogLinear(intercept, slope))[0]

@@ -1,0 +1,133 @@
+"""`Kinds`: how users say what their columns are, and how estimators take such tables."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from exchangeable.data.kinds import decide
+from exchangeable.data.observed import Observed
+from exchangeable.data.schema import UNSEEN, Column, Schema
+from exchangeable.families import family_named
+from exchangeable.families.contract import FamilySpec
+from exchangeable.fitting.tasks import check_choice, check_method
+
+TRANSFORMS = ("auto", "none")
+COLUMNS = "columns_"
+"""The attribute of a fitted estimator that keeps what was decided."""
+
+
+class Kinds(BaseEstimator):
+    """What the columns of a table are.
+
+    Wherever an estimator takes `kinds`, a word or a dict stands for ``Kinds(columns=…)``.
+
+    Parameters
+    ----------
+    columns : {"binary", "nominal", "ordinal", "count", "continuous"}, dict or None
+        A kind for all columns, or kinds by names or numbers of columns. What is not named is
+        decided by the types of a table: truth values are binary, categories nominal, or ordinal if
+        ordered, text nominal; numbers are binary if all are 0 or 1, and continuous unless all are
+        whole and not negative; whole numbers from 1 to at most 10 are ordinal, others counts, if
+        they go up to at most 1,000 and their variance is at least half their mean. Columns of
+        arrays are binary.
+    unseen : {"hole", "error"}, default="hole"
+        What a value is, in rows to come, that is no level of its column.
+    transform : {"auto", "none"}, default="auto"
+        Whether continuous columns whose skewness exceeds 1 are bent by the transform of Yeo and
+        Johnson that makes them likeliest under a normal distribution. Densities are always per unit
+        of the user's measurements.
+
+    Examples
+    --------
+    >>> from exchangeable import ExchangeableMixture, Kinds
+    >>> ExchangeableMixture(3, kinds=Kinds({"age": "continuous"}, unseen="error")).kinds
+    Kinds(columns={'age': 'continuous'}, unseen='error')
+    """
+
+    def __init__(
+        self, columns: Any = None, *, unseen: str = "hole", transform: str = "auto"
+    ) -> None:
+        self.columns = columns
+        self.unseen = unseen
+        self.transform = transform
+
+
+def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, Schema | None]:
+    """Return the family for what the columns of X are, and what they are.
+
+    None where all are binary numbers, which are read as they always were. A threshold other than
+    the default says that numbers are to be cut there.
+    """
+    kinds = getattr(estimator, "kinds", None)
+    settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
+    check_choice(settings.unseen, "unseen", UNSEEN)
+    check_choice(settings.transform, "transform", TRANSFORMS)
+    told = settings.columns is not None
+    if not told and (kinds is None and estimator.binarize != 0.0):
+        return spec, None
+    schema = decide(X, settings.columns, settings.unseen, settings.transform == "auto")
+    if schema is None:
+        return spec, None
+    try:
+        return _spec_for(spec, schema, getattr(estimator, "blocks", "auto")), schema
+    except ValueError as error:
+        if told or any(column.levels for column in schema.columns if not _is_number(column)):
+            raise
+        warnings.warn(
+            f"numbers greater than binarize={estimator.binarize} are on: {error}",
+            stacklevel=4,
+        )
+        return spec, None
+
+
+def _is_number(column: Column) -> bool:
+    return not any(isinstance(level, str) for level in column.levels)
+
+
+def _spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
+    """Return the family that is fitted to columns of some kinds, having checked its blocks."""
+    if len(spec.kinds) > 1:
+        return spec
+    if spec.other_kinds is None:
+        first = next((c for c in schema.columns if c.kind not in spec.kinds), schema.columns[0])
+        raise ValueError(
+            f"column {first.name!r} is {first.kind} (type {first.dtype}), but "
+            f"family={spec.name!r} is for columns of 0 and 1; leave family away, or say "
+            "kinds='binary'"
+        )
+    stand_in = family_named(spec.other_kinds)
+    check_method(stand_in, blocks)
+    return stand_in
+
+
+def observe_typed(estimator: Any, X: Any, schema: Schema, reset: bool) -> Observed:
+    """Return rows of columns of any kind, having checked their number and names."""
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if reset:
+        estimator.columns_ = schema.to_plain()
+    observed = schema.observed(X)
+    if not observed.n_rows:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
+    return observed
+
+
+def labels_of(X: Any, y: Any) -> npt.NDArray[Any]:
+    """Return the labels of the rows of a table."""
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None")
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(X, labels)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity")
+    return np.asarray(labels)
+
+
+def schema_of(estimator: Any) -> Schema | None:
+    """Return what was decided about the columns, None where they are binary."""
+    plain = vars(estimator).get(COLUMNS)
+    return None if plain is None else Schema.from_plain(plain)

@@ -1,0 +1,156 @@
+"""Classes that are mixtures themselves: the components of one model, in groups."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
+from exchangeable.data.observed import Observed
+from exchangeable.families.contract import Arrays, Model
+from exchangeable.families.sums import RowsInMemory, Sums
+
+
+@dataclass(frozen=True)
+class GroupedModel(Model):
+    """For each class some components of an inner model, of any family, and their probabilities.
+
+    Attributes
+    ----------
+    inner : Model
+        The components.
+    group : array of shape (n_components,)
+        The class of each component, in rising order.
+    log_shares : array of shape (n_components,)
+        Log-probability of each component in its class.
+    """
+
+    kind: ClassVar[str] = "grouped"
+    inner: Model
+    group: IntArray
+    log_shares: FloatArray
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.group[-1]) + 1
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return self.inner.n_variables
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters, without the probabilities of the classes."""
+        return self.inner.n_parameters + self.group.size - self.n_classes
+
+    @property
+    def n_steps(self) -> float:
+        """About how many nanoseconds the first score takes beyond that of the components: none."""
+        return 0.0
+
+    @property
+    def partitions(self) -> list[Any]:
+        """The blocks of each class's most probable component."""
+        return [self.inner.partitions[each] for each in self._leading()]
+
+    def count_probabilities(self) -> list[list[FloatArray]]:
+        """Return q(l | y) of the blocks of each class's most probable component."""
+        found = self.inner.count_probabilities()
+        return [found[each] for each in self._leading()]
+
+    def edges(self) -> list[IntArray]:
+        """Return the edges of each class's most probable component."""
+        found = self.inner.edges()
+        return [found[each] for each in self._leading()]
+
+    def log_urn_weights(self) -> FloatArray:
+        """Return the log-weights of each class's most probable component."""
+        return self.inner.log_urn_weights()[:, self._leading()]
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+        joint = self.inner.score(observed, n_jobs) + self.log_shares
+        return np.logaddexp.reduceat(joint, self._starts(), axis=1)
+
+    def marginals(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+        share = self._shares(observed, y)
+        total = np.zeros((observed.n_rows, self.n_variables))
+        for column, component in zip(share.T, self._members(y), strict=True):
+            total += column[:, None] * self.inner.marginals(observed, int(component))
+        return np.minimum(total, 1.0)
+
+    def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
+        """Return the best, in class y, of the most probable completions in its components."""
+        best: SymbolArray | None = None
+        worth = np.full(observed.n_rows, -np.inf)
+        for component in self._members(y):
+            rows = self.inner.complete(observed, int(component))[0]
+            found = self.score(Observed.from_symbols(rows))[:, y]
+            better = found > worth
+            best = rows if best is None else np.where(better[:, None], rows, best)
+            worth = np.maximum(worth, found)
+        assert best is not None
+        return best, worth
+
+    def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
+        """Return a completion of each row, drawn from P(x | e, y)."""
+        reached = np.cumsum(self._shares(observed, y), axis=1)
+        uniforms = rng.random((observed.n_rows, 1)) * reached[:, -1:]
+        chosen = (uniforms >= reached[:, :-1]).sum(axis=1)
+        out = np.empty((observed.n_rows, self.n_variables), dtype=np.int8)
+        for number, component in enumerate(self._members(y)):
+            rows = np.flatnonzero(chosen == number)
+            if rows.size:
+                out[rows] = self.inner.draw(observed.take(rows), int(component), rng)
+        return out
+
+    def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
+        """Refuse: components are grouped after their fits."""
+        raise TypeError("classes of several components are trained by their gradient, not by EM")
+
+    def only(self, classes: IntArray) -> Self:
+        """Return the model of some of the classes, in the order they have here."""
+        kept = np.flatnonzero(np.isin(self.group, classes))
+        group = np.unique(self.group[kept], return_inverse=True)[1]
+        return type(self)(self.inner.only(kept), group, self.log_shares[kept])
+
+    @classmethod
+    def stack(cls, models: Sequence["GroupedModel"]) -> Self:
+        """Return the model of all classes of several models."""
+        first = np.cumsum([0] + [model.n_classes for model in models])
+        groups = [model.group + start for model, start in zip(models, first, strict=False)]
+        inner = type(models[0].inner).stack([model.inner for model in models])
+        shares = np.concatenate([model.log_shares for model in models])
+        return cls(inner, np.concatenate(groups), shares)
+
+    def encode(self) -> Arrays:
+        """Return what there is beside the components, which a file keeps on their own."""
+        return {"group": self.group.astype(np.int64), "log_shares": self.log_shares}
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Refuse: a file keeps the components on their own."""
+        raise TypeError("the components of a grouped model are decoded on their own")
+
+    def _starts(self) -> IntArray:
+        return np.searchsorted(self.group, np.arange(self.n_classes))
+
+    def _members(self, y: int) -> IntArray:
+        return np.flatnonzero(self.group == y)
+
+    def _leading(self) -> list[int]:
+        """Return the most probable component of each class."""
+        members = [self._members(y) for y in range(self.n_classes)]
+        return [int(each[np.argmax(self.log_shares[each])]) for each in members]
+
+    def _shares(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(component | e, y), shape (n_rows, n_components of the class)."""
+        members = self._members(y)
+        log_shares = self.log_shares[members]
+        joint = self.inner.only(members).score(observed) + log_shares
+        return np.exp(normalize_log(joint, log_shares)[0])

@@ -1,0 +1,205 @@
+"""Independent counts: a negative binomial distribution for each column and class."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.rows import ColumnType
+from exchangeable.families.mixed import kernels
+from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.totals import (
+    LARGEST_SIZE,
+    LEAST_MEAN,
+    SMALLEST_SIZE,
+    draw_counts,
+    fit_counts,
+    highest_count,
+    likeliest_count,
+    log_counts,
+)
+from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import needed, numbers
+
+MOST = 100_000
+"""The largest count of a column that can be fitted."""
+
+
+@dataclass(frozen=True)
+class Counts(Part):
+    """Negative binomial distributions, one for each column and class.
+
+    Attributes
+    ----------
+    means, sizes : array of shape (n_columns, n_classes)
+        The parameters: the variance is mean + mean² / size, and an infinite size stands for
+        Poisson's distribution.
+    largest : array of shape (n_columns,)
+        The largest count that is fitted.
+    """
+
+    name: ClassVar[str] = "counts"
+    kinds: ClassVar[tuple[str, ...]] = ("count",)
+    columns: IntArray
+    types: tuple[ColumnType, ...]
+    means: FloatArray
+    sizes: FloatArray
+    largest: IntArray
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.means.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        return int(2 * self.means.size)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """Where the counts of each column begin in a histogram of all."""
+        return np.concatenate([[0], np.cumsum(self.largest + 1)[:-1]]).astype(np.int64)
+
+    @classmethod
+    def first(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        values: FloatArray,
+        mass: FloatArray,
+        prior: Prior,
+    ) -> Self:
+        """Return what makes the counts likeliest."""
+        largest = np.nan_to_num(np.nanmax(values, axis=0, initial=0.0)).astype(np.int64)
+        check_largest(largest)
+        shape = (columns.size, mass.shape[1])
+        blank = cls(columns, types, np.ones(shape), np.full(shape, np.inf), largest)
+        return blank.following(blank.sums(values, mass), prior)
+
+    def score(self, values: FloatArray) -> FloatArray:
+        """Return log P of the known entries."""
+        out = np.zeros((len(values), self.n_classes))
+        if (np.nan_to_num(values) <= self.largest).all():
+            kernels.score_levels(values, self.starts, self._table, out)
+            return out
+        for j in range(self.columns.size):
+            known = ~np.isnan(values[:, j])
+            distinct, codes = np.unique(values[known, j], return_inverse=True)
+            out[known] += log_counts(distinct, self.means[j], self.sizes[j])[codes]
+        return out
+
+    @cached_property
+    def _table(self) -> FloatArray:
+        """Log-probabilities of the counts of all columns, up to the largest that are fitted."""
+        lines = [
+            log_counts(np.arange(end + 1.0), mean, size)
+            for end, mean, size in zip(self.largest, self.means, self.sizes, strict=True)
+        ]
+        return np.concatenate(lines)
+
+    def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
+        """Return the mass of each count."""
+        histogram = np.zeros((int((self.largest + 1).sum()), mass.shape[1]))
+        kernels.sum_levels(values, self.starts, mass, histogram)
+        return {"histogram": histogram}
+
+    def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
+        """Return what makes the counts and the pseudo-rows likeliest."""
+        means, sizes = np.empty_like(self.means), np.empty_like(self.sizes)
+        for j, (begin, size) in enumerate(zip(self.starts, self.largest + 1, strict=True)):
+            own = sums["histogram"][begin : begin + size]
+            means[j], sizes[j] = fit_counts(own + self._pseudo_rows(prior, j))
+        return replace(self, means=means, sizes=sizes)
+
+    def _pseudo_rows(self, prior: Prior, column: int) -> FloatArray:
+        """Return the weight that the prior gives to each count of a column."""
+        if prior.pooled is None:
+            return np.zeros((int(self.largest[column]) + 1, 1))
+        counts = np.arange(self.largest[column] + 1.0)
+        pooled = prior.pooled
+        shares = np.exp(log_counts(counts, pooled.means[column], pooled.sizes[column]))
+        return np.asarray(prior.strength * shares / shares.sum())
+
+    def log_prior(self, prior: Prior) -> float:
+        """Return what the pseudo-rows score."""
+        ends = np.append(self.starts[1:], len(self._table))
+        return sum(
+            float((self._pseudo_rows(prior, j) * self._table[begin:end]).sum())
+            for j, (begin, end) in enumerate(zip(self.starts, ends, strict=True))
+        )
+
+    def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
+        """Return the probabilities of the counts, the same for every row."""
+        means, sizes = self.means[column, y : y + 1], self.sizes[column, y : y + 1]
+        counts = np.arange(highest_count(means, sizes) + 1.0)
+        return np.tile(np.exp(log_counts(counts, means, sizes))[:, 0], (len(values), 1))
+
+    def complete(self, values: FloatArray, y: int) -> FloatArray:
+        """Return the rows with the most probable counts in their holes."""
+        best = [
+            likeliest_count(m, s) for m, s in zip(self.means[:, y], self.sizes[:, y], strict=True)
+        ]
+        return np.where(np.isnan(values), best, values)
+
+    def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
+        """Return the rows with their holes drawn."""
+        drawn = np.array(values)
+        for j in range(self.columns.size):
+            open_rows = np.flatnonzero(np.isnan(values[:, j]))
+            drawn[open_rows, j] = draw_counts(
+                self.means[j, y], self.sizes[j, y], open_rows.size, rng
+            )
+        return drawn
+
+    def only(self, classes: IntArray) -> Self:
+        """Return the part of some of the classes."""
+        return replace(self, means=self.means[:, classes], sizes=self.sizes[:, classes])
+
+    @classmethod
+    def stack(cls, parts: Sequence["Counts"]) -> Self:
+        """Return the part of all classes of several."""
+        return cls(
+            parts[0].columns,
+            parts[0].types,
+            np.concatenate([part.means for part in parts], axis=1),
+            np.concatenate([part.sizes for part in parts], axis=1),
+            np.max([part.largest for part in parts], axis=0),
+        )
+
+    def encode(self) -> Arrays:
+        """Return the parameters as arrays."""
+        return {"means": self.means, "sizes": self.sizes, "largest": self.largest}
+
+    @classmethod
+    def decode(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        arrays: Mapping[str, npt.NDArray[Any]],
+    ) -> Self:
+        """Return the part of arrays that were read, refusing what cannot be."""
+        means, sizes, largest = needed(arrays, ("means", "sizes", "largest"))
+        shape = (columns.size, means.shape[1] if means.ndim == 2 else 0)
+        if largest.dtype != np.int64 or largest.shape != (columns.size,):
+            raise ModelFileError(f"largest is {largest.dtype} of shape {largest.shape}")
+        if largest.min(initial=0) < 0 or largest.max(initial=0) > MOST:
+            raise ModelFileError(f"largest holds counts up to {largest.max()}, which cannot be")
+        means = numbers(means, "means", shape, low=LEAST_MEAN, high=MOST)
+        sizes = numbers(sizes, "sizes", shape, low=0.9 * SMALLEST_SIZE, high=np.inf)
+        if (np.isfinite(sizes) & (sizes > 2 * LARGEST_SIZE)).any():
+            raise ModelFileError("sizes hold a number that is too large")
+        return cls(columns, types, means, sizes, largest)
+
+
+def check_largest(largest: IntArray) -> None:
+    """Refuse counts that are too large for a table of all."""
+    if largest.max(initial=0) > MOST:
+        raise ValueError(
+            f"a column of counts holds {largest.max():,}; the limit is {MOST:,}: say by kinds that "
+            "it is continuous"
+        )

@@ -1,0 +1,157 @@
+"""Independent columns with levels: binary, nominal or ordinal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.rows import ColumnType
+from exchangeable.families.mixed import kernels
+from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior, draw_levels
+from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import CLOSE, needed, numbers
+
+
+@dataclass(frozen=True)
+class Levels(Part):
+    """Categorical distributions, one for each column and class.
+
+    Attributes
+    ----------
+    log_shares : array of shape (n_levels, n_classes)
+        Log-probabilities of the levels of all columns, one column after another.
+    """
+
+    name: ClassVar[str] = "levels"
+    kinds: ClassVar[tuple[str, ...]] = ("binary", "nominal", "ordinal")
+    columns: IntArray
+    types: tuple[ColumnType, ...]
+    log_shares: FloatArray
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Number of levels of each column."""
+        return np.array([kind.n_levels for kind in self.types], dtype=np.int64)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """Where the levels of each column begin."""
+        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.log_shares.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        return int((self.sizes - 1).sum()) * self.n_classes
+
+    @classmethod
+    def first(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        values: FloatArray,
+        mass: FloatArray,
+        prior: Prior,
+    ) -> Self:
+        """Return the frequencies of the levels."""
+        n_levels = sum(kind.n_levels for kind in types)
+        blank = cls(columns, types, np.zeros((n_levels, mass.shape[1])))
+        return blank.following(blank.sums(values, mass), prior)
+
+    def score(self, values: FloatArray) -> FloatArray:
+        """Return log P of the known entries."""
+        out = np.zeros((len(values), self.n_classes))
+        kernels.score_levels(values, self.starts, self.log_shares, out)
+        return out
+
+    def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
+        """Return the mass of each level."""
+        levels = np.zeros((int(self.sizes.sum()), mass.shape[1]))
+        kernels.sum_levels(values, self.starts, mass, levels)
+        return {"levels": levels}
+
+    def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
+        """Return the frequencies, smoothed by the prior."""
+        mass = sums["levels"] + self._pseudo_rows(prior)
+        totals = np.repeat(np.add.reduceat(mass, self.starts, axis=0), self.sizes, axis=0)
+        width = np.repeat(self.sizes, self.sizes)[:, None]
+        shares = np.where(totals > 0, mass / np.where(totals > 0, totals, 1.0), 1.0 / width)
+        with np.errstate(divide="ignore"):
+            return replace(self, log_shares=np.log(shares))
+
+    def _pseudo_rows(self, prior: Prior) -> FloatArray:
+        """Return the weight that the prior gives to each level."""
+        if prior.pooled is None or prior.pooling is None:
+            return np.full((int(self.sizes.sum()), 1), prior.alpha)
+        return np.asarray(prior.pooling * np.exp(prior.pooled.log_shares))
+
+    def log_prior(self, prior: Prior) -> float:
+        """Return what the pseudo-rows score."""
+        pseudo = np.broadcast_to(self._pseudo_rows(prior), self.log_shares.shape)
+        seen = pseudo > 0
+        return float((pseudo[seen] * self.log_shares[seen]).sum())
+
+    def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
+        """Return the probabilities of the levels, the same for every row."""
+        return np.tile(self.shares(column, y), (len(values), 1))
+
+    def shares(self, column: int, y: int) -> FloatArray:
+        """Return the probabilities of the levels of a column."""
+        begin = self.starts[column]
+        return np.asarray(np.exp(self.log_shares[begin : begin + self.sizes[column], y]))
+
+    def complete(self, values: FloatArray, y: int) -> FloatArray:
+        """Return the rows with the most frequent level in every hole."""
+        best = [float(self.shares(j, y).argmax()) for j in range(self.columns.size)]
+        return np.where(np.isnan(values), best, values)
+
+    def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
+        """Return the rows with their holes drawn."""
+        drawn = np.array(values)
+        for j in range(self.columns.size):
+            open_rows = np.flatnonzero(np.isnan(values[:, j]))
+            drawn[open_rows, j] = draw_levels(self.predictive(values[open_rows], j, y), rng)
+        return drawn
+
+    def only(self, classes: IntArray) -> Self:
+        """Return the part of some of the classes."""
+        return replace(self, log_shares=self.log_shares[:, classes])
+
+    @classmethod
+    def stack(cls, parts: Sequence["Levels"]) -> Self:
+        """Return the part of all classes of several."""
+        shares = np.concatenate([part.log_shares for part in parts], axis=1)
+        return cls(parts[0].columns, parts[0].types, shares)
+
+    def encode(self) -> Arrays:
+        """Return the parameters as arrays."""
+        return {"log_shares": self.log_shares}
+
+    @classmethod
+    def decode(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        arrays: Mapping[str, npt.NDArray[Any]],
+    ) -> Self:
+        """Return the part of arrays that were read, refusing what cannot be."""
+        (log_shares,) = needed(arrays, ("log_shares",))
+        n_levels = sum(kind.n_levels for kind in types)
+        k = log_shares.shape[1] if log_shares.ndim == 2 else 0
+        part = cls(
+            columns,
+            types,
+            numbers(log_shares, "log_shares", (n_levels, k), low=-np.inf, high=CLOSE),
+        )
+        totals = np.add.reduceat(np.exp(part.log_shares), part.starts, axis=0)
+        if not (np.abs(totals - 1) < CLOSE).all():
+            raise ModelFileError("log_shares hold probabilities that do not add up to one")
+        return part

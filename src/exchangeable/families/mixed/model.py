@@ -1,0 +1,235 @@
+"""Components of mixed kinds: products of parts, each over columns of one kind."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import ColumnType, TypedRows
+from exchangeable.data.schema import typed, typed_rows
+from exchangeable.families.contract import Arrays, Model
+from exchangeable.families.mixed import kernels, saved
+from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
+from exchangeable.families.sums import RowsInMemory, Sums
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import row_ranges, run
+
+CHUNK = 1 << 12
+"""Rows that a thread works on at a time."""
+
+
+@dataclass(frozen=True)
+class MixedSums(Sums):
+    """What a pass sums: for each part what its parameters are made of."""
+
+    parts: list[PartSums]
+
+
+@dataclass(frozen=True)
+class MixedModel(Model):
+    """Products of parts, one for each class.
+
+    Attributes
+    ----------
+    types : tuple of ColumnType
+        What the numbers of each column stand for.
+    parts : list of Part
+        Every column belongs to one of them.
+    labels : array of shape (n_variables,)
+        The block of each column.
+    """
+
+    kind: ClassVar[str] = "mixed"
+    types: tuple[ColumnType, ...]
+    parts: list[Part]
+    labels: IntArray
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.parts[0].n_classes
+
+    @property
+    def n_variables(self) -> int:
+        """Number of columns."""
+        return len(self.types)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters, without the probabilities of the classes."""
+        return sum(part.n_parameters for part in self.parts)
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The blocks, the same for all classes."""
+        return [Partition.from_labels(self.labels)] * self.n_classes
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y); measurements are per unit of the user's scale."""
+        rows = self._rows(observed)
+
+        def one(span: tuple[int, int]) -> FloatArray:
+            return self._score(rows.values[slice(*span)])
+
+        scores = run(one, row_ranges(rows.n_rows, CHUNK), n_jobs)
+        if not scores:
+            return np.empty((0, self.n_classes))
+        return np.asarray(np.concatenate(scores) + rows.log_jacobian[:, None])
+
+    def _score(self, values: FloatArray) -> FloatArray:
+        total = np.zeros((len(values), self.n_classes))
+        for part in self.parts:
+            total += part.score(np.ascontiguousarray(values[:, part.columns]))
+        return total
+
+    def marginals(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(x_j = 1 | e, y) of binary columns, means of numbers, NaN of nominal columns.
+
+        Those of measurements are on the transformed scale. Known entries stay as they are.
+        """
+        values = self._rows(observed).values
+        result = np.array(values)
+        for j, kind in enumerate(self.types):
+            open_rows = np.flatnonzero(np.isnan(values[:, j]))
+            if not open_rows.size:
+                continue
+            answer = self._predictive(values[open_rows], j, y)
+            if isinstance(answer, Normal):
+                result[open_rows, j] = answer.mean
+            elif kind.kind != "nominal":
+                result[open_rows, j] = answer @ np.arange(answer.shape[1])
+        return result
+
+    def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
+        """Return the distribution of a column in class y given the other entries that are known."""
+        return self._predictive(self._rows(observed).values, variable, y)
+
+    def _predictive(self, values: FloatArray, column: int, y: int) -> FloatArray | Normal:
+        for part in self.parts:
+            inside = np.flatnonzero(part.columns == column)
+            if inside.size:
+                own = np.array(values[:, part.columns])
+                own[:, inside[0]] = np.nan
+                return part.predictive(own, int(inside[0]), y)
+        raise IndexError(f"column {column} is in no part")
+
+    def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
+        """Return the most probable completion of each row, and log P(x | y)."""
+        rows = self._rows(observed)
+        values = np.array(rows.values)
+        for part in self.parts:
+            values[:, part.columns] = part.complete(values[:, part.columns], y)
+        return self._given_back(values, observed), self.score(
+            typed(values, self.types, rows.log_jacobian)
+        )[:, y]
+
+    def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
+        """Return a completion of each row, drawn from P(x | e, y)."""
+        values = np.array(self._rows(observed).values)
+        for part in self.parts:
+            values[:, part.columns] = part.draw(values[:, part.columns], y, rng)
+        return self._given_back(values, observed)
+
+    def _given_back(self, values: FloatArray, observed: Observed) -> npt.NDArray[Any]:
+        """Return rows in the form in which they came: numbers, or bits as 0 and 1."""
+        return values if isinstance(observed.ones, TypedRows) else values.astype(np.uint8)
+
+    def _rows(self, observed: Observed) -> TypedRows:
+        rows = typed_rows(observed)
+        if rows.types != self.types:
+            odd = next(
+                j
+                for j, pair in enumerate(zip(rows.types, self.types, strict=True))
+                if len(set(pair)) > 1
+            )
+            raise ValueError(
+                f"column {odd} is {rows.types[odd].kind} with {rows.types[odd].n_levels} levels, "
+                f"but was {self.types[odd].kind} with {self.types[odd].n_levels} when fitted"
+            )
+        return rows
+
+    def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> MixedSums:
+        """Find the posteriors of all rows, and sum what the next parameters are made of."""
+        examples = data.examples
+        rows = self._rows(examples.observed)
+        posterior = np.empty((rows.n_rows, self.n_classes))
+
+        def one(span: tuple[int, int]) -> tuple[float, list[PartSums]]:
+            chosen = slice(*span)
+            values, weights = rows.values[chosen], examples.weights[chosen]
+            shares = self._score(values) + log_prior
+            worth = kernels.settle_rows(shares, log_prior, examples.clamp[chosen], weights)
+            posterior[chosen] = shares
+            mass = weights[:, None] * shares
+            return worth + float(weights @ rows.log_jacobian[chosen]), [
+                self._sums(part, values, mass) for part in self.parts
+            ]
+
+        results = run(one, row_ranges(rows.n_rows, CHUNK), data.n_jobs)
+        return MixedSums(
+            float(sum(worth for worth, _ in results)),
+            posterior,
+            examples.weights @ posterior,
+            [add_sums(sums) for sums in zip(*(found for _, found in results), strict=True)],
+        )
+
+    @staticmethod
+    def _sums(part: Part, values: FloatArray, mass: FloatArray) -> PartSums:
+        return part.sums(np.ascontiguousarray(values[:, part.columns]), mass)
+
+    def only(self, classes: IntArray) -> Self:
+        """Return the model of some of the classes, in the order they have here."""
+        return type(self)(self.types, [part.only(classes) for part in self.parts], self.labels)
+
+    @classmethod
+    def stack(cls, models: Sequence["MixedModel"]) -> Self:
+        """Return the model of all classes of several models."""
+        first = models[0]
+        parts = [type(each[0]).stack(each) for each in zip(*(m.parts for m in models), strict=True)]
+        return cls(first.types, parts, first.labels)
+
+    def count_probabilities(self) -> list[list[FloatArray]]:
+        """Return the probabilities of the levels or counts of every column, by class and block.
+
+        For a block of several binary columns they are those of each number of ones; blocks of
+        measurements, and of several columns of other kinds, have none.
+        """
+        nothing = np.full((1, self.n_variables), np.nan)
+        blocks = self.partitions[0].blocks
+        result = []
+        for y in range(self.n_classes):
+            listed = []
+            for block in blocks:
+                answer = np.empty(0)
+                if block.size == 1:
+                    own = self._predictive(nothing, int(block[0]), y)
+                    answer = np.empty(0) if isinstance(own, Normal) else own[0]
+                else:
+                    answer = self._totals(block, y)
+                listed.append(answer)
+            result.append(listed)
+        return result
+
+    def _totals(self, block: IntArray, y: int) -> FloatArray:
+        """Return the distribution of the total of a block's part, where it has one."""
+        for part in self.parts:
+            if np.isin(block, part.columns).all() and hasattr(part, "log_totals"):
+                return np.asarray(np.exp(part.log_totals[:, y]))
+        return np.empty(0)
+
+    def log_totals(self) -> FloatArray:
+        """Return log Σ_x P(x | y) of each class, which the checks of each part have settled."""
+        return np.zeros(self.n_classes)
+
+    def encode(self) -> Arrays:
+        """Return the parameters as the arrays that a file keeps."""
+        return saved.encode(self.types, self.parts, self.labels)
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model of arrays that were read, refusing what the kernels cannot trust."""
+        return cls(*saved.decode(arrays))

@@ -1,0 +1,150 @@
+"""Independent measurements: a normal distribution for each column and class."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.rows import ColumnType
+from exchangeable.families.mixed import kernels
+from exchangeable.families.mixed.part import Arrays, Normal, Part, PartSums, Prior
+from exchangeable.storage.checks import needed, numbers
+
+LEAST_VARIANCE = 1e-12
+"""Variances, in units of the column's own, do not fall below this."""
+LOG_TWO_PI = float(np.log(2 * np.pi))
+FARTHEST = 1e150
+
+
+@dataclass(frozen=True)
+class Normals(Part):
+    """Normal distributions, one for each column and class.
+
+    Attributes
+    ----------
+    means, variances : array of shape (n_columns, n_classes)
+        The parameters.
+    """
+
+    name: ClassVar[str] = "normals"
+    kinds: ClassVar[tuple[str, ...]] = ("continuous",)
+    columns: IntArray
+    types: tuple[ColumnType, ...]
+    means: FloatArray
+    variances: FloatArray
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.means.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        return int(2 * self.means.size)
+
+    @classmethod
+    def first(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        values: FloatArray,
+        mass: FloatArray,
+        prior: Prior,
+    ) -> Self:
+        """Return weighted means and variances; a second pass around the means saves digits."""
+        shape = (columns.size, mass.shape[1])
+        blank = cls(columns, types, np.zeros(shape), np.ones(shape))
+        rough = blank.following(blank.sums(values, mass), prior)
+        return rough.following(rough.sums(values, mass), prior)
+
+    def score(self, values: FloatArray) -> FloatArray:
+        """Return log P of the known entries."""
+        out = np.zeros((len(values), self.n_classes))
+        constants = -0.5 * (LOG_TWO_PI + np.log(self.variances))
+        kernels.score_normals(values, self.means, 1 / self.variances, constants, out)
+        return out
+
+    def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
+        """Return mass, and first and second moments around the means so far."""
+        shape = (self.columns.size, mass.shape[1])
+        weight, first, second = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        kernels.sum_normals(values, self.means, mass, weight, first, second)
+        return {"weight": weight, "first": first, "second": second}
+
+    def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
+        """Return the means and variances of the rows and the pseudo-rows together."""
+        rows, mean, variance = _pseudo_rows(prior)
+        weight = sums["weight"] + rows
+        safe = np.where(weight > 0, weight, 1.0)
+        offset = mean - self.means
+        shift = (sums["first"] + rows * offset) / safe
+        spread = (sums["second"] + rows * (variance + offset**2)) / safe - shift**2
+        seen = weight > 0
+        return replace(
+            self,
+            means=np.where(seen, self.means + shift, mean),
+            variances=np.maximum(np.where(seen, spread, variance), LEAST_VARIANCE),
+        )
+
+    def log_prior(self, prior: Prior) -> float:
+        """Return what the pseudo-rows are expected to score."""
+        rows, mean, variance = _pseudo_rows(prior)
+        square = (variance + (self.means - mean) ** 2) / self.variances
+        return float(-0.5 * rows * (np.log(self.variances) + square).sum())
+
+    def predictive(self, values: FloatArray, column: int, y: int) -> Normal:
+        """Return the column's distribution, the same for every row."""
+        mean, variance = self.means[column, y], self.variances[column, y]
+        return Normal(np.full(len(values), mean), np.full(len(values), variance))
+
+    def complete(self, values: FloatArray, y: int) -> FloatArray:
+        """Return the rows with means in their holes."""
+        return np.where(np.isnan(values), self.means[:, y], values)
+
+    def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
+        """Return the rows with their holes drawn."""
+        drawn = rng.normal(self.means[:, y], np.sqrt(self.variances[:, y]), values.shape)
+        return np.where(np.isnan(values), drawn, values)
+
+    def only(self, classes: IntArray) -> Self:
+        """Return the part of some of the classes."""
+        return replace(self, means=self.means[:, classes], variances=self.variances[:, classes])
+
+    @classmethod
+    def stack(cls, parts: Sequence["Normals"]) -> Self:
+        """Return the part of all classes of several."""
+        means = np.concatenate([part.means for part in parts], axis=1)
+        variances = np.concatenate([part.variances for part in parts], axis=1)
+        return cls(parts[0].columns, parts[0].types, means, variances)
+
+    def encode(self) -> Arrays:
+        """Return the parameters as arrays."""
+        return {"means": self.means, "variances": self.variances}
+
+    @classmethod
+    def decode(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        arrays: Mapping[str, npt.NDArray[Any]],
+    ) -> Self:
+        """Return the part of arrays that were read, refusing what cannot be."""
+        means, variances = needed(arrays, ("means", "variances"))
+        shape = (columns.size, means.shape[1] if means.ndim == 2 else 0)
+        return cls(
+            columns,
+            types,
+            numbers(means, "means", shape, low=-FARTHEST, high=FARTHEST),
+            numbers(variances, "variances", shape, low=LEAST_VARIANCE, high=FARTHEST),
+        )
+
+
+def _pseudo_rows(prior: Prior) -> tuple[float, FloatArray, FloatArray]:
+    """Return how many pseudo-rows there are, and their means and variances."""
+    if prior.pooled is None:
+        return 0.0, np.zeros((1, 1)), np.ones((1, 1))
+    return prior.strength, prior.pooled.means, prior.pooled.variances

@@ -1,0 +1,164 @@
+"""What a part of a component must offer: a block of columns of one kind.
+
+A component is a product of parts, so that scores add up and every question about a column goes to
+its part. A part holds the parameters of all classes. To add one, write a file with a `Part` and
+name it in `parts.py`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.rows import ColumnType
+from exchangeable.families.contract import Normal
+
+__all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "draw_levels"]
+
+Arrays = dict[str, npt.NDArray[Any]]
+PartSums = dict[str, FloatArray]
+"""What a part sums over rows, by name; the sums of two sets of rows add up."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Pseudo-rows that every class is given, for one part.
+
+    Attributes
+    ----------
+    alpha : float
+        Laplace smoothing: the weight of each level, or of the whole training set for numbers.
+    pooling : float or None
+        Pseudo-rows distributed as the training set, whose own frequencies `alpha` smooths; None for
+        Laplace smoothing alone.
+    pooled : Part or None
+        The part fitted to the training set as one class.
+    """
+
+    alpha: float
+    pooling: float | None = None
+    pooled: Any = None
+
+    @property
+    def strength(self) -> float:
+        """Pseudo-rows of numbers."""
+        return self.alpha if self.pooling is None else self.pooling
+
+
+class Part(ABC):
+    """Distributions over some columns, one per class; holes are NaN and are summed out.
+
+    Parameters named `values` are the part's own columns, one line per row.
+    """
+
+    name: ClassVar[str]
+    """What it is called in files."""
+    kinds: ClassVar[tuple[str, ...]]
+    """Kinds of columns that it can be of."""
+    columns: IntArray
+    types: tuple[ColumnType, ...]
+    """Which columns these are, and what their numbers stand for."""
+    latent: ClassVar[bool] = False
+    """Whether sums depend on the parameters so far even where no entry is missing."""
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+
+    @classmethod
+    @abstractmethod
+    def first(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        values: FloatArray,
+        mass: FloatArray,
+        prior: Prior,
+    ) -> Self:
+        """Return parameters that fit rows whose weight in each class is `mass`."""
+
+    @abstractmethod
+    def score(self, values: FloatArray) -> FloatArray:
+        """Return log P of the known entries, shape (n_rows, n_classes)."""
+
+    @abstractmethod
+    def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
+        """Return what the next parameters are made of; `mass` is the rows' weight in each class."""
+
+    @abstractmethod
+    def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
+        """Return the parameters after one step; `careful`, after one that cannot overshoot."""
+
+    @abstractmethod
+    def log_prior(self, prior: Prior) -> float:
+        """Return the log-density of the parameters under the prior, up to a constant."""
+
+    @abstractmethod
+    def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray | Normal:
+        """Return the distribution of a column (numbered within the part) given the known entries.
+
+        Probabilities of levels or of the counts 0, 1, …, shape (n_rows, n_values), or `Normal`. The
+        column's own entries are not looked at.
+        """
+
+    @abstractmethod
+    def complete(self, values: FloatArray, y: int) -> FloatArray:
+        """Return the rows with their holes filled by what is most probable."""
+
+    @abstractmethod
+    def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
+        """Return the rows with their holes drawn."""
+
+    @abstractmethod
+    def only(self, classes: IntArray) -> Self:
+        """Return the part of some of the classes."""
+
+    @classmethod
+    @abstractmethod
+    def stack(cls, parts: Sequence[Any]) -> Self:
+        """Return the part of all classes of several."""
+
+    @abstractmethod
+    def encode(self) -> Arrays:
+        """Return the parameters as arrays."""
+
+    @classmethod
+    @abstractmethod
+    def decode(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        arrays: Mapping[str, npt.NDArray[Any]],
+    ) -> Self:
+        """Return the part of arrays that were read, refusing what cannot be."""
+
+    def distance(self, after: Any) -> float:
+        """Return how far a step has moved the parameters; 0 where one step is the whole M-step."""
+        return 0.0
+
+
+def add_sums(parts: Sequence[PartSums]) -> PartSums:
+    """Return the sums of several sets of rows together."""
+    total = {name: array.copy() for name, array in parts[0].items()}
+    for part in parts[1:]:
+        for name, array in part.items():
+            total[name] += array
+    return total
+
+
+def draw_levels(shares: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return a level for every row, drawn from its probabilities."""
+    heights = np.cumsum(shares, axis=1)
+    uniform = rng.random((len(shares), 1)) * heights[:, -1:]
+    drawn = np.minimum((heights <= uniform).sum(axis=1), shares.shape[1] - 1)
+    return np.asarray(drawn, dtype=np.float64)

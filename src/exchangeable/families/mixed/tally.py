@@ -1,0 +1,300 @@
+"""Counts that go together: multinomial given their total, which has a distribution of its own.
+
+The total is negative binomial with mean m and size r, and shares θ say which column each unit goes
+to. Summing columns out keeps that form: the known ones have a total of mean m·Σθ and the same size,
+so that holes need no sums over all totals. An infinite size stands for Poisson totals, with which
+the columns would be independent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.rows import ColumnType
+from exchangeable.families.mixed.counts import MOST, check_largest
+from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.totals import (
+    LARGEST_SIZE,
+    LEAST_MEAN,
+    SMALLEST_SIZE,
+    draw_counts,
+    fit_counts,
+    highest_count,
+    log_counts,
+)
+from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import CLOSE, needed, numbers
+
+SPARE = 2
+"""Totals up to this many times the largest are listed where some counts are not known."""
+
+
+class Rest(NamedTuple):
+    """What the known counts tell about the total of the others: its mean and size, and a score."""
+
+    mean: FloatArray
+    size: FloatArray
+    known: FloatArray
+    open_share: FloatArray
+
+
+@dataclass(frozen=True)
+class Tally(Part):
+    """Multinomial distributions given a total, one for each class.
+
+    Attributes
+    ----------
+    log_shares : array of shape (n_columns, n_classes)
+        log θ: which column a unit goes to.
+    means, sizes : array of shape (n_classes,)
+        The parameters of the totals.
+    largest : int
+        The largest total that is fitted.
+    """
+
+    name: ClassVar[str] = "tally"
+    kinds: ClassVar[tuple[str, ...]] = ("count",)
+    columns: IntArray
+    types: tuple[ColumnType, ...]
+    log_shares: FloatArray
+    means: FloatArray
+    sizes: FloatArray
+    largest: int
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.log_shares.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        return (self.columns.size + 1) * self.n_classes
+
+    @classmethod
+    def first(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        values: FloatArray,
+        mass: FloatArray,
+        prior: Prior,
+    ) -> Self:
+        """Return shares and totals of rows whose holes hold the column's mean."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            known = ~np.isnan(values)
+            usual = np.nan_to_num(np.nansum(values, axis=0) / known.sum(axis=0))
+        filled = np.where(known, values, np.round(usual))
+        top = int(filled.sum(axis=1).max(initial=0))
+        check_largest(np.array([top]))
+        k = mass.shape[1]
+        blank = cls(
+            columns,
+            types,
+            np.full((columns.size, k), -np.log(columns.size)),
+            np.full(k, max(float(filled.sum(axis=1).mean()), LEAST_MEAN)),
+            np.full(k, np.inf),
+            top if known.all() else SPARE * top + 10,
+        )
+        return blank.following(blank.sums(filled, mass), prior)
+
+    def _rest(self, values: FloatArray, y: int) -> Rest:
+        """Return what the known counts of each row tell about the others."""
+        open_share = np.isnan(values) @ np.exp(self.log_shares[:, y])
+        open_share = np.where(np.isnan(values).all(axis=1), 1.0, np.minimum(open_share, 1.0))
+        known = np.nansum(values, axis=1)
+        mean, size = self.means[y], self.sizes[y]
+        if np.isinf(size):
+            return Rest(mean * open_share, np.full(len(values), np.inf), known, open_share)
+        scale = (size + known) / (size + mean * (1 - open_share))
+        return Rest(mean * open_share * scale, size + known, known, open_share)
+
+    def score(self, values: FloatArray) -> FloatArray:
+        """Return log P of the known entries."""
+        out = np.empty((len(values), self.n_classes))
+        filled = np.nan_to_num(values)
+        coefficient = -special.gammaln(filled + 1).sum(axis=1)
+        for y in range(self.n_classes):
+            share = 1 - self._rest(values, y).open_share
+            total = filled.sum(axis=1)
+            alone = np.where(share > 0, share, 1.0)
+            each = special.xlogy(filled, np.exp(self.log_shares[:, y])).sum(axis=1)
+            each += special.gammaln(total + 1) - total * np.log(alone) + coefficient
+            means = np.maximum(self.means[y] * share, np.finfo(np.float64).tiny)
+            each += log_pairs(total, means, self.sizes[y])
+            out[:, y] = np.where(share > 0, each, 0.0)
+        return out
+
+    def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
+        """Return the expected units of each column, and the mass of each total."""
+        units = np.zeros(self.log_shares.shape)
+        totals = np.zeros((self.largest + 1, self.n_classes))
+        holes, filled = np.isnan(values), np.nan_to_num(values)
+        whole = ~holes.any(axis=1)
+        counted = filled.sum(axis=1).astype(np.int64)
+        for y in range(self.n_classes):
+            weight = mass[:, y]
+            units[:, y] = weight @ filled
+            totals[:, y] = np.bincount(counted[whole], weight[whole], minlength=self.largest + 1)[
+                : self.largest + 1
+            ]
+            if whole.all():
+                continue
+            rest = self._rest(values, y)
+            shares = np.exp(self.log_shares[:, y])
+            open_share = np.where(rest.open_share > 0, rest.open_share, 1.0)
+            units[:, y] += shares * ((weight * rest.mean / open_share) @ holes)
+            for row in np.flatnonzero(~whole & (weight > 0)):
+                known = int(rest.known[row])
+                more = np.arange(max(self.largest - known, 0) + 1.0)
+                own = np.exp(log_counts(more, rest.mean[[row]] + 1e-300, rest.size[[row]]))[:, 0]
+                place = min(known, self.largest)
+                totals[place:, y] += weight[row] * own / own.sum()
+        return {"units": units, "totals": totals}
+
+    def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
+        """Return the shares of all units, smoothed, and the likeliest distribution of totals."""
+        units = sums["units"] + self._pseudo_units(prior)
+        whole = units.sum(axis=0)
+        equal = 1 / self.columns.size
+        shares = np.where(whole > 0, units / np.where(whole > 0, whole, 1.0), equal)
+        means, sizes = fit_counts(sums["totals"] + self._pseudo_totals(prior))
+        with np.errstate(divide="ignore"):
+            return replace(self, log_shares=np.log(shares), means=means, sizes=sizes)
+
+    def _pseudo_units(self, prior: Prior) -> FloatArray:
+        """Return the units that the prior gives to each column: Laplace's, or pooled rows'."""
+        if prior.pooled is None or prior.pooling is None:
+            return np.full((self.columns.size, 1), prior.alpha)
+        pooled = prior.pooled
+        return np.asarray(prior.pooling * pooled.means * np.exp(pooled.log_shares))
+
+    def _pseudo_totals(self, prior: Prior) -> FloatArray:
+        """Return the weight that the prior gives to each total."""
+        counts = np.arange(self.largest + 1.0)
+        if prior.pooled is None:
+            return np.zeros((counts.size, 1))
+        shares = np.exp(log_counts(counts, prior.pooled.means, prior.pooled.sizes))
+        return np.asarray(prior.strength * shares / shares.sum())
+
+    def log_prior(self, prior: Prior) -> float:
+        """Return what the pseudo-rows score."""
+        units = np.broadcast_to(self._pseudo_units(prior), self.log_shares.shape)
+        seen = units > 0
+        own = float((units[seen] * self.log_shares[seen]).sum())
+        scores = log_counts(np.arange(self.largest + 1.0), self.means, self.sizes)
+        return own + float((self._pseudo_totals(prior) * scores).sum())
+
+    def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
+        """Return the probabilities of the counts of a column, given the other known ones."""
+        rest = self._rest(values, y)
+        part = np.exp(self.log_shares[column, y]) / np.maximum(rest.open_share, 1e-300)
+        means = np.maximum(rest.mean * np.minimum(part, 1.0), 1e-300)
+        counts = np.arange(highest_count(means, rest.size) + 1.0)
+        return np.ascontiguousarray(np.exp(log_counts(counts, means, rest.size)).T)
+
+    def complete(self, values: FloatArray, y: int) -> FloatArray:
+        """Return the rows with the jointly most probable counts in their holes."""
+        filled, shares = np.array(values), np.exp(self.log_shares[:, y])
+        rest = self._rest(values, y)
+        for row in np.flatnonzero(np.isnan(values).any(axis=1)):
+            holes = np.flatnonzero(np.isnan(values[row]))
+            filled[row, holes] = _best_split(shares[holes], rest.mean[row], rest.size[row])
+        return filled
+
+    def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
+        """Return the rows with the total of their holes drawn, and then their counts."""
+        drawn, shares = np.array(values), np.exp(self.log_shares[:, y])
+        rest = self._rest(values, y)
+        for row in np.flatnonzero(np.isnan(values).any(axis=1)):
+            holes = np.flatnonzero(np.isnan(values[row]))
+            total = int(draw_counts(rest.mean[row], rest.size[row], 1, rng)[0])
+            own = shares[holes] / shares[holes].sum()
+            drawn[row, holes] = rng.multinomial(total, own)
+        return drawn
+
+    def only(self, classes: IntArray) -> Self:
+        """Return the part of some of the classes."""
+        return replace(
+            self,
+            log_shares=self.log_shares[:, classes],
+            means=self.means[classes],
+            sizes=self.sizes[classes],
+        )
+
+    @classmethod
+    def stack(cls, parts: Sequence["Tally"]) -> Self:
+        """Return the part of all classes of several."""
+        return cls(
+            parts[0].columns,
+            parts[0].types,
+            np.concatenate([part.log_shares for part in parts], axis=1),
+            np.concatenate([part.means for part in parts]),
+            np.concatenate([part.sizes for part in parts]),
+            max(part.largest for part in parts),
+        )
+
+    def encode(self) -> Arrays:
+        """Return the parameters as arrays."""
+        return {
+            "log_shares": self.log_shares,
+            "means": self.means,
+            "sizes": self.sizes,
+            "largest": np.array([self.largest], dtype=np.int64),
+        }
+
+    @classmethod
+    def decode(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        arrays: Mapping[str, npt.NDArray[Any]],
+    ) -> Self:
+        """Return the part of arrays that were read, refusing what cannot be."""
+        names = ("log_shares", "means", "sizes", "largest")
+        log_shares, means, sizes, largest = needed(arrays, names)
+        k = log_shares.shape[1] if log_shares.ndim == 2 else 0
+        shape = (columns.size, k)
+        log_shares = numbers(log_shares, "log_shares", shape, low=-np.inf, high=CLOSE)
+        if not (np.abs(np.exp(log_shares).sum(axis=0) - 1) < CLOSE).all():
+            raise ModelFileError("log_shares hold probabilities that do not add up to one")
+        means = numbers(means, "means", (k,), low=LEAST_MEAN, high=MOST)
+        sizes = numbers(sizes, "sizes", (k,), low=0.9 * SMALLEST_SIZE, high=np.inf)
+        if (np.isfinite(sizes) & (sizes > 2 * LARGEST_SIZE)).any():
+            raise ModelFileError("sizes hold a number that is too large")
+        good = largest.dtype == np.int64 and largest.shape == (1,)
+        if not good or not 0 <= largest[0] <= SPARE * MOST + 10:
+            raise ModelFileError("largest is not a total")
+        return cls(columns, types, log_shares, means, sizes, int(largest[0]))
+
+
+def log_pairs(counts: FloatArray, means: FloatArray, size: float) -> FloatArray:
+    """Return log P of each count under its own mean, all of one size."""
+    if np.isinf(size):
+        return np.asarray(special.xlogy(counts, means) - means - special.gammaln(counts + 1))
+    wide = special.gammaln(counts + size) - special.gammaln(size) - special.gammaln(counts + 1)
+    wide += size * np.log(size / (size + means)) + special.xlogy(counts, means / (size + means))
+    return np.asarray(wide)
+
+
+def _best_split(shares: FloatArray, mean: float, size: float) -> FloatArray:
+    """Return the most probable counts of some columns: units are added where they gain most."""
+    end = highest_count(np.array([mean + 1e-300]), np.array([size]))
+    if not shares.sum() > 0:
+        return np.zeros(shares.size)
+    own = shares / shares.sum()
+    counts, best = np.zeros(shares.size), np.zeros(shares.size)
+    log_totals = log_counts(np.arange(end + 1.0), np.array([mean + 1e-300]), np.array([size]))[:, 0]
+    split, highest = 0.0, log_totals[0]
+    for total in range(1, end + 1):
+        column = int(np.argmax(own / (counts + 1)))
+        counts[column] += 1
+        split += np.log(own[column]) - np.log(counts[column]) + np.log(total)
+        if log_totals[total] + split > highest:
+            highest, best = log_totals[total] + split, counts.copy()
+    return best

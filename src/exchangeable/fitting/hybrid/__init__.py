@@ -1,0 +1,1 @@
+"""Hybrid training: classes by their conditional likelihood, made into an ordinary mixture."""

@@ -1,0 +1,129 @@
+"""Rows with labels and weights as conditional fits read them: by row and by variable."""
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.examples import listed
+from exchangeable.data.observed import flags
+from exchangeable.data.rows import Rows, take_rows
+from exchangeable.fitting.hybrid import kernels
+from exchangeable.runtime.threads import run
+
+PARTS = 16
+"""Rows and variables are cut into this many parts, whatever the number of threads."""
+
+
+def ones_of_rows(rows: Rows) -> Rows:
+    """Return rows as lists of their ones."""
+    known = listed(rows)
+    if known.indptr.size:
+        return known
+    matrix = sp.csr_array(flags(rows))
+    indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    return Rows(rows.n_rows, rows.n_variables, rows.bits[:0], indptr, indices)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Labelled rows.
+
+    Attributes
+    ----------
+    rows : Rows
+        The rows, as lists of their ones.
+    labels : array of shape (n_rows,)
+        The number of each row's class.
+    weights : array of shape (n_rows,)
+        How much each row counts.
+    n_classes : int
+        Number of classes.
+    """
+
+    rows: Rows
+    labels: IntArray
+    weights: FloatArray
+    n_classes: int
+
+    @property
+    def width(self) -> int:
+        """Number of columns that slopes have: of two classes one is enough."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @cached_property
+    def total(self) -> float:
+        """The weight of all rows together."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Where the rows of each variable begin, and the rows in which it is on."""
+        ones = np.ones(self.rows.indices.size, dtype=np.int8)
+        shape = (self.rows.n_rows, self.rows.n_variables)
+        matrix = sp.csr_array((ones, self.rows.indices, self.rows.indptr), shape=shape).tocsc()
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+
+    @cached_property
+    def ones(self) -> FloatArray:
+        """The weight of the rows in which each variable is on."""
+        weights = np.repeat(self.weights, np.diff(self.rows.indptr))
+        ones = np.bincount(self.rows.indices, weights, self.rows.n_variables)
+        return ones.astype(np.float64)
+
+    def take(self, chosen: IntArray) -> "Design":
+        """Return some of the rows."""
+        rows = take_rows(self.rows, chosen)
+        return Design(rows, self.labels[chosen], self.weights[chosen], self.n_classes)
+
+    def scores(self, slope: FloatArray, start: FloatArray, n_jobs: int | None = None) -> FloatArray:
+        """Return start + Σ_j slope[j] over each row's ones; `start` broadcasts to all rows."""
+        out = np.empty((self.rows.n_rows, slope.shape[1]))
+        out[:] = start
+        indptr, indices = self.rows.indptr, self.rows.indices
+
+        def one(span: tuple[int, int]) -> None:
+            kernels.score(indptr, indices, *span, slope, out)
+
+        run(one, self._row_spans, n_jobs)
+        return out
+
+    def settle(self, scores: FloatArray, n_jobs: int | None = None) -> float:
+        """Turn scores into residuals, in place, and return the summed loss."""
+
+        def one(span: tuple[int, int]) -> float:
+            return float(kernels.settle(scores, *span, self.labels, self.weights))
+
+        return sum(run(one, self._row_spans, n_jobs))
+
+    def gather(self, residuals: FloatArray, n_jobs: int | None = None) -> FloatArray:
+        """Return for each variable the sum of the residuals of the rows in which it is on."""
+        out = np.empty((self.rows.n_variables, residuals.shape[1]))
+        indptr, rows = self.columns
+
+        def one(span: tuple[int, int]) -> None:
+            kernels.gather(indptr, rows, *span, residuals, out)
+
+        run(one, self._column_spans, n_jobs)
+        return out
+
+    @cached_property
+    def _row_spans(self) -> list[tuple[int, int]]:
+        return _spans(self.rows.indptr)
+
+    @cached_property
+    def _column_spans(self) -> list[tuple[int, int]]:
+        return _spans(self.columns[0])
+
+
+def _spans(indptr: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Cut lines into parts with about the same number of entries."""
+    n_lines = indptr.size - 1
+    goals = np.linspace(0, indptr[-1] + n_lines, PARTS + 1)[1:-1]
+    inner = np.searchsorted(indptr[:-1] + np.arange(n_lines), goals)
+    cuts = np.unique([0, *inner.tolist(), n_lines]).tolist()
+    return list(itertools.pairwise(cuts))

@@ -1,0 +1,282 @@
+"""Questions about columns of any kind, in the user's values: labels, levels and numbers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import (
+    FloatArray,
+    RandomState,
+    as_generator,
+    check_count,
+    is_sparse,
+    named_evidence,
+)
+from exchangeable.data.observed import Observed
+from exchangeable.data.raw_columns import library_of
+from exchangeable.data.schema import Schema, typed_rows
+from exchangeable.queries import answers
+from exchangeable.queries.distributions import Continuous
+from exchangeable.queries.information import information
+from exchangeable.queries.methods import METHODS, MostProbable, Queries
+from exchangeable.queries.typed_answers import (
+    Distribution,
+    best,
+    distributions,
+    drawn,
+    joint,
+    predictives,
+)
+
+
+class TypedQueries(Queries):
+    """Mixin: queries that speak the user's values wherever a column is not a binary number."""
+
+    def _schema(self) -> Schema | None:
+        """Return what was decided about the columns, None where all are binary numbers."""
+        return None
+
+    def marginals(self, given: Any = None) -> Any:
+        """Return what is known about each variable, given what is known.
+
+        Parameters
+        ----------
+        given : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
+            What is known; it must be possible.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), or (n_features,) for a single question
+            The probability of each variable being on; known variables have probability 0 or 1.
+            Where columns are of other kinds, a dict from each column that is not known to its
+            distribution, for every question: see `conditional`.
+        """
+        schema = self._schema()
+        if schema is None:
+            return super().marginals(given)
+        observed, single = self._typed_evidence(schema, given)
+        posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
+        open_columns = observed.hole_flags()
+        told: list[dict[Any, Distribution]] = [{} for _ in range(observed.n_rows)]
+        for j, column in enumerate(schema.columns):
+            rows = np.flatnonzero(open_columns[:, j])
+            if rows.size:
+                found = distributions(
+                    self._mixture(), observed.take(rows), posterior[rows], j, column
+                )
+                for row, answer in zip(rows, found, strict=True):
+                    told[row][column.name] = answer
+        return told[0] if single else told
+
+    def conditional(self, query: Any, given: Any = None) -> Any:
+        """Return the joint distribution of a few variables, given what is known.
+
+        Parameters
+        ----------
+        query : sequence of int or str, or one of them
+            The variables asked for, none of which the evidence may set.
+        given : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
+            What is known; it must be possible.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2, 2, …), or (2, 2, …) for a single question
+            One axis per query variable, in their order: entry [1, 0] is the probability that the
+            first is on and the second off. Where columns are of other kinds, an object for every
+            question: `Discrete`, a mapping from values, or tuples of them, to probabilities; or,
+            for a continuous column, `Continuous` with mean, quantiles and density.
+        """
+        schema = self._schema()
+        if schema is None:
+            return super().conditional(query, given)
+        observed, single = self._typed_evidence(schema, given)
+        variables = self._query(query, observed)
+        if variables.size == 1:
+            posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
+            column = schema.columns[variables[0]]
+            found = distributions(self._mixture(), observed, posterior, int(variables[0]), column)
+        else:
+            found = [*joint(self._mixture(), schema, observed, variables)]
+        return found[0] if single else found
+
+    def most_probable(self, given: Any = None, *, label: Any = None) -> MostProbable:
+        """Return the most probable completion of what is given together with its class.
+
+        The class or component is completed too: P(x, y) is maximised jointly, which is exact. What
+        is most probable without regard to the class is intractable in every mixture. Measurements
+        are the densest on their transformed scale.
+
+        Parameters
+        ----------
+        given : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
+            What is known; it must be possible.
+        label : label, optional
+            A class or component, if that is known as well.
+        """
+        schema = self._schema()
+        if schema is None:
+            return super().most_probable(given, label=label)
+        observed, single = self._typed_evidence(schema, given)
+        labels = self._labels()
+        classes = np.arange(labels.size)
+        if label is not None:
+            classes = np.flatnonzero(labels == label)
+            if not classes.size:
+                raise ValueError(f"label={label!r} is unknown; expected one of {labels.tolist()}")
+        rows, chosen = best(self._mixture(), observed, classes)
+        table = schema.table(rows)
+        scores = self._mixture().joint(schema.observed(table), self.n_jobs)
+        log_prob = scores[np.arange(len(rows)), chosen]
+        if single:
+            return MostProbable(table, labels[chosen][0], float(log_prob[0]))
+        return MostProbable(table, labels[chosen], log_prob)
+
+    def sample(
+        self, n_samples: int = 1, given: Any = None, random_state: RandomState = None
+    ) -> tuple[Any, npt.NDArray[Any]]:
+        """Draw rows, given the evidence, and return them with the classes they came from.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        given : array-like of shape (n_features,), dict or None
+            What is known of all of them; it must be possible.
+        random_state : int, RandomState, Generator or None
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), and ndarray of shape (n_samples,)
+            Rows, as a table like the one that was fitted if a column is not a binary number.
+        """
+        schema = self._schema()
+        if schema is None:
+            return super().sample(n_samples, given, random_state)
+        n_samples = check_count(n_samples, "n_samples", minimum=0)
+        observed, single = self._typed_evidence(schema, given)
+        if not single:
+            raise ValueError(
+                "sample takes a single row of evidence; for draws from many rows see impute"
+            )
+        rng = as_generator(random_state)
+        copies = observed.take(np.zeros(n_samples, dtype=np.int64))
+        rows, classes = drawn(self._mixture(), copies, rng)
+        order = np.argsort(classes, kind="stable")
+        return schema.table(rows[order]), self._labels()[classes[order]]
+
+    def impute(
+        self,
+        X: Any,
+        method: str = "most_probable",
+        n_draws: int | None = None,
+        random_state: RandomState = None,
+    ) -> Any:
+        """Fill the holes of X; what is known stays as it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or table
+            Examples with NaN where nothing is known.
+        method : {"most_probable", "marginal", "draw"}, default="most_probable"
+            ``"most_probable"``: the completion that is most probable together with a class or
+            component. ``"marginal"``: each hole's probability of being on; of columns of other
+            kinds the most probable level, or the mean. ``"draw"``: a draw from all completions, by
+            their probabilities given what is known.
+        n_draws : int, optional
+            With ``"draw"``, the number of completed copies to return (multiple imputation).
+        random_state : int, RandomState, Generator or None
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n_samples, n_features), or table
+            Completed rows, sparse where X is, a table where X is one; or with `n_draws` an array of
+            shape (n_draws, n_samples, n_features), or a list of tables.
+        """
+        schema = self._schema()
+        if schema is None:
+            return super().impute(X, method, n_draws, random_state)
+        if method not in METHODS:
+            raise ValueError(f"method={method!r} is unknown; expected one of {', '.join(METHODS)}")
+        if n_draws is not None and method != "draw":
+            raise ValueError(f"n_draws={n_draws!r} goes with method='draw', not {method!r}")
+        rng, observed = as_generator(random_state), self._observed(X)
+        times = 1 if n_draws is None else check_count(n_draws, "n_draws")
+        tables = [self._filled_table(schema, observed, X, method, rng) for _ in range(times)]
+        return tables[0] if n_draws is None else tables
+
+    def information_gain(self, given: Any = None, *, target: Any = None) -> FloatArray:
+        """Return how much each open variable would tell, in nats: which one to ask next.
+
+        It is the expected loss of entropy of the class or component, or of a target variable, when
+        the variable becomes known. Variables already known, and the target, have 0.
+
+        Parameters
+        ----------
+        given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
+            What is known; it must be possible.
+        target : int or str, optional
+            A variable; by default it is the class or component one wants to know.
+        """
+        schema = self._schema()
+        if schema is None:
+            return super().information_gain(given, target=target)
+        if target is not None:
+            raise ValueError(
+                f"target={target!r} is for binary columns; where columns are of other kinds, "
+                "information_gain is about the class or component: leave target away"
+            )
+        observed, single = self._typed_evidence(schema, given)
+        posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
+        gain = np.zeros((observed.n_rows, len(schema.columns)))
+        for j in range(len(schema.columns)):
+            rows = np.flatnonzero(observed.hole_flags()[:, j])
+            if rows.size:
+                each = predictives(self._mixture(), observed.take(rows), j)
+                gain[rows, j] = information(posterior[rows], each)
+        return gain[0] if single else gain
+
+    def _typed_evidence(self, schema: Schema, given: Any) -> tuple[Observed, bool]:
+        """Return what is given, in any of its forms, as rows, and whether it is one question."""
+        if library_of(given) is not None or is_sparse(given) or np.ndim(given) > 1:
+            return self._observed(given), False
+        if given is None or isinstance(given, Mapping):
+            named: Any = named_evidence(given, [column.name for column in schema.columns])
+            numbered = {self._variable(key): value for key, value in (named or {}).items()}
+            return schema.evidence(numbered), True
+        values = list(given)
+        if len(values) != len(schema.columns):
+            raise ValueError(f"evidence has {len(values)} values, expected {len(schema.columns)}")
+        return schema.evidence(dict(enumerate(values))), True
+
+    def _filled_table(
+        self, schema: Schema, observed: Observed, X: Any, method: str, rng: np.random.Generator
+    ) -> Any:
+        """Return X with its holes filled once."""
+        if method == "draw":
+            rows = drawn(self._mixture(), observed, rng)[0]
+        elif method == "most_probable":
+            rows = best(self._mixture(), observed, np.arange(self._mixture().log_prior.size))[0]
+        else:
+            rows = self._expected(schema, observed)
+        return schema.completed(rows, X)
+
+    def _expected(self, schema: Schema, observed: Observed) -> FloatArray:
+        """Return rows whose holes hold the most probable level, or the mean."""
+        posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
+        values = typed_rows(observed).values
+        filled = np.array(values)
+        for j, column in enumerate(schema.columns):
+            rows = np.flatnonzero(np.isnan(values[:, j]))
+            if not rows.size:
+                continue
+            found = distributions(self._mixture(), observed.take(rows), posterior[rows], j, column)
+            for row, answer in zip(rows, found, strict=True):
+                if isinstance(answer, Continuous) or not column.levels:
+                    filled[row, j] = column.transform.apply(np.array(answer.mean))
+                else:
+                    filled[row, j] = answer.probabilities.argmax()
+        return filled

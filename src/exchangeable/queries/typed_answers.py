@@ -1,0 +1,95 @@
+"""Answers about columns of any kind, over a mixture and rows with holes."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.observed import Observed
+from exchangeable.data.schema import Column, Schema, typed, typed_rows
+from exchangeable.families.contract import Normal
+from exchangeable.families.mixture import Mixture
+from exchangeable.queries import answers
+from exchangeable.queries.distributions import Continuous, Discrete
+
+Distribution = Discrete | Continuous
+
+
+def predictives(mixture: Mixture, observed: Observed, j: int) -> list[FloatArray | Normal]:
+    """Return the distribution of a column in every class, given the other known entries."""
+    model = mixture.model
+    return [model.predictive(observed, j, y) for y in range(model.n_classes)]
+
+
+def distributions(
+    mixture: Mixture, observed: Observed, posterior: FloatArray, j: int, column: Column
+) -> list[Distribution]:
+    """Return the distribution of a column given the other known entries of every row."""
+    each = predictives(mixture, observed, j)
+    normals = [answer for answer in each if isinstance(answer, Normal)]
+    if normals:
+        means = np.stack([answer.mean for answer in normals], axis=1)
+        variances = np.stack([answer.variance for answer in normals], axis=1)
+        lines = zip(posterior, means, variances, strict=True)
+        return [Continuous(*line, column.transform) for line in lines]
+    tables = [np.asarray(answer) for answer in each]
+    width = max(table.shape[1] for table in tables)
+    shares = np.zeros((observed.n_rows, width))
+    for y, answer in enumerate(tables):
+        shares[:, : answer.shape[1]] += posterior[:, y, None] * answer
+    shares /= shares.sum(axis=1, keepdims=True)
+    levels = column.levels or tuple(range(width))
+    return [Discrete(levels, line) for line in shares]
+
+
+def joint(
+    mixture: Mixture, schema: Schema, observed: Observed, variables: npt.NDArray[np.int64]
+) -> list[Discrete]:
+    """Return the joint distribution of several columns with few values, for every row."""
+    columns = [schema.columns[j] for j in variables]
+    endless = next((c for c in columns if not c.levels), None)
+    if endless is not None:
+        raise ValueError(
+            f"query names the {endless.kind} column {endless.name!r} among others; ask for it "
+            "alone, or for columns with levels together"
+        )
+    states = np.array(list(product(*(range(len(c.levels)) for c in columns))), dtype=np.float64)
+    if len(states) > answers.MAX_STATES:
+        raise ValueError(f"a query is for at most {answers.MAX_STATES} states, got {len(states)}")
+    names = tuple(product(*(c.levels for c in columns)))
+    values, found = typed_rows(observed).values, []
+    for row in values:
+        copies = np.tile(row, (len(states), 1))
+        copies[:, variables] = states
+        log_p = mixture.log_posterior(typed(copies, schema.types))[1]
+        answers.check_possible(np.array([log_p.max()]))
+        shares = np.exp(log_p - log_p.max())
+        found.append(Discrete(names, shares / shares.sum()))
+    return found
+
+
+def best(
+    mixture: Mixture, observed: Observed, classes: npt.NDArray[np.int64]
+) -> tuple[FloatArray, Any]:
+    """Return the most probable completion of every row, as numbers, and its class."""
+    highest, chosen = np.full(observed.n_rows, -np.inf), np.zeros(observed.n_rows, dtype=np.int64)
+    rows = np.array(typed_rows(observed).values)
+    for y in classes:
+        completed, scores = mixture.model.complete(observed, int(y))
+        better = scores + mixture.log_prior[y] > highest
+        rows[better], chosen[better] = completed[better], y
+        highest[better] = scores[better] + mixture.log_prior[y]
+    answers.check_possible(highest)
+    return rows, chosen
+
+
+def drawn(mixture: Mixture, observed: Observed, rng: np.random.Generator) -> tuple[FloatArray, Any]:
+    """Return a completion of every row drawn from P(x, y | e), as numbers, and its class."""
+    classes = answers.draw_classes(answers.class_posterior(mixture, observed), rng)
+    rows = np.array(typed_rows(observed).values)
+    for y in np.unique(classes):
+        members = np.flatnonzero(classes == y)
+        rows[members] = mixture.model.draw(observed.take(members), int(y), rng)
+    return rows, classes
