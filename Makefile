@@ -43,6 +43,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
 
 docs: $(VENV)/.docs
+	$(BIN)/python docs/abilities.py
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

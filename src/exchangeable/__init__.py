@@ -112,7 +112,10 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("exchangeable")
     elif name in _MODULES:
-        value = getattr(import_module(f"exchangeable.{_MODULES[name]}"), name)
+        module = _MODULES[name]
+        if module.startswith("structure."):  # families import from there, and must come first
+            import_module("exchangeable.families")
+        value = getattr(import_module(f"exchangeable.{module}"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

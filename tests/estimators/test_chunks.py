@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from exchangeable import Blocks, ExchangeableClassifier, ExchangeableMixture, PackedBits
-from exchangeable.families import REGISTRY
 from scaling_rows import Chunks, assert_same_model, cut, make_rows
 
 HALVES = [list(range(20)), list(range(20, 40))]
@@ -86,6 +85,53 @@ def test_mixture_options_mean_the_same_in_chunks(rows: Any, options: dict[str, A
     assert chunked.log_likelihood_ == pytest.approx(local.log_likelihood_, rel=1e-10)
 
 
+POOLED: list[dict[str, Any]] = [
+    {"pooling": 3.0},
+    {"pooling": 3.0, "blocks": "welch"},
+    {"family": "urns"},
+    {"family": "urns", "blocks": Blocks("evidence", start=0.4, relearn=True)},
+    {"family": "tree"},
+    {"family": "weighted tree"},
+    {"family": "count tree"},
+    {"family": "count tree", "blocks": HALVES},
+    {"family": "hidden tree"},
+    {"family": "hidden tree", "blocks": HALVES},
+]
+
+
+@pytest.mark.parametrize("options", POOLED, ids=str)
+@pytest.mark.parametrize("init", ["rows", "random"])
+@pytest.mark.filterwarnings("ignore:EM ")
+def test_pooled_priors_and_trees_are_those_in_memory(
+    rows: Any, options: dict[str, Any], init: str
+) -> None:
+    X = rows[0] if init == "rows" else rows[0][:, :6]  # rows repeat, and are drawn once in memory
+    if "blocks" in options and X.shape[1] == 6 and isinstance(options["blocks"], list):
+        options = {**options, "blocks": [[0, 2, 5], [1, 3, 4]]}
+    weight = np.arange(len(X)) % 4 / 2
+    settings = {**MIXTURE, **options, "init": init, "max_iter": 5}
+    local = ExchangeableMixture(**settings).fit(X, sample_weight=weight)
+    chunked = ExchangeableMixture(**settings).fit(cut(X), sample_weight=weight)
+    assert local.n_iter_ == chunked.n_iter_
+    np.testing.assert_allclose(local.history_[0], chunked.history_[0], rtol=1e-10)
+    np.testing.assert_allclose(local.score_samples(X), chunked.score_samples(X), rtol=1e-9)
+    for a, b in zip(local.edges_, chunked.edges_, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("options", POOLED[:7], ids=str)
+def test_classes_of_every_family_are_those_in_memory(rows: Any, options: dict[str, Any]) -> None:
+    X, y = rows
+    weight = np.arange(len(X)) % 4 / 2
+    local = ExchangeableClassifier(**options).fit(X, y, sample_weight=weight)
+    chunked = ExchangeableClassifier(**options).fit(cut(X), y, sample_weight=weight)
+    np.testing.assert_allclose(
+        local.predict_joint_log_proba(X), chunked.predict_joint_log_proba(X), rtol=1e-9
+    )
+    np.testing.assert_array_equal(local.class_count_, chunked.class_count_)
+    assert local.n_iter_ == chunked.n_iter_
+
+
 @pytest.mark.filterwarnings("ignore:EM did not converge")
 def test_a_warm_start_goes_on_in_chunks(rows: Any) -> None:
     X, _ = rows
@@ -110,20 +156,54 @@ def test_a_checkpoint_of_chunks_goes_on_where_it_was(rows: Any, tmp_path: Path) 
         ExchangeableMixture(**options).fit(cut(1 - X))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"family": "urns"}, {"family": "urns", "blocks": "welch"}, {"family": "hidden tree"}],
+    ids=str,
+)
+@pytest.mark.parametrize("init", ["rows", "random"])
+@pytest.mark.filterwarnings("ignore:EM ")
+def test_holes_in_chunks_are_filled_and_summed_as_in_memory(
+    rows: Any, options: dict[str, Any], init: str
+) -> None:
+    X = rows[0][:, :6].astype(float)  # rows repeat, and are filled once in memory
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    X[:250] = rows[0][:250, :6]  # some chunks may have no holes
+    weight = np.arange(len(X)) % 4 / 2
+    settings = {**MIXTURE, **options, "init": init, "max_iter": 4}
+    local = ExchangeableMixture(**settings).fit(X, sample_weight=weight)
+    chunked = ExchangeableMixture(**settings).fit(cut(X), sample_weight=weight)
+    np.testing.assert_allclose(local.history_[0], chunked.history_[0], rtol=1e-10)
+    np.testing.assert_allclose(local.score_samples(X), chunked.score_samples(X), rtol=1e-9)
+
+
+def test_holes_that_would_be_drawn_in_order_are_refused(rows: Any) -> None:
+    X, y = rows[0].astype(float), rows[1]
+    X[700, 3] = np.nan
+    with pytest.raises(ValueError, match=r"row 399, column 3.* in the order of all distinct rows"):
+        ExchangeableMixture(2).fit(cut(X, (301, 500, 399)))
+    with pytest.raises(ValueError, match="or fit to a matrix in memory"):
+        ExchangeableClassifier("urns").fit(cut(X), y)
+    with pytest.raises(ValueError, match="relearn=True needs X in memory or without NaN"):
+        ExchangeableMixture(2, family="urns", blocks=Blocks("welch", relearn=True)).fit(cut(X))
+
+    class Restless:
+        number = 0
+
+        def chunks(self) -> Any:
+            self.number += 1
+            yield X[:699]
+            yield np.where(np.arange(501)[:, None] == self.number, np.nan, X[699:])
+
+    with pytest.raises(ValueError, match=r"chunk 1 .* has changed since the first pass"):
+        ExchangeableMixture(2, family="urns").fit(Restless())
+
+
 def test_what_needs_the_rows_in_memory_says_so(rows: Any) -> None:
     X, y = rows
-    unable = [spec for spec in REGISTRY.values() if "chunks" in spec.cannot]
-    assert len(unable) == 5
-    for spec in unable:
-        estimators = [ExchangeableMixture(2, family=spec.name)]
-        if "classes" not in spec.cannot:
-            estimators.append(ExchangeableClassifier(spec.name))
-        for estimator in estimators:
-            message = f"X in chunks or on a cluster does not go with family='{spec.name}'"
-            with pytest.raises(ValueError, match=message):
-                estimator.fit(cut(X), y)
-    for estimator in (ExchangeableClassifier(pooling=3.0), ExchangeableMixture(2, pooling=3.0)):
-        with pytest.raises(ValueError, match="leave pooling=None for rows in chunks"):
+    blocks = [([0, 1, 2], "runs")]
+    for estimator in (ExchangeableClassifier(blocks=blocks), ExchangeableMixture(2, blocks=blocks)):
+        with pytest.raises(ValueError, match="X in chunks or on a cluster does not go with family"):
             estimator.fit(cut(X), y)
     for options in ({"X_valid": X[:50]}, {}):
         share = None if options else 0.1

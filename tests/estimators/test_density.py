@@ -51,6 +51,29 @@ def test_queries_go_through(density):
     assert agreeing(filled, evidence).all()
 
 
+def test_weights_stand_for_rows_that_repeat():
+    X, valid = counted_rows(80, 0), counted_rows(60, 1)
+    weight = np.arange(len(X)) % 3
+    options = dict(families=["urns", "tree"], n_init=1, max_components=3, max_iter=5)
+    weighted, repeated = (ExchangeableDensity(**options, random_state=0) for _ in range(2))
+    weighted.fit(X, sample_weight=weight, X_valid=valid)
+    repeated.fit(np.repeat(X, weight, axis=0), X_valid=valid)
+    assert weighted.best_params_ == repeated.best_params_
+    np.testing.assert_allclose(
+        weighted.score_samples(STATES), repeated.score_samples(STATES), rtol=1e-10
+    )
+
+
+def test_rows_held_out_count_by_their_weights():
+    X = counted_rows(80, 0)
+    weight = np.where(np.arange(len(X)) % 4 == 0, 0.0, 2.0)
+    options = dict(families=["urns"], n_init=1, max_components=3, max_iter=5, random_state=0)
+    weighted = ExchangeableDensity(**options).fit(X, sample_weight=weight)
+    without = ExchangeableDensity(**options).fit(X[weight > 0], sample_weight=2.0)
+    np.testing.assert_array_equal(weighted.score_samples(STATES), without.score_samples(STATES))
+    assert weighted.valid_score_ == without.valid_score_
+
+
 def test_what_was_tried_is_kept(density):
     table = density.table_
     assert {row["family"] for row in table} == {"urns", "tree", "weighted tree", "hidden tree"}

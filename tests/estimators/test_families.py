@@ -205,8 +205,6 @@ MIXTURE_BAD = [
     (dict(combine="both"), "combine='both' is unknown"),
     (dict(validation_fraction=1.5), "must lie between 0 and 1, got 1.5"),
     (dict(family="urns", validation_fraction=1e-3), "leaves 50 to fit and 0 to hold out"),
-    (dict(family="urns", warm_start=True), "warm_start=True does not go with family='urns'"),
-    (dict(family="hidden tree", warm_start=True), "warm_start=True does not go with"),
 ]
 
 

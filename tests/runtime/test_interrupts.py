@@ -228,6 +228,8 @@ from exchangeable.cli import main
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting import runs, progress
 
+import exchangeable.cli.fit
+
 fit = sys.modules["exchangeable.cli.fit"]
 {prepare}
 main(sys.argv[1:])

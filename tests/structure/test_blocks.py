@@ -1,5 +1,8 @@
 """`Blocks`: what users may write, and what it stands for."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -158,3 +161,8 @@ def test_blocks_stay_where_relearning_is_switched_off():
     told = ExchangeableMixture(3, blocks=given, random_state=0).fit(X)
     assert kept.history_ == told.history_
     assert goes_on.log_likelihood_ > kept.log_likelihood_
+
+
+@pytest.mark.parametrize("name", ["Blocks", "exchangeability_report"])
+def test_what_is_about_structure_can_be_imported_first(name):
+    subprocess.run([sys.executable, "-c", f"from exchangeable import {name}"], check=True)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data import packed_kernels, row_kernels
@@ -147,26 +148,35 @@ def merge_equal_rows(
     rows, holes = observed.ones, observed.holes
     if isinstance(rows, TypedRows):
         return _merge_typed(rows, holes, weights, clamp)
+    kept, member = distinct_rows(row_hashes(observed, clamp))
+    distinct: FloatArray = np.bincount(member, weights, minlength=kept.size).astype(np.float64)
+    known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
+    gaps = None if holes is None else take_rows(holes, kept)
+    return prepared(take_rows(rows, kept), distinct, known, gaps), member
+
+
+def row_hashes(observed: Observed, clamp: IntArray | None = None) -> npt.NDArray[np.uint64]:
+    """Return 128 bits of hash of each row, its holes and, where there are some, its class."""
     shape = (2, observed.n_variables, 2)
     keys = np.random.default_rng(0).integers(0, 2**64, shape, dtype=np.uint64)
     hashes = np.zeros((observed.n_rows, 2), dtype=np.uint64)
-    row_kernels.hash_rows(rows.arrays, keys[0], hashes)
-    if holes is not None:
-        row_kernels.hash_rows(holes.arrays, keys[1], hashes)
+    row_kernels.hash_rows(observed.ones.arrays, keys[0], hashes)
+    if observed.holes is not None:
+        row_kernels.hash_rows(observed.holes.arrays, keys[1], hashes)
     if clamp is not None:
         hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return hashes
+
+
+def distinct_rows(hashes: npt.NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
+    """Return where each distinct row occurs first, in that order, and the number of each row."""
     whole = hashes.view([("", np.uint64), ("", np.uint64)]).ravel()
     _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
     # Keep the order of first occurrence, so that nothing depends on the hashes' order.
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
-    member = rank[inverse]
-    distinct: FloatArray = np.bincount(member, weights, minlength=order.size).astype(np.float64)
-    kept = first[order]
-    known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
-    gaps = None if holes is None else take_rows(holes, kept)
-    return prepared(take_rows(rows, kept), distinct, known, gaps), member
+    return first[order], rank[inverse]
 
 
 def prepared(rows: Rows, weights: FloatArray, clamp: IntArray, holes: Rows | None) -> Examples:

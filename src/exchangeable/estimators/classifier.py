@@ -28,12 +28,14 @@ from exchangeable.estimators.hybrid import (
 )
 from exchangeable.estimators.kinds import COLUMNS, decide_kinds, labels_of, observe_typed
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names, validated_with_labels
+from exchangeable.families.common.recipes import class_weights
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.classes import (
     FittedClasses,
     class_groups,
     fit_classes,
+    fit_classes_in_chunks,
     log_prior,
     unique_labels,
 )
@@ -41,6 +43,8 @@ from exchangeable.fitting.hybrid.settings import Hybrid, as_training
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.blocks import as_blocks, kind_of
+from exchangeable.structure.learner import BlockLearner
+from exchangeable.structure.rounds import check_learner
 
 
 def _adds_up(classifier: Any) -> bool:
@@ -332,10 +336,8 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
 
     def _fit_chunks(self, spec: FamilySpec, data: Passes) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
-        early = None
-        if kind_of(as_blocks(self.blocks)[1]) != "given":
-            early = problem_of(self, spec, 1, [], labelled=True).structure
-        by_label = spec.direct.sums(data, early)
+        direct = spec.direct is not None and self.pooling is None
+        by_label = self._sums_by_label(spec if direct else None, data)
         classes = unique_labels(list(by_label), "y")
         sums = [by_label[label] for label in classes.tolist()]
         if not sum(total for total, *_ in sums) > 0:
@@ -348,9 +350,28 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
             )
         take_names(self, data)
         problem = problem_of(self, spec, data.n_variables, classes.tolist(), labelled=True)
-        model = spec.direct.fit_chunks(problem, data, classes, sums)
-        self._keep(FittedClasses(model, np.array([total for total, *_ in sums])), classes)
+        totals = np.array([total for total, *_ in sums])
+        if direct:
+            model = spec.direct.fit_chunks(problem, data, classes, sums)
+            self._keep(FittedClasses(model, totals), classes)
+        else:
+            if isinstance(problem.structure, BlockLearner):
+                check_learner(problem.structure)
+            rule = rule_of(self)
+            fitted = fit_classes_in_chunks(spec, problem, data, classes, totals, rule)
+            self._keep(fitted, classes)
         return self
+
+    def _sums_by_label(self, direct: FamilySpec | None, data: Passes) -> dict[Any, Any]:
+        """Return the weight of each class, first, and what a direct fit sums of its rows."""
+        if direct is None:
+            weights: dict[Any, float] = data.total(class_weights)
+            return {label: (weight,) for label, weight in weights.items()}
+        early = None
+        if kind_of(as_blocks(self.blocks)[1]) != "given":
+            early = problem_of(self, direct, 1, [], labelled=True).structure
+        sums: dict[Any, Any] = direct.direct.sums(data, early)
+        return sums
 
     @available_if(_adds_up)
     @all_or_nothing

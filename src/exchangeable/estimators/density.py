@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
 from threadpoolctl import threadpool_limits
 
@@ -15,6 +16,7 @@ from exchangeable.arrays import (
     check_alpha,
     check_count,
     check_number,
+    check_sample_weight,
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.estimators.base import MixtureEstimator
@@ -143,7 +145,13 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, X_valid: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        X_valid: Any = None,
+    ) -> Self:
         """Search, fit the best settings of each family from several starts, and average.
 
         Interrupting it (Ctrl-C) leaves the average of the fits made so far, or the best trial.
@@ -154,19 +162,26 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             Examples; an entry greater than `binarize` is on. A NaN is not known: EM sums over it.
         y : ignored
             Present for scikit-learn's sake.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, 1 by default; those of X that are held out count by it too.
         X_valid : {array-like, sparse matrix}, optional
             Rows to compare by; by default some of X are held out for that.
         """
         began = time.monotonic()
         observed = self._observed(X, reset=True)
+        weight = check_sample_weight(sample_weight, observed.n_rows)
+        if not weight.all():
+            counting = np.flatnonzero(weight)
+            observed, weight = observed.take(counting), weight[counting]
         rng = as_generator(self.random_state)
         if X_valid is None:
             kept, out = self._split(observed.n_rows, rng)
-            observed, valid = observed.take(kept), observed.take(out)
+            held = merge_equal_rows(observed.take(out), weight[out])[0]
+            observed, weight = observed.take(kept), weight[kept]
         else:
             valid = self._observed(X_valid)
-        held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
-        examples = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
+            held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
+        examples = merge_equal_rows(observed, weight)[0]
         search = self._search(examples, held, rng, began)
         families = self._families(observed.n_variables)
         with (

@@ -26,7 +26,8 @@ from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names
-from exchangeable.families.common.em_data import InMemory, Streamed
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -300,8 +301,13 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
             check_learner(problem.structure)
+        if data.holes.any() and problem.relearns:
+            raise ValueError(
+                "relearn=True needs X in memory or without NaN: blocks are proposed from rows "
+                "whose holes are drawn one after the other"
+            )
         generators = as_generator(self.random_state).spawn(self._n_runs())
-        return self._fit(spec, problem, data, generators)
+        return self._fit(spec, replace(problem, chunks=data), data, generators)
 
     def _fit(
         self,

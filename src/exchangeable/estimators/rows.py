@@ -15,7 +15,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.raw_columns import library_of
 from exchangeable.data.stream import cluster
-from exchangeable.data.stream.passes import ChunkedRows, ChunkError, Passes, observe
+from exchangeable.data.stream.passes import IN_MEMORY, ChunkedRows, ChunkError, Passes, observe
 from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.estimators.kinds import decide_kinds, schema_of
 from exchangeable.families.contract import FamilySpec
@@ -55,26 +55,22 @@ def open_rows(
             f"training={estimator.training!r} passes over the rows many times, which needs X in "
             "memory; use training='generative' for rows in chunks or on a cluster"
         )
-    if estimator.pooling is not None:
-        raise ValueError(
-            f"pooling={estimator.pooling!r} needs X in memory, since the prior is made of all "
-            "rows; leave pooling=None for rows in chunks or on a cluster"
-        )
     if getattr(estimator, "semi_supervised", False):
         raise ValueError(
             "semi_supervised=True needs X in memory; of rows in chunks every one needs a label"
         )
     labels = None if column is not None else y
+    reason = spec.why_not("holes in chunks") or (IN_MEMORY if labelled else None)
     if source is None:
-        return cluster.open_collection(
-            X, y if labelled else None, sample_weight, estimator.binarize, estimator.n_jobs
-        )
+        options = estimator.binarize, estimator.n_jobs, reason
+        return cluster.open_collection(X, y if labelled else None, sample_weight, *options)
     return ChunkedRows(
         source,
         None if labels is None else _one_column(labels, "y"),
         None if sample_weight is None else _weights(sample_weight),
         estimator.binarize,
         estimator.n_jobs,
+        reason,
     )
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
+from exchangeable.families.abilities import ABILITIES
 from exchangeable.families.sums import EMData, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.memory import check_memory, times_available
@@ -288,6 +289,9 @@ class Family(ABC):
             For families whose runs should differ in more than their posteriors.
         """
 
+    def resume(self, data: EMData, mixture: "Mixture") -> None:  # noqa: B027, most need nothing
+        """Get ready to go on from an earlier fit instead of `first`, perhaps to other rows."""
+
     @abstractmethod
     def following(self, data: EMData, model: Any, sums: Any, step: int) -> list[Model]:
         """Return the parameters after one step, the steps being numbered from 1.
@@ -458,10 +462,7 @@ class FamilySpec:
     stream : type, optional
         Fits mixtures to batches that come one after the other: `keep` and `add`.
     cannot : mapping from ability to reason
-        Abilities: ``"classes"``, ``"semi_supervised"``, ``"partial_fit"``, ``"warm_start"``,
-        ``"chunks"``, ``"joining"``, ``"exact completion"``, ``"accept"`` (components that change
-        their blocks each for itself), ``"relearn"`` (a say in whether EM goes on learning blocks),
-        ``"pooling"``, ``"checkpoint"``, ``"hybrid"`` (training other than generative).
+        What it refuses, of `families.abilities.ABILITIES`.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
     normalise : callable, optional
@@ -513,12 +514,24 @@ class FamilySpec:
     held_out: float | None = None
     settings: Any = None
 
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.cannot) - set(ABILITIES))
+        if unknown:
+            raise ValueError(
+                f"family {self.name!r} cannot {unknown[0]!r}, which is not an ability; expected "
+                f"some of {', '.join(ABILITIES)}"
+            )
+
+    def why_not(self, ability: str) -> str | None:
+        """Return why the family cannot do something, None where it can."""
+        needed = filter(None, map(self.why_not, ABILITIES[ability].needs))
+        return next(needed, self.cannot.get(ability))
+
     def check(self, ability: str, asked: str) -> None:
         """Refuse what the family cannot do, saying why; `asked` names what the user wants."""
-        if ability in self.cannot:
-            raise ValueError(
-                f"{asked} does not go with family={self.name!r}: {self.cannot[ability]}"
-            )
+        reason = self.why_not(ability)
+        if reason is not None:
+            raise ValueError(f"{asked} does not go with family={self.name!r}: {reason}")
 
     def check_size(self, n_variables: int) -> None:
         """Refuse more variables than the family can be fitted to."""

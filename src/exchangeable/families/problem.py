@@ -10,7 +10,10 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples, listed
 from exchangeable.data.observed import flags
 from exchangeable.data.rows import Rows, as_rows
+from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
+from exchangeable.families.common.streamed import Streamed
+from exchangeable.partitions import Partition
 from exchangeable.structure.learner import Structure
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
@@ -27,6 +30,8 @@ class Problem:
         Where blocks come from.
     examples : Examples or None
         The rows; None where they come in chunks.
+    chunks : Streamed, optional
+        The rows, where they come in chunks.
     valid : Examples, optional
         Rows held out, by which runs are ended and compared.
     alpha : float
@@ -58,6 +63,7 @@ class Problem:
     n_components: int
     structure: Structure
     examples: Examples | None = None
+    chunks: Streamed | None = None
     valid: Examples | None = None
     alpha: float = 0.1
     pooling: float | None = None
@@ -85,11 +91,18 @@ class Problem:
         return fill_by_frequency(self.rows)
 
     @cached_property
+    def source(self) -> InMemory | Streamed:
+        """The rows without holes, over which the prior and the first parameters sum."""
+        if self.chunks is not None:
+            return self.chunks.filled
+        return InMemory(self.filled, n_jobs=1)
+
+    @cached_property
     def pool(self) -> Pool:
         """The pooled prior."""
         if self.pooling is None:
             raise TypeError("there is no pooled prior")
-        return Pool.of(self.filled, self.pooling, self.alpha)
+        return Pool.of(self.source, self.pooling, self.alpha)
 
     @cached_property
     def pairs(self) -> FloatArray:
@@ -99,6 +112,11 @@ class Problem:
     @cached_property
     def largest_count(self) -> int | None:
         """The largest number of ones of a row, None where holes make it unknown."""
+        if self.chunks is not None and self.chunks.holes.any():
+            return None
+        if self.chunks is not None:
+            one_block = Partition.from_labels(np.zeros(self.chunks.n_variables, dtype=np.int32))
+            return int(np.flatnonzero(self.pool.histograms([one_block])[0])[-1])
         sets = [self.rows] if self.valid is None else [self.rows, self.valid]
         if any(examples.holes is not None for examples in sets):
             return None

@@ -1,6 +1,6 @@
 """What passes over rows sum, and the rows as EM sees them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture
 
 NO_MOMENTS = np.empty((0, 0, 0))
+NO_POSTERIOR = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,20 @@ class Sums:
     moments : array of shape (2, n_variables, n_classes), or empty
         Sums of the posteriors, and of their squares, over the rows with a variable on; what
         learning blocks needs.
+    recipe : PosteriorRecipe, optional
+        How to find the posteriors again, where they are not kept.
     """
 
     log_likelihood: float
     posterior: FloatArray
     totals: FloatArray
     moments: FloatArray = field(default_factory=lambda: NO_MOMENTS, kw_only=True)
+    recipe: Any = field(default=None, kw_only=True)
+
+    @property
+    def shares(self) -> Any:
+        """The posteriors, or how to find them again."""
+        return self.posterior if self.posterior.size else self.recipe
 
 
 class EMData(Protocol):
@@ -52,6 +61,12 @@ class EMData(Protocol):
     @property
     def n_variables(self) -> int:
         """Number of variables."""
+
+    def summed(self, function: Callable[..., Any], shares: Any = None) -> Any:
+        """Return the sum over the rows of a function of `Examples`, and of posteriors if given.
+
+        `shares` are those of some `Sums`. What the function returns must add up over rows.
+        """
 
     def expect(self, mixture: "Mixture", moments: bool = False) -> Sums:
         """Return what a pass under some parameters sums."""

@@ -17,7 +17,10 @@ from exchangeable.arrays import (
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.groups import Group
 from exchangeable.data.observed import Observed
+from exchangeable.data.stream.passes import Passes
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.recipes import Labelled
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Family, FamilySpec, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -26,7 +29,14 @@ from exchangeable.fitting.progress import FitProgress
 from exchangeable.fitting.runs import begin, families_of
 from exchangeable.structure.proposals import learners_of
 
-__all__ = ["FittedClasses", "class_groups", "fit_classes", "log_prior", "unique_labels"]
+__all__ = [
+    "FittedClasses",
+    "class_groups",
+    "fit_classes",
+    "fit_classes_in_chunks",
+    "log_prior",
+    "unique_labels",
+]
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ def fit_classes(
     data = InMemory(examples, n_jobs=n_jobs)
     known = (examples.clamp[:, None] == np.arange(problem.n_components)).astype(np.float64)
     if examples.holes is None and (labels[counting] >= 0).all():
-        return _settled(families, data, known, rule)
+        return _settled(families, data, known, examples.weights @ known, rule)
     state: EMState | None = None
     with FitProgress(1, rule.max_iter) as progress:
         for family in families:
@@ -92,14 +102,33 @@ def fit_classes(
     return FittedClasses(state.best.model, state.totals, state.n_iter, state)
 
 
+def fit_classes_in_chunks(
+    spec: FamilySpec,
+    problem: Problem,
+    passes: Passes,
+    classes: npt.NDArray[Any],
+    totals: FloatArray,
+    rule: StopRule,
+) -> FittedClasses:
+    """Fit classes to complete rows in chunks, all of which have a label; `totals` are weights."""
+    data = Streamed.of(passes, classes)
+    problem = replace(problem, chunks=data, labelled=True)
+    return _settled(families_of(spec, problem), data, Labelled(classes), totals, rule)
+
+
 def _settled(
-    families: Sequence[Family], data: InMemory, known: FloatArray, rule: StopRule
+    families: Sequence[Family],
+    data: InMemory | Streamed,
+    known: Any,
+    totals: FloatArray,
+    rule: StopRule,
 ) -> FittedClasses:
     """Fit complete rows whose labels are all known: sums are taken once, steps repeated.
 
-    Families whose step is not the whole M-step repeat it until the parameters hardly move.
+    Families whose step is not the whole M-step repeat it until the parameters hardly move. `known`
+    are the posteriors that the labels stand for, or how to find them.
     """
-    steps, totals = 0, data.examples.weights @ known
+    steps = 0
     log_prior = np.zeros(totals.size)
     before: Mixture | None = None
     for family in families:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from exchangeable.arrays import FloatArray
-from exchangeable.families.common.em_data import Streamed
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.em import EMState, StopRule

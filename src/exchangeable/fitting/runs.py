@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from exchangeable.families import family_named
-from exchangeable.families.common.em_data import InMemory, Streamed
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Family, FamilySpec, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -45,6 +46,8 @@ def _check_memory(spec: FamilySpec, problem: Problem) -> None:
     if problem.examples is not None:
         rows = problem.examples.rows
         spec.check_memory(rows.n_rows, rows.n_variables, problem.n_components)
+    elif problem.chunks is not None:
+        spec.check_memory(0, problem.chunks.n_variables, problem.n_components)
 
 
 @dataclass(frozen=True)
@@ -105,15 +108,17 @@ class Runs:
             trainer = self.spec.family(varied)
             return run_training(trainer, data, self.generators[number], self.rule, report, stop)
         families = families_of(self.spec, self.problem)
-        if state is None and self.warm is not None:
-            totals = np.exp(self.warm.log_prior) * data.total
-            state = EMState(self.warm, self.warm, totals, stage=len(families) - 1)
+        warm = self.warm if state is None else None
+        if warm is not None:
+            totals = np.exp(warm.log_prior) * data.total
+            state = EMState(warm, warm, totals, stage=len(families) - 1)
+            families[-1].resume(data, warm)
         first = 0 if before is None else len(families) - 1
         for stage in range(first if state is None else state.stage, len(families)):
             begun = state is not None and state.stage == stage
             if state is not None:
                 before = state.before if begun else state.best
-            if not begun or families[stage].remembers:
+            if warm is None and (not begun or families[stage].remembers):
                 fresh = self._begin(number, data, families, stage, before)
                 state = state if begun else fresh
             assert state is not None

@@ -10,7 +10,8 @@ from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.devices.choice import check_device, find_device
 from exchangeable.families import as_family, with_statistics
-from exchangeable.families.common.em_data import InMemory, Streamed
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
@@ -39,7 +40,7 @@ def spec_of(estimator: Any) -> FamilySpec:
     What needs the data is left to `problem_of`.
     """
     spec = as_family(estimator.family)[0]
-    method = as_blocks(estimator.blocks)[1]
+    settings, method = as_blocks(estimator.blocks)
     if has_statistics(method):
         spec = with_statistics(spec)
     if not hasattr(estimator, "n_components"):
@@ -55,6 +56,10 @@ def spec_of(estimator: Any) -> FamilySpec:
         value = getattr(estimator, name)
         if value is not None and not 0 < check_number(value, name) <= LARGEST:
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    if settings.accept == "component":
+        spec.check("accept", "accept='component'")
+    if settings.relearn is not None:
+        spec.check("relearn", f"relearn={settings.relearn}")
     alpha = check_alpha(estimator.alpha)
     if alpha == 0 and (spec.needs_smoothing or estimator.pooling is not None):
         asked = f"family={spec.name!r}" if spec.needs_smoothing else "pooling"
@@ -107,16 +112,12 @@ def problem_of(
         chosen = spec.blocks[0] if others.size else [np.arange(n_variables)]
         n_variables = others.size or n_variables
     structure = structure_of(settings, chosen, labelled, n_variables, classes, names)
-    if settings.accept == "component":
-        spec.check("accept", "accept='component'")
     given = structure if isinstance(structure, list) else []
     if spec.shared_blocks and any((p.labels != given[0].labels).any() for p in given):
         raise ValueError(
             f"blocks gives components blocks of their own; family={spec.name!r} has one set of "
             "blocks for all: give one list of blocks"
         )
-    if settings.relearn is not None:
-        spec.check("relearn", f"relearn={settings.relearn}")
     relearns = spec.relearns if settings.relearn is None else settings.relearn
     pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
     shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from exchangeable.baselines import ChowLiuTree, LatentTree, saved
+from exchangeable.baselines.base import TreeEstimator
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
@@ -36,17 +38,19 @@ CLASSES: dict[str, type[Any]] = {
     for kind in (
         EVM,
         Blocks,
+        ChowLiuTree,
         Hybrid,
         ExchangeableClassifier,
         ExchangeableDensity,
         ExchangeableImputer,
         ExchangeableMixture,
+        LatentTree,
         Kinds,
         *{type(spec.settings) for spec in REGISTRY.values() if spec.settings is not None},
     )
 }
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
-MODEL = "_model"
+MODEL, TREE = "_model", "_tree"
 NEEDED = {
     "ExchangeableClassifier": ("classes_", "class_count_", "class_log_prior_"),
     "ExchangeableDensity": ("weights_",),
@@ -94,7 +98,7 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
         )
     attributes = {}
     for name, value in vars(estimator).items():
-        if name in parameters or name == MODEL:
+        if name in parameters or name in (MODEL, TREE):
             continue
         if not FITTED.fullmatch(name):
             raise TypeError(f"the attribute {name} of {kind.__name__} has no place in a file")
@@ -111,6 +115,11 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
     }
     if hasattr(estimator, MODEL):
         encoded["model"] = encode_model(estimator._model, writer, f"{prefix}model")
+    if hasattr(estimator, TREE):
+        encoded["forest"] = {
+            name: writer.store(array, f"{prefix}forest.{name}")
+            for name, array in saved.encode(estimator._tree).items()
+        }
     return encoded
 
 
@@ -150,8 +159,20 @@ def decode_estimator(
         estimator._model = decode_model(value["model"], reader, "model")
     elif any(name in attributes for name in NEEDED.get(kind.__name__, ())):
         raise ModelFileError("is fitted, but lacks the model inside")
+    if issubclass(kind, TreeEstimator):
+        _add_tree(estimator, value.get("forest"), attributes, reader)
     _check(estimator)
     return estimator
+
+
+def _add_tree(estimator: Any, tree: Any, attributes: dict[str, Any], reader: Reader) -> None:
+    """Put the tree into an estimator that has one."""
+    if tree is None and not attributes:
+        return
+    if not isinstance(tree, dict):
+        raise ModelFileError("is fitted, but lacks its tree")
+    estimator._tree = saved.decode({k: reader.array(entry, k) for k, entry in tree.items()})
+    _check_names(estimator, estimator._tree.n_variables)
 
 
 def _n_weights(value: dict[str, Any], reader: Reader) -> int:

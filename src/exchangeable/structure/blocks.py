@@ -83,7 +83,7 @@ def as_blocks(blocks: Any) -> tuple[Blocks, Any]:
         if not isinstance(blocks.method, str) or blocks.method not in (AUTO, *METHODS):
             raise ValueError(
                 f"Blocks(method={blocks.method!r}) is unknown; expected one of "
-                f"{', '.join((AUTO, *METHODS))}"
+                f"{', '.join((AUTO, *METHODS))}; lists of blocks have no settings"
             )
         return blocks, blocks.method
     if isinstance(blocks, str):

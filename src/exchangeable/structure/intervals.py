@@ -10,11 +10,12 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.groups import Group
+from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
 from exchangeable.data.stream.chunk import Chunk
-from exchangeable.families.common.em_data import Labelled, Recipe
+from exchangeable.families.common.recipes import Labelled, Recipe
+from exchangeable.families.common.tables import block_counts
 from exchangeable.partitions import Labels, Partition
 from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import fill
@@ -99,10 +100,31 @@ def _add_intervals(rows, members, weights, intervals, histogram):  # type: ignor
             histogram[starts[interval] + count] += w
 
 
+def group_sums(rows: Rows, groups: Sequence[Group], n_jobs: int | None = None) -> list[ClassSums]:
+    """Return the sums of each group of rows."""
+    one_block = Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
+    sums: list[ClassSums] = []
+    for group, ones in zip(groups, group_ones(rows, groups, n_jobs), strict=True):
+        count = block_counts(rows, group, one_block)[0].astype(np.float64)
+        weighted = count * group.weights if group.weights.size else count
+        sums.append((group.total, ones, float(weighted.sum()), float(weighted @ count)))
+    return sums
+
+
+def recipe_sums(chunk: Chunk, recipe: Recipe, n_jobs: int | None = None) -> list[ClassSums]:
+    """Return the sums of each class."""
+    return group_sums(_rows_of(chunk, recipe), recipe.groups(chunk, n_jobs), n_jobs)
+
+
+def _rows_of(chunk: Chunk, recipe: Recipe) -> Rows:
+    """Return the rows that a recipe's groups number."""
+    return chunk.rows if isinstance(recipe, Labelled) else chunk.examples.rows
+
+
 def interval_histograms(
     chunk: Chunk, recipe: Recipe, wanted: Sequence[Intervals], n_jobs: int | None = None
 ) -> list[FloatArray]:
     """Return for each class the histograms of its intervals of blocks."""
-    rows = chunk.rows if isinstance(recipe, Labelled) else chunk.examples.rows
+    rows = _rows_of(chunk, recipe)
     groups = recipe.groups(chunk, n_jobs)
     return run(lambda y: wanted[y].histogram(rows, groups[y]), range(len(wanted)), n_jobs)

@@ -14,21 +14,22 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.rows import Rows, as_rows
-from exchangeable.families.common.em_data import InMemory, Streamed, StreamedSums
+from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.moments import sum_moments
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
-from exchangeable.structure.intervals import Intervals, interval_histograms
+from exchangeable.structure.intervals import Intervals, interval_histograms, recipe_sums
 from exchangeable.structure.learner import (
     NEGLIGIBLE,
     BlockLearner,
     Structure,
     learn_partitions,
 )
-from exchangeable.structure.rounds import propose_from_sums
+from exchangeable.structure.rounds import Count, learn_from_sums, propose_from_sums
 
 HARDLY = 1e-3
 """Rows that belong to a class with less probability than this do not help to choose its blocks."""
@@ -78,7 +79,7 @@ def proposer(data: InMemory | Streamed, structure: Structure, labelled: bool) ->
     if isinstance(structure, list):
         return lambda model, sums: [Proposal(structure)]
     if isinstance(data, Streamed):
-        return partial(_from_chunks, data, structure)
+        return partial(_from_labelled_chunks if labelled else _from_chunks, data, structure)
     if labelled:
         return partial(_from_classes, data, structure)
     return partial(_from_posteriors, data, structure)
@@ -127,9 +128,30 @@ def _from_classes(
 
 
 def _from_chunks(
-    data: Streamed, learner: BlockLearner, model: Model | None, sums: StreamedSums
+    data: Streamed, learner: BlockLearner, model: Model | None, sums: Sums
 ) -> list[Proposal]:
     """Propose what the learner finds in sums over chunks."""
+    moments = sums.moments
+    if not learner.needs_moments:
+        return [Proposal(learner.without_rows(data.n_variables, sums.totals.size))]
+    if not moments.size:
+        moments = data.summed(partial(sum_moments, n_jobs=data.n_jobs), sums.shares)
+    counted = _counts_of_intervals(data, sums)
+    found = propose_from_sums(learner, moments, sums.totals, data.total, counted)
+    return [Proposal(partitions) for partitions in found]
+
+
+def _from_labelled_chunks(
+    data: Streamed, learner: BlockLearner, model: Model | None, sums: Sums
+) -> list[Proposal]:
+    """Propose what the learner finds in sums over the rows of each class."""
+    by_class = data.passes.total(partial(recipe_sums, recipe=sums.recipe, n_jobs=data.n_jobs))
+    counted = _counts_of_intervals(data, sums)
+    return [Proposal(learn_from_sums(learner, by_class, data.n_variables, counted))]
+
+
+def _counts_of_intervals(data: Streamed, sums: Sums) -> Count:
+    """Return what counts intervals of blocks in a pass over chunks."""
 
     def count(wanted: list[Intervals]) -> list[FloatArray]:
         histograms: list[FloatArray] = data.passes.total(
@@ -137,8 +159,7 @@ def _from_chunks(
         )
         return histograms
 
-    found = propose_from_sums(learner, sums.moments, sums.totals, data.total, count)
-    return [Proposal(partitions) for partitions in found]
+    return count
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from exchangeable.families.common.count_prior import CountPrior
+from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
 from exchangeable.partitions import Partition
 from made_rows import examples_of
@@ -27,7 +28,7 @@ def counts_of(rows, partition):
 @pytest.mark.parametrize("labels", LABELS, ids=["one block", "blocks"])
 def test_log_q_is_the_best_smoothing_of_counts_and_prior(labels):
     partition = Partition.from_labels(labels)
-    prior = CountPrior.of(Pool.of(examples_of(X), STRENGTH, ALPHA), [partition] * 2)
+    prior = CountPrior.of(Pool.of(InMemory(examples_of(X)), STRENGTH, ALPHA), [partition] * 2)
     parts = [X[RATES[:, 0] < 0.5], X[RATES[:, 0] > 0.5][:9]]
     histograms = [np.concatenate(counts_of(rows, partition)) for rows in parts]
     found = prior.log_q(histograms)
@@ -42,7 +43,7 @@ def test_log_q_is_the_best_smoothing_of_counts_and_prior(labels):
 
 def test_masses_are_the_shares_of_the_training_set_times_the_strength():
     partition = Partition.from_labels(LABELS[1])
-    prior = CountPrior.of(Pool.of(examples_of(X), STRENGTH, ALPHA), [partition])
+    prior = CountPrior.of(Pool.of(InMemory(examples_of(X)), STRENGTH, ALPHA), [partition])
     shares = np.concatenate(counts_of(X, partition)) / len(X)
     np.testing.assert_allclose(prior.masses[0], STRENGTH * shares, rtol=1e-12)
     starts = partition.starts
@@ -52,7 +53,7 @@ def test_masses_are_the_shares_of_the_training_set_times_the_strength():
 
 def test_blocks_of_up_to_two_variables_are_not_smoothed():
     partition = Partition.from_labels(np.repeat(np.arange(25), 2))
-    prior = CountPrior.of(Pool.of(examples_of(X), STRENGTH, ALPHA), [partition])
+    prior = CountPrior.of(Pool.of(InMemory(examples_of(X)), STRENGTH, ALPHA), [partition])
     seen = np.concatenate(counts_of(X[:40], partition))
     mass = seen + prior.smooth_masses[0]
     totals = np.repeat(np.add.reduceat(mass, partition.starts), 3)

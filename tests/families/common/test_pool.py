@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.pooled import with_pool
 from made_rows import bound_clusters, examples_of
@@ -13,7 +14,7 @@ ALPHA, STRENGTH = 0.5, 7.0
 
 
 def test_pairs_and_means_are_smoothed_alike():
-    pool = Pool.of(examples_of(X), STRENGTH, ALPHA)
+    pool = Pool.of(InMemory(examples_of(X)), STRENGTH, ALPHA)
     means = (X.sum(axis=0) + ALPHA) / (len(X) + 2 * ALPHA)
     pairs = (X.T.astype(float) @ X + ALPHA / 2) / (len(X) + 2 * ALPHA)
     np.fill_diagonal(pairs, means)
@@ -22,7 +23,7 @@ def test_pairs_and_means_are_smoothed_alike():
 
 
 def test_every_class_is_given_so_many_rows():
-    pool = Pool.of(examples_of(X), STRENGTH, ALPHA)
+    pool = Pool.of(InMemory(examples_of(X)), STRENGTH, ALPHA)
     sums = SimpleNamespace(ones=np.arange(12.0).reshape(6, 2), totals=np.array([20.0, 30.0]))
     ones, totals = with_pool(pool, sums)
     np.testing.assert_allclose(ones, sums.ones + STRENGTH * pool.means[:, None], rtol=1e-12)

@@ -168,7 +168,6 @@ def test_density_tries_hidden_trees():
         ({"blocks": "welch"}, "all states share one set of blocks, which are not learned"),
         ({"alpha": 0.0}, "alpha must be > 0 with family='hidden tree'"),
         ({"blocks": {0: [range(N)], 1: [[j] for j in range(N)]}}, "one set of blocks for all"),
-        ({"warm_start": True}, "warm_start=True does not go with family='hidden tree'"),
     ],
 )
 def test_options_that_do_not_go_together(options, message):

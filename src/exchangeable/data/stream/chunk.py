@@ -1,7 +1,7 @@
 """A chunk: some of the rows of a fit, with labels and weights, as its passes read them."""
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,12 +33,15 @@ class Chunk:
         How much each counts; empty if all count 1.
     first : int
         How many rows of positive weight come before these.
+    holes : Rows, optional
+        The entries that are not known; None where every entry is.
     """
 
     rows: Rows
     labels: npt.NDArray[Any] | None = None
     weights: FloatArray = field(default_factory=lambda: NO_WEIGHTS)
     first: int = 0
+    holes: Rows | None = None
 
     @property
     def n_counting(self) -> int:
@@ -48,17 +51,28 @@ class Chunk:
     @cached_property
     def examples(self) -> Examples:
         """The rows of positive weight as EM reads them."""
-        rows, weights = self.rows, self.weights
+        rows, weights, holes = self.rows, self.weights, self.holes
         if weights.size:
             counting = np.flatnonzero(weights)
             rows, weights = take_rows(rows, counting), weights[counting]
+            holes = None if holes is None else take_rows(holes, counting)
         else:
             weights = np.ones(rows.n_rows)
+        if holes is not None:
+            return Examples(rows, weights, holes=holes)
         if rows.bits.size and rows.n_variables <= MAX_PACKED and _is_dense(rows):
             return Examples(rows, weights, words=Words.of(rows), codes=Codes.of(rows))
         rows = listed(rows)
         words = Words.of(rows) if rows.n_variables <= MAX_PACKED else None
         return Examples(rows, weights, words=words, codes=encoded(rows))
+
+    def labelled(self, classes: npt.NDArray[Any] | None) -> Examples:
+        """Return the rows of positive weight, with the numbers of their classes if given."""
+        if classes is None:
+            return self.examples
+        number = np.searchsorted(classes, self._labels)
+        counting = number[np.flatnonzero(self.weights)] if self.weights.size else number
+        return replace(self.examples, clamp=counting)
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -83,8 +97,10 @@ class Chunk:
 
     @property
     def signature(self) -> tuple[int, int, int]:
-        """Number of rows, of those that count, and a checksum of their ones and labels."""
+        """Number of rows, of those that count, and a checksum of ones, holes and labels."""
         arrays: list[npt.NDArray[Any]] = list(self.rows.arrays)
+        if self.holes is not None:
+            arrays += self.holes.arrays
         if self.labels is not None:
             kind = self.labels.dtype.kind
             arrays.append(self.labels.astype(np.str_) if kind == "O" else self.labels)

@@ -6,6 +6,7 @@ once and stay on the workers between passes; if a worker dies, Dask computes its
 
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.stream.chunk import Chunk
-from exchangeable.data.stream.passes import ChunkError, add, complete_rows, observe
+from exchangeable.data.stream.passes import IN_MEMORY, ChunkError, add, complete_rows, observe
 from exchangeable.data.stream.waiting import cluster_error, result_of
 
 FAN_IN = 8
@@ -30,7 +31,12 @@ def is_collection(X: Any) -> bool:
 
 
 def open_collection(
-    X: Any, y: Any, sample_weight: Any, binarize: float | None, n_jobs: int | None
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    binarize: float | None,
+    n_jobs: int | None,
+    reason: str | None = IN_MEMORY,
 ) -> "ClusterRows":
     """Return the rows of a Dask array or data frame.
 
@@ -46,6 +52,8 @@ def open_collection(
         Entries greater than this are on.
     n_jobs : int, optional
         Threads of each task; 1 by default, since tasks run side by side.
+    reason : str or None
+        Why the rows must not have holes; None where they may.
     """
     names = None
     if hasattr(X, "columns"):
@@ -66,6 +74,7 @@ def open_collection(
         names,
         binarize,
         1 if n_jobs is None else n_jobs,
+        reason,
     )
 
 
@@ -112,10 +121,13 @@ def _lengths(X: Any, parts: list[Any]) -> list[int]:
     return list(dask.compute(*[dask.delayed(len)(part) for part in parts]))
 
 
-def _prepare(part: Any, labels: Any, weights: Any, binarize: float | None, number: int) -> Chunk:
+def _prepare(
+    part: Any, labels: Any, weights: Any, binarize: float | None, reason: str | None, number: int
+) -> Chunk:
     """Return a partition as the passes read it; runs on a worker."""
     try:
-        rows = complete_rows(observe(part, binarize, 1), getattr(part, "columns", None))
+        observed = observe(part, binarize, 1)
+        rows = complete_rows(observed, getattr(part, "columns", None), reason)
         label = None if labels is None else np.asarray(labels)
         weight = NO_WEIGHTS if weights is None else np.asarray(weights, dtype=np.float64)
         for name, values in (("labels", label), ("weights", weight)):
@@ -123,7 +135,7 @@ def _prepare(part: Any, labels: Any, weights: Any, binarize: float | None, numbe
                 raise ValueError(f"it has {rows.n_rows} rows and {name} of shape {values.shape}")
         if not (np.isfinite(weight) & (weight >= 0)).all():
             raise ValueError("it has weights that are negative or not finite")
-        return Chunk(rows, label, weight)
+        return Chunk(rows, label, weight, holes=observed.holes)
     except (ValueError, TypeError) as error:
         raise ChunkError(f"partition {number} of X: {error}") from error
 
@@ -132,7 +144,7 @@ def _apply(
     function: Callable[[Chunk], Any], chunk: Chunk, number: int, first: int
 ) -> tuple[dict[int, tuple[int, int, int]], Any]:
     """Return a function of a partition, and the partition's signature."""
-    here = Chunk(chunk.rows, chunk.labels, chunk.weights, first)
+    here = replace(chunk, first=first)
     return {number: here.signature}, function(here)
 
 
@@ -155,6 +167,7 @@ class ClusterRows:
         names: Sequence[str] | None,
         binarize: float | None,
         n_jobs: int | None,
+        reason: str | None = IN_MEMORY,
     ) -> None:
         import dask
 
@@ -164,7 +177,7 @@ class ClusterRows:
         prepare = dask.delayed(_prepare)
         self._parts = list(parts)
         chunks = [
-            prepare(part, label, weight, binarize, number)
+            prepare(part, label, weight, binarize, reason, number)
             for number, (part, label, weight) in enumerate(
                 zip(parts, labels or nothing, weights or nothing, strict=True)
             )

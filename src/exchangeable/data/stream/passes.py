@@ -1,12 +1,14 @@
 """Passes over rows that come in chunks: sums of a function of each chunk.
 
 A pass is ``data.total(function)``. The function takes a `Chunk` and returns numbers, arrays, or
-lists, tuples and dicts of those, which `add` sums. It must not depend on how the rows are cut; then
-neither does the total, up to rounding. `cluster.ClusterRows` makes the same passes on a cluster.
+lists, tuples, dicts and data classes of those, which `add` sums. It must not depend on how the rows
+are cut; then neither does the total, up to rounding. `cluster.ClusterRows` makes the same passes on
+a cluster.
 """
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +26,8 @@ from exchangeable.data.rows import Rows, as_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.storage.files import replacing
+
+IN_MEMORY = "impute the missing entries, or fit to a matrix in memory"
 
 
 class ChunkError(ValueError):
@@ -46,12 +50,17 @@ class Passes(Protocol):
 
 
 def add(one: Any, other: Any) -> Any:
-    """Return the sum of two results of a pass; dicts are added key by key."""
+    """Return the sum of two results of a pass: dicts key by key, data classes field by field."""
+    if one is None:
+        return None
     if isinstance(one, dict):
         both = {key: add(one[key], other[key]) for key in one.keys() & other.keys()}
         return {**one, **other, **both}
     if isinstance(one, list | tuple):
         return type(one)(add(a, b) for a, b in zip(one, other, strict=True))
+    if is_dataclass(one) and not isinstance(one, type):
+        names = [field.name for field in fields(one)]
+        return type(one)(**{name: add(getattr(one, name), getattr(other, name)) for name in names})
     return one + other
 
 
@@ -71,15 +80,16 @@ def observe(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observ
     return as_observed(matrix, binarize, n_jobs)
 
 
-def complete_rows(observed: Observed, names: Sequence[Any] | None = None) -> Rows:
-    """Return rows without holes."""
-    if observed.holes is not None:
+def complete_rows(
+    observed: Observed, names: Sequence[Any] | None = None, reason: str | None = IN_MEMORY
+) -> Rows:
+    """Return the ones of rows; `reason` says why there must be no holes, None if there may be."""
+    if observed.holes is not None and reason is not None:
         row, number = np.argwhere(flags(observed.holes))[0]
         column = number if names is None else repr(names[number])
         raise ValueError(
             f"it contains NaN or another missing value, the first in row {row}, column {column}; a "
-            "fit to chunks needs complete rows: impute the missing entries, or fit to a matrix in "
-            "memory"
+            f"fit to chunks needs complete rows: {reason}"
         )
     return observed.ones
 
@@ -99,6 +109,8 @@ class ChunkedRows:
         Entries greater than this are on.
     n_jobs : int, optional
         Number of threads.
+    reason : str or None
+        Why the rows must not have holes; None where they may.
     """
 
     def __init__(
@@ -108,9 +120,10 @@ class ChunkedRows:
         weights: FloatArray | None = None,
         binarize: float | None = 0.0,
         n_jobs: int | None = None,
+        reason: str | None = IN_MEMORY,
     ) -> None:
         self.source, self.labels, self.weights = source, labels, weights
-        self.binarize, self.n_jobs = binarize, n_jobs
+        self.binarize, self.n_jobs, self.reason = binarize, n_jobs, reason
         self.n_variables, self.names = 0, source.names
         self._seen: list[tuple[int, int, int]] | None = None
 
@@ -155,7 +168,8 @@ class ChunkedRows:
             part, labels = part
             labels = np.asarray(labels)
         names = getattr(part, "columns", self.names)
-        rows = complete_rows(observe(part, self.binarize, self.n_jobs), names)
+        observed = observe(part, self.binarize, self.n_jobs)
+        rows = complete_rows(observed, names, self.reason)
         if not rows.n_rows:
             raise ValueError("it has no rows; leave empty chunks out")
         span = slice(begin, begin + rows.n_rows)
@@ -167,7 +181,7 @@ class ChunkedRows:
         if labels is not None and labels.shape != (rows.n_rows,):
             raise ValueError(f"it has {rows.n_rows} rows and labels of shape {labels.shape}")
         weights = NO_WEIGHTS if self.weights is None else np.asarray(self.weights[span])
-        return Chunk(rows, labels, weights, first)
+        return Chunk(rows, labels, weights, first, observed.holes)
 
     def _compare(self, number: int, signature: tuple[int, int, int]) -> None:
         """Refuse a chunk that is not what it was on the first pass."""

@@ -1,4 +1,4 @@
-"""What the passes of a fit sum over chunks; every function takes a `Chunk` first.
+"""What the passes of a fit sum over chunks; most functions take a `Chunk` first.
 
 They are plain functions of plain data, so that `functools.partial` of one can be sent to where the
 chunk is. Posteriors are never stored: a recipe says how to compute those of a chunk again.
@@ -13,42 +13,25 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import MAX_PACKED, Examples
 from exchangeable.data.forms import Words
-from exchangeable.data.groups import Group, group_ones
-from exchangeable.data.observed import flags
+from exchangeable.data.groups import Group
 from exchangeable.data.rows import Rows, take_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.blocks import passes
 from exchangeable.families.common import table_kernels
-from exchangeable.families.common.em_data import PosteriorRecipe
 from exchangeable.families.common.moments import sum_moments
-from exchangeable.families.common.tables import block_counts, group_histograms
+from exchangeable.families.common.recipes import PosteriorRecipe
+from exchangeable.families.common.tables import group_histograms
+from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
-from exchangeable.structure.intervals import ClassSums
+from exchangeable.structure.intervals import ClassSums, group_sums
 
 
 def class_sums(chunk: Chunk, n_jobs: int | None = None) -> dict[Any, ClassSums]:
     """Return the sums of each class that occurs, by its label."""
     classes = chunk.classes
-    groups = chunk.groups(classes)
-    one_block = Partition.from_labels(np.zeros(chunk.rows.n_variables, dtype=np.int32))
-    sums: dict[Any, ClassSums] = {}
-    for label, group, ones in zip(
-        classes.tolist(), groups, group_ones(chunk.rows, groups, n_jobs), strict=True
-    ):
-        count = block_counts(chunk.rows, group, one_block)[0].astype(np.float64)
-        weighted = count * group.weights if group.weights.size else count
-        sums[label] = group.total, ones, float(weighted.sum()), float(weighted @ count)
-    return sums
-
-
-def class_weights(chunk: Chunk) -> dict[Any, float]:
-    """Return the weight of each class that occurs, by its label."""
-    classes = chunk.classes
-    return {
-        label: group.total
-        for label, group in zip(classes.tolist(), chunk.groups(classes), strict=True)
-    }
+    summed = group_sums(chunk.rows, chunk.groups(classes), n_jobs)
+    return dict(zip(classes.tolist(), summed, strict=True))
 
 
 def class_histograms(
@@ -79,27 +62,10 @@ def _packed_histogram(rows: Rows, group: Group, partition: Partition) -> FloatAr
     )[0]
 
 
-def rows_at(chunk: Chunk, chosen: IntArray) -> npt.NDArray[np.uint8]:
-    """Return the chosen rows of all that count, zeros for those that are not in this chunk."""
-    matrix = np.zeros((chosen.size, chunk.rows.n_variables), dtype=np.uint8)
-    counting = np.flatnonzero(chunk.weights) if chunk.weights.size else None
-    here = np.flatnonzero((chosen >= chunk.first) & (chosen < chunk.first + chunk.n_counting))
-    if here.size:
-        number = chosen[here] - chunk.first
-        row = number if counting is None else counting[number]
-        matrix[here] = flags(take_rows(chunk.rows, row))
-    return matrix
-
-
-def posterior_sums(
-    chunk: Chunk, recipe: PosteriorRecipe, n_jobs: int | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Return the moments of the posteriors, as in `Sums`, and the components' weights."""
-    posterior = recipe.posterior(chunk, n_jobs)
-    return (
-        sum_moments(chunk.examples, posterior, n_jobs=n_jobs),
-        chunk.examples.weights @ posterior,
-    )
+def posterior_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:
+    """Return the moments of some rows' posteriors, and the components' weights."""
+    moments = sum_moments(examples, posterior, n_jobs=n_jobs)
+    return Sums(-np.inf, posterior, examples.weights @ posterior, moments=moments)
 
 
 def posterior_histograms(

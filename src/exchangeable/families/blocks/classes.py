@@ -15,7 +15,7 @@ from exchangeable.families.blocks import chunk_sums
 from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.blocks.sketch import Sketch
-from exchangeable.families.common.em_data import Labelled
+from exchangeable.families.common.recipes import Labelled, class_weights
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.problem import Problem
 from exchangeable.partitions import Partition
@@ -97,7 +97,7 @@ class BlockClasses:
                 partial(chunk_sums.class_sums, n_jobs=data.n_jobs)
             )
             return by_label
-        weights = data.total(chunk_sums.class_weights)
+        weights = data.total(class_weights)
         return {label: (weight, np.empty(0), 0.0, 0.0) for label, weight in weights.items()}
 
     @staticmethod

@@ -11,16 +11,10 @@ from exchangeable.data.observed import flags
 from exchangeable.families.blocks import chunk_sums, passes
 from exchangeable.families.blocks.model import COUNTS, BlockModel
 from exchangeable.families.blocks.row_counts import RowCounts
-from exchangeable.families.common.em_data import (
-    NO_POSTERIOR,
-    Dealt,
-    InMemory,
-    PosteriorRecipe,
-    Scored,
-    Streamed,
-    StreamedSums,
-)
+from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.moments import sum_moments
+from exchangeable.families.common.recipes import Dealt, PosteriorRecipe, Scored
+from exchangeable.families.common.streamed import Streamed, rows_at
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.mixture import Mixture
@@ -94,8 +88,7 @@ class BlockFamily(Family):
         self, data: Any, model: Any, sums: Any, step: int, proposals: Sequence[Proposal]
     ) -> list[Model]:
         """Return the models to choose from: the old blocks with new parameters, and the new."""
-        summed: Any = sums.inner if isinstance(sums, StreamedSums) else sums
-        models = [BlockModel(model.partitions, summed.histograms, summed.totals)]
+        models = [BlockModel(model.partitions, sums.histograms, sums.totals)]
         layouts = [model.tables]
         for proposal in proposals:
             pairs = zip(model.partitions, proposal.partitions, strict=True)
@@ -103,13 +96,15 @@ class BlockFamily(Family):
             changed = [y for y, old in enumerate(model.partitions) if partitions[y] is not old]
             if not changed:
                 continue
-            layout, histograms = Tables.layout(partitions), list(summed.histograms)
+            layout, histograms = Tables.layout(partitions), list(sums.histograms)
             kept = Proposal(partitions, proposal.count)
             counted = _histograms(data, sums, kept, layout, np.array(changed))
             for y, histogram in zip(changed, counted, strict=True):
                 histograms[y] = histogram
-            models.append(BlockModel(partitions, histograms, summed.totals))
+            models.append(BlockModel(partitions, histograms, sums.totals))
             layouts.append(layout)
+        if self.problem.pooling is not None:  # one count for all models, before threads ask
+            self.problem.pool.histograms([p for model in models for p in model.partitions])
         run(
             lambda number: self.tabulate(models[number], data.n_jobs, layouts[number]),
             range(len(models)),
@@ -175,10 +170,8 @@ class BlockFamily(Family):
         shares = pool.histograms(model.partitions)
         for partition, share in zip(model.partitions, shares, strict=True):
             if id(share) not in smooth:
-                mass = pool.examples.total + alpha * np.repeat(
-                    partition.sizes + 1, partition.sizes + 1
-                )
-                smooth[id(share)] = (share * pool.examples.total + alpha) / mass
+                mass = pool.total + alpha * np.repeat(partition.sizes + 1, partition.sizes + 1)
+                smooth[id(share)] = (share * pool.total + alpha) / mass
         return [smooth[id(share)] for share in shares]
 
 
@@ -205,12 +198,16 @@ def _start_in_memory(
     return held_sums(data, posterior, dealt=init == "random")
 
 
-def held_sums(data: InMemory, posterior: FloatArray, dealt: bool = False) -> Sums:
+def held_sums(data: EveryData, posterior: Any, dealt: bool = False) -> Sums:
     """Return given posteriors with what learning blocks from them needs.
 
     Where rows were `dealt` out, each to one component, a posterior is the share of equal rows that
     a component has got, and the squares of the single rows' posteriors are these themselves.
     """
+    if isinstance(data, Streamed):
+        function = partial(chunk_sums.posterior_sums, n_jobs=data.n_jobs)
+        streamed: Sums = data.summed(function, posterior)
+        return streamed
     totals = data.examples.weights @ posterior
     if data.examples.holes is not None:
         return Sums(-np.inf, posterior, totals)
@@ -238,14 +235,11 @@ def _settle(data: EveryData, average: FloatArray, own: FloatArray) -> tuple[Any,
         log_prior = np.log(np.maximum(model.totals, 1e-300) / model.totals.sum())
         mixture = Mixture(model, log_prior)
         sums: Any = data.expect(mixture)
-        summed: Any = sums.inner if isinstance(sums, StreamedSums) else sums
-        model = BlockModel(singles, summed.histograms, summed.totals)
+        model = BlockModel(singles, sums.histograms, sums.totals)
     return sums, mixture
 
 
-def _start_streamed(
-    data: Streamed, init: str, n_components: int, rng: np.random.Generator
-) -> StreamedSums:
+def _start_streamed(data: Streamed, init: str, n_components: int, rng: np.random.Generator) -> Sums:
     """Do the same by passes over chunks."""
     recipe: PosteriorRecipe
     if init == "random":
@@ -255,13 +249,9 @@ def _start_streamed(
         recipe = Dealt(order.astype(kind), n_components)
     else:
         chosen = rng.choice(data.n_rows, size=n_components, replace=False)
-        own = data.passes.total(partial(chunk_sums.rows_at, chosen=chosen))
+        own = data.passes.total(partial(rows_at, chosen=chosen))
         recipe = Scored(_settle(data, data.average, own.astype(np.float64))[1])
-    moments, totals = data.passes.total(
-        partial(chunk_sums.posterior_sums, recipe=recipe, n_jobs=data.n_jobs)
-    )
-    inner = Sums(-np.inf, NO_POSTERIOR, totals, moments=moments)
-    return StreamedSums(-np.inf, NO_POSTERIOR, totals, inner, recipe, moments=moments)
+    return held_sums(data, recipe)
 
 
 def _histograms(

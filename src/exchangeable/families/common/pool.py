@@ -1,7 +1,8 @@
 """A prior made of the data: pseudo-rows distributed as the whole training set."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.families.common import count_smoothing, log_linear
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.partitions import Partition
 
@@ -16,6 +19,8 @@ WIDTHS = np.array([0.0, 0.06, 0.13, 0.3])
 """Widths of the kernels that smooth counts, on a logarithmic scale."""
 ALL_COUNTS = 4096
 """Blocks of up to this many variables have a probability for every count."""
+MOST_KNOWN = 1000
+"""Histograms that are kept."""
 
 
 @dataclass(frozen=True)
@@ -28,43 +33,52 @@ class Pool:
         Weight of the pseudo-rows of each class.
     alpha : float
         Laplace smoothing of the set's own frequencies, so that none is zero.
-    examples : Examples
-        The set.
+    rows : InMemory or Streamed
+        The set, without holes.
     means : array of shape (n_variables,)
         How probable each variable is to be on.
+    known : dict
+        Histograms that were counted, by the blocks.
     """
 
     strength: float
     alpha: float
-    examples: Examples
+    rows: InMemory | Streamed
     means: FloatArray
+    known: dict[bytes, FloatArray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, examples: Examples, strength: float, alpha: float) -> "Pool":
-        """Return the pool of some examples."""
-        everyone = Group(np.arange(examples.rows.n_rows), examples.weights)
-        ones = group_ones(examples.rows, [everyone])[0]
-        means = (ones + alpha) / (examples.total + 2 * alpha)
-        return cls(strength, alpha, examples, means)
+    def of(cls, rows: InMemory | Streamed, strength: float, alpha: float) -> "Pool":
+        """Return the pool of some rows."""
+        means = (rows.summed(_ones) + alpha) / (rows.total + 2 * alpha)
+        return cls(strength, alpha, rows, means)
+
+    @property
+    def total(self) -> float:
+        """The weight of the set's rows."""
+        return self.rows.total
 
     def histograms(
         self, partitions: Sequence[Partition], n_jobs: int | None = None
     ) -> list[FloatArray]:
         """Return the share of the set's rows with each count in each block of each class."""
-        everyone = Group(np.arange(self.examples.rows.n_rows), self.examples.weights)
-        distinct: dict[bytes, FloatArray] = {}
-        for partition in partitions:
-            key = partition.labels.tobytes()
-            if key not in distinct:
-                counted = group_histograms(self.examples.rows, [everyone], [partition], n_jobs)[0]
-                distinct[key] = counted / self.examples.total
-        return [distinct[partition.labels.tobytes()] for partition in partitions]
+        keys = [partition.labels.tobytes() for partition in partitions]
+        found = [(key, self.known.get(key)) for key in keys]
+        shares = {key: share for key, share in found if share is not None}
+        new = {key: p for key, p in zip(keys, partitions, strict=True) if key not in shares}
+        if new:
+            function = partial(_histograms, partitions=list(new.values()), n_jobs=n_jobs)
+            counted = zip(new, self.rows.summed(function), strict=True)
+            shares.update({key: histogram / self.total for key, histogram in counted})
+            if len(self.known) + len(new) > MOST_KNOWN:
+                self.known.clear()
+            self.known.update(shares)
+        return [shares[key] for key in keys]
 
     def pairs(self) -> FloatArray:
         """Return how probable each pair of variables is to be on, smoothed as `means` are."""
-        everyone = np.arange(self.examples.rows.n_rows)
-        both = log_linear.pair_sums(self.examples.rows, everyone, self.examples.weights)
-        pairs: FloatArray = (both + self.alpha / 2) / (self.examples.total + 2 * self.alpha)
+        both = self.rows.summed(all_pairs)
+        pairs: FloatArray = (both + self.alpha / 2) / (self.total + 2 * self.alpha)
         np.fill_diagonal(pairs, self.means)
         return pairs
 
@@ -77,8 +91,32 @@ class Pool:
                 reach = min(reach, 2 * int(np.flatnonzero(share)[-1]) + 1024)
             rest = np.zeros(share.size)
             rest[:reach] = self.alpha / reach
-            seen = share * self.examples.total
+            seen = share * self.total
             known = count_smoothing.smoothed(seen[None], rest[None], WIDTHS)[0]
             known[reach:] = 0.0
             parts.append(known / known.sum())
         return np.concatenate(parts)
+
+
+def everyone(examples: Examples) -> Group:
+    """Return all rows as one group."""
+    return Group(np.arange(examples.rows.n_rows), examples.weights)
+
+
+def _ones(examples: Examples) -> FloatArray:
+    """Return the weight of the rows with each variable on."""
+    return group_ones(examples.rows, [everyone(examples)])[0]
+
+
+def _histograms(
+    examples: Examples, partitions: Sequence[Partition], n_jobs: int | None = None
+) -> list[FloatArray]:
+    """Return the weight of the rows with each count in each block of several partitions."""
+    group = everyone(examples)
+    return [group_histograms(examples.rows, [group], [p], n_jobs)[0] for p in partitions]
+
+
+def all_pairs(examples: Examples) -> FloatArray:
+    """Return the weight of the rows with both of two variables on."""
+    members = np.arange(examples.rows.n_rows)
+    return log_linear.pair_sums(examples.rows, members, examples.weights)

@@ -1,7 +1,9 @@
 """What families under a pooled prior share: where EM starts, and pseudo-rows in their sums."""
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,14 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
-from exchangeable.data.observed import flags
-from exchangeable.data.rows import as_rows, take_rows
+from exchangeable.data.rows import as_rows
+from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.common import log_linear
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.log_linear import NO_NUMBERS, LinearSums, LogLinear
 from exchangeable.families.common.pool import Pool
+from exchangeable.families.common.recipes import PosteriorRecipe
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Family, Model
 
 OWN_SHARE = 0.25
@@ -48,39 +52,55 @@ class PooledFamily(Family, ABC):
         ``"rows"``: components lean towards rows drawn by their weights, and naive Bayes settles for
         a few steps. ``"random"``: posteriors drawn at random.
         """
-        examples, k = self.problem.rows, self.n_start_components
+        rows, k = self.problem.source, self.n_start_components
         if init == "random":
-            posterior = rng.dirichlet(np.ones(k), size=examples.rows.n_rows)
-            return self.held(data, posterior)
-        share = examples.weights / examples.total
+            return self.held(data, rng.dirichlet(np.ones(k), size=rows.weights.size))
+        share = rows.weights / rows.weights.sum()
         few = k <= np.count_nonzero(share)
         chosen = rng.choice(share.size, size=k, replace=not few, p=share)
-        return naive_start(
-            self.problem.filled, self.start_pool, chosen, data.n_jobs, self.naive_steps
-        )
+        return naive_start(rows, self.start_pool, chosen, data.n_jobs, self.naive_steps)
 
     def held(self, data: Any, posterior: FloatArray) -> LinearSums:
         """Return sums of given posteriors, with holes filled by frequency."""
-        return given_sums(self.problem.filled, posterior, data.n_jobs)
+        return given_sums(self.problem.source, posterior, data.n_jobs)
 
-    def block_data(self, data: Any) -> InMemory:
+    def block_data(self, data: Any) -> InMemory | Streamed:
         """Return the rows from which the first blocks are learned, with holes filled."""
-        return InMemory(self.problem.filled, n_jobs=1)
+        return self.problem.source
+
+
+@dataclass(frozen=True)
+class Naive(PosteriorRecipe):
+    """Posteriors under naive Bayes."""
+
+    scores: LogLinear
+    log_prior: FloatArray
+
+    def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
+        """Return the posteriors of the rows that count."""
+        return self.expect(chunk.examples, n_jobs).posterior
+
+    def expect(self, examples: Examples, n_jobs: int | None = None) -> LinearSums:
+        """Return the posteriors of some rows, and sums of them."""
+        return log_linear.expect(examples, self.scores, self.log_prior, n_jobs)
 
 
 def naive_start(
-    examples: Examples, pool: Pool, chosen: IntArray, n_jobs: int | None, steps: int
+    rows: InMemory | Streamed, pool: Pool, chosen: IntArray, n_jobs: int | None, steps: int
 ) -> LinearSums:
-    """Return the sums after a few steps of naive Bayes from components that lean towards rows."""
-    own = flags(take_rows(examples.rows, chosen)).T
+    """Return the sums after a few steps of naive Bayes from components that lean towards rows.
+
+    `chosen` are numbers of distinct rows.
+    """
+    own = rows.distinct_at(chosen).T
     means = (1 - OWN_SHARE) * pool.means[:, None] + OWN_SHARE * own
     log_prior = np.full(chosen.size, -np.log(chosen.size))
     for _ in range(steps):
-        naive = LogLinear(*independent(means))
-        sums = log_linear.expect(examples, naive, log_prior, n_jobs)
+        naive = Naive(LogLinear(*independent(means)), log_prior)
+        sums: LinearSums = rows.summed(partial(naive.expect, n_jobs=n_jobs))
         ones, totals = with_pool(pool, sums)
         means, log_prior = chances(ones, totals), Family.log_shares_of(sums.totals)
-    return sums
+    return replace(sums, recipe=naive)
 
 
 def chances(ones: FloatArray, totals: FloatArray) -> FloatArray:
@@ -93,8 +113,14 @@ def independent(means: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.log1p(-means).sum(axis=0), np.log(means) - np.log1p(-means)
 
 
-def given_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> LinearSums:
-    """Return the sums of given posteriors."""
+def given_sums(rows: InMemory | Streamed, posterior: Any, n_jobs: int | None = None) -> LinearSums:
+    """Return the sums of given posteriors, or of what a recipe says they are."""
+    sums: LinearSums = rows.summed(partial(sum_given, n_jobs=n_jobs), posterior)
+    return sums
+
+
+def sum_given(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> LinearSums:
+    """Return the sums of given posteriors of some rows."""
     n, k = examples.rows.n_variables, posterior.shape[1]
     nothing = LogLinear(np.zeros(k), np.zeros((n, k)))
     return log_linear.expect(examples, nothing, np.zeros(k), n_jobs, posterior=posterior)
@@ -150,3 +176,22 @@ def class_pairs(
     drawn = model.draw(examples.observed.take(members), y, np.random.default_rng(y))
     rows = as_rows(drawn.astype(np.uint8), None)
     return log_linear.pair_sums(rows, np.arange(members.size), mass)
+
+
+def pairs_by_class(
+    data: InMemory | Streamed, sums: LinearSums, model: Model | None = None
+) -> Callable[[int], FloatArray]:
+    """Return what finds the pairs of a class, as `class_pairs` does.
+
+    In memory one class is summed when it is asked for; over chunks one pass sums all.
+    """
+    if isinstance(data, InMemory):
+        return partial(class_pairs, data.examples, sums.posterior, model=model)
+    every: list[FloatArray] = data.summed(partial(_each_pairs, model=model), sums.shares)
+    return every.__getitem__
+
+
+def _each_pairs(
+    examples: Examples, posterior: FloatArray, model: Model | None = None
+) -> list[FloatArray]:
+    return [class_pairs(examples, posterior, y, model) for y in range(posterior.shape[1])]

@@ -27,10 +27,10 @@ SPECS = (
         needs_smoothing=True,
         before=_blocks_first,
         cannot={
+            "holes in chunks": "its edges are chosen from rows whose holes are drawn one after the "
+            "other, in the order of all distinct rows; load X into memory",
             "partial_fit": "its edges are chosen from all rows at once; use fit",
-            "warm_start": "its prior is made of the rows that are fitted; use fit without it",
             "hybrid": "its scores are not log-linear in the variables; choose another family",
-            "chunks": "its edges are chosen from all pairs of blocks; load X into memory",
             "relearn": "its blocks are always learned before its trees, and stay while those are",
         },
     ),

@@ -1,27 +1,36 @@
 """The family of trees over blocks' counts: how posteriors become bins, trees and parameters."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.examples import Examples
-from exchangeable.data.groups import Group
-from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.common.count_prior import CountPrior
-from exchangeable.families.common.pooled import ACTIVE, PooledFamily
+from exchangeable.families.common.pooled import PooledFamily
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.count_trees.forest import (
     MOST_BINS,
     MOST_BINS_IN_ALL,
     CountForest,
+    best_forest,
     cut_counts,
     edge_sums,
-    learn_forest,
+    pair_tables,
 )
-from exchangeable.families.count_trees.model import CountTreeModel, CountTreeSums, expect_rows
+from exchangeable.families.count_trees.model import CountTreeModel, CountTreeSums
+from exchangeable.families.count_trees.row_sums import (
+    Wanted,
+    class_edges,
+    class_rows,
+    class_tables,
+    held,
+    pseudo_edges,
+    pseudo_rows,
+    pseudo_tables,
+)
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.families.sums import Sums
@@ -36,6 +45,8 @@ LEAST_ROWS = 5.0
 """Weight of the rows in a bin, where there is a choice."""
 LEARNING_STEPS = (2, 8)
 """Steps of EM at which bins and trees are chosen anew, and kept if they are better."""
+MOST_CELLS = 1 << 26
+"""Masses of pairs of bins that a pass over chunks sums at once."""
 RAKINGS = 200
 CLOSE = 1e-12
 
@@ -67,10 +78,14 @@ class CountTreeFamily(PooledFamily):
         nothing = [np.empty(0)] * len(alone)
         with np.errstate(divide="ignore"):
             model = CountTreeModel(alone, [np.log(q) for q in self._prior.smooth_shares], nothing)
-        held = expect_rows(model, data.examples, sums.totals, data.n_jobs, sums.posterior)
-        model = self._fitted(alone, held.blocks, nothing)
-        model = self._learn(data.examples, held, model, data.n_jobs)
+        given = data.summed(partial(held, model=model, n_jobs=data.n_jobs), sums.shares)
+        model = self._fitted(alone, given.blocks, nothing)
+        model = self._learn(data, given, model)
         return Mixture(model, self.log_shares(sums.totals))
+
+    def resume(self, data: Any, mixture: Mixture) -> None:
+        """Find the prior of the blocks that the trees are over."""
+        self._prior = CountPrior.of(self.problem.pool, mixture.model.partitions)
 
     def prior_gain(self, before: Any, after: Any) -> float:
         """Return the gain in what the pseudo-rows are expected to score; 0 where trees differ."""
@@ -86,43 +101,68 @@ class CountTreeFamily(PooledFamily):
                 gain += float(self._pooled_edges(forest) @ change)
         return gain
 
-    @cached_property
-    def _pseudo_rows(self) -> tuple[Rows, Group]:
-        """The rows of the pooled prior, with their weights."""
-        examples, strength = self.problem.pool.examples, self.problem.pool.strength
-        weights = examples.weights * (strength / examples.total)
-        return examples.rows, Group(np.arange(examples.rows.n_rows), weights)
-
     def _pooled_edges(self, forest: CountForest) -> FloatArray:
         """Return the pseudo-rows' mass in each cell of a forest's edges."""
         if forest not in self._pooled:
-            self._pooled[forest] = edge_sums(forest, *self._pseudo_rows)
+            self._count_pooled([forest])
         return self._pooled[forest]
+
+    def _count_pooled(self, forests: Sequence[CountForest]) -> None:
+        """Find the pseudo-rows' mass in each cell of some forests' edges."""
+        pool = self.problem.pool
+        function = partial(pseudo_edges, forests=forests, scale=pool.strength / pool.total)
+        self._pooled.update(zip(forests, pool.rows.summed(function), strict=True))
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return new parameters, and now and then new trees to choose from."""
         old = self._fitted(model.forests, sums.blocks, sums.edges)
         if step not in LEARNING_STEPS:
             return [old]
-        return [old, self._learn(data.examples, sums, model, data.n_jobs)]
+        return [old, self._learn(data, sums, model)]
 
-    def _learn(
-        self, examples: Examples, sums: CountTreeSums, model: CountTreeModel, n_jobs: int | None
-    ) -> CountTreeModel:
+    def _learn(self, data: Any, sums: CountTreeSums, model: CountTreeModel) -> CountTreeModel:
         """Return the model with bins and trees that suit the posteriors."""
+        partitions = self._prior.partitions
+        masses = zip(sums.blocks, self._prior.masses, partitions, strict=True)
+        wanted = {
+            y: (partition, choose_bins(np.split(seen + prior, partition.starts[1:])))
+            for y, (seen, prior, partition) in enumerate(masses)
+        }
+        learn = self._learn_by_passes if isinstance(data, Streamed) else self._learn_in_memory
+        forests, edges = learn(data, sums, model, wanted)
+        return self._fitted(forests, sums.blocks, edges)
+
+    def _learn_in_memory(
+        self, data: Any, sums: CountTreeSums, model: CountTreeModel, wanted: Wanted
+    ) -> tuple[list[CountForest], list[FloatArray]]:
+        """Return the forest of each class and the mass of its edges' cells, class by class."""
+        pool = self.problem.pool
+        pseudo = pseudo_rows(self.problem.filled, pool.strength / pool.total)
 
         def one(y: int) -> tuple[CountForest, FloatArray]:
-            partition = self._prior.partitions[y]
-            bins = choose_bins(
-                np.split(sums.blocks[y] + self._prior.masses[y], partition.starts[1:])
-            )
-            seen = class_rows(examples, sums.posterior, y, model)
-            forest = learn_forest(partition, bins, [seen, self._pseudo_rows], PENALTY)
+            seen = class_rows(data.examples, sums.posterior, y, model)
+            forest = best_forest(*wanted[y], pair_tables(*wanted[y], [seen, pseudo]), PENALTY)
             self._pooled_edges(forest)
             return forest, edge_sums(forest, *seen)
 
-        forests, edges = zip(*run(one, range(len(self._prior.partitions)), n_jobs), strict=True)
-        return self._fitted(forests, sums.blocks, edges)
+        forests, edges = zip(*run(one, list(wanted), data.n_jobs), strict=True)
+        return list(forests), list(edges)
+
+    def _learn_by_passes(
+        self, data: Any, sums: CountTreeSums, model: CountTreeModel, wanted: Wanted
+    ) -> tuple[list[CountForest], list[FloatArray]]:
+        """Return the same from passes over chunks, each for as many classes as can be held."""
+        pool, forests = self.problem.pool, list[CountForest]()
+        scale = pool.strength / pool.total
+        for some in _batches(wanted):
+            seen = data.summed(partial(class_tables, model=model, wanted=some), sums.shares)
+            pseudo = pool.rows.summed(partial(pseudo_tables, wanted=some, scale=scale))
+            for y in some:
+                tables = [one + other for one, other in zip(seen[y], pseudo[y], strict=True)]
+                forests.append(best_forest(*some[y], tables, PENALTY))
+        self._count_pooled(forests)
+        edges = data.summed(partial(class_edges, model=model, forests=forests), sums.shares)
+        return forests, edges
 
     def _fitted(
         self,
@@ -164,16 +204,17 @@ def choose_bins(masses: Sequence[FloatArray]) -> IntArray:
     return np.concatenate(bins)
 
 
-def class_rows(
-    examples: Examples, posterior: FloatArray, y: int, model: CountTreeModel
-) -> tuple[Rows, Group]:
-    """Return the rows of a class, entries that are not known drawn once from the model."""
-    members = np.flatnonzero(posterior[:, y] > ACTIVE)
-    mass = examples.weights[members] * posterior[members, y]
-    if examples.holes is None:
-        return examples.rows, Group(members, mass)
-    drawn = model.draw(examples.observed.take(members), y, np.random.default_rng(y))
-    return as_rows(drawn, None), Group(np.arange(members.size), mass)
+def _batches(wanted: Wanted) -> list[Wanted]:
+    """Return the classes in parts, each with no more cells of tables than can be held."""
+    batches, cells = list[Wanted](), np.inf
+    for y, (partition, bins) in wanted.items():
+        own = int((np.maximum.reduceat(bins, partition.starts) + 1).sum()) ** 2 / 2
+        if cells + own > MOST_CELLS:
+            batches.append({})
+            cells = 0.0
+        batches[-1][y] = partition, bins
+        cells += own
+    return batches
 
 
 def rake(table: FloatArray, rows: FloatArray, columns: FloatArray) -> FloatArray:

@@ -178,28 +178,40 @@ def binned_rows(rows: Rows, group: Group, partition: Partition, bins: IntArray) 
     return np.ascontiguousarray(bins[partition.starts[:, None] + counts].T)
 
 
-def learn_forest(
-    partition: Partition,
-    bins: IntArray,
-    sources: Sequence[tuple[Rows, Group]],
-    penalty: float,
+def pair_tables(
+    partition: Partition, bins: IntArray, sources: Sequence[tuple[Rows, Group]]
+) -> list[FloatArray]:
+    """Return, for each block, the mass of its bins with those of all blocks before it.
+
+    Summed are rows from several sources.
+    """
+    n_bins, offsets = _layout(partition, bins)
+    tables = [np.zeros((int(width), int(offsets[a]))) for a, width in enumerate(n_bins)]
+    for binned, mass in _parts(partition, bins, sources):
+        for a in range(1, partition.n_blocks):
+            learning_kernels.add_pairs(binned, mass, offsets, a, tables[a])
+    return tables
+
+
+def best_forest(
+    partition: Partition, bins: IntArray, tables: Sequence[FloatArray], penalty: float
 ) -> CountForest:
-    """Return the forest with the greatest gain over rows from several sources.
+    """Return the forest with the greatest gain, given the masses of all pairs of bins.
 
     An edge gains weight times mutual information of the two bins, less `penalty` for each parameter
     that it adds.
     """
-    alone = CountForest.of(partition, bins, np.full(partition.n_blocks, partition.n_blocks))
-    offsets = np.cumsum(alone.n_bins) - alone.n_bins
-    n_blocks = partition.n_blocks
-    tables = [np.zeros((int(width), int(offsets[a]))) for a, width in enumerate(alone.n_bins)]
-    for binned, mass in _parts(partition, bins, sources):
-        for a in range(1, n_blocks):
-            learning_kernels.add_pairs(binned, mass, offsets, a, tables[a])
-    gains = np.zeros((n_blocks, n_blocks))
-    for a in range(1, n_blocks):
-        learning_kernels.write_gains(tables[a], offsets, alone.n_bins, a, penalty, gains)
+    n_bins, offsets = _layout(partition, bins)
+    gains = np.zeros((partition.n_blocks, partition.n_blocks))
+    for a in range(1, partition.n_blocks):
+        learning_kernels.write_gains(tables[a], offsets, n_bins, a, penalty, gains)
     return CountForest.of(partition, bins, best_tree(gains))
+
+
+def _layout(partition: Partition, bins: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the number of bins of each block, and how many those before it have."""
+    n_bins = np.maximum.reduceat(bins, partition.starts) + 1
+    return n_bins, np.cumsum(n_bins) - n_bins
 
 
 def edge_sums(forest: CountForest, rows: Rows, group: Group) -> FloatArray:

@@ -34,9 +34,8 @@ SPECS = (
             "classes": "its components are hidden states, which nobody can label; fit an "
             "ExchangeableMixture to the rows of each class, or choose another family",
             "partial_fit": "it has hidden states; use fit",
-            "warm_start": "its prior is made of the rows that are fitted; use fit without it",
             "accept": "its blocks are not learned",
-            "chunks": "its tree is chosen from all pairs of blocks; load X into memory",
+            "relearn": "its blocks are not learned",
             "exact completion": "a maximum over rows of a sum over hidden states is hard; the "
             "answer is locally optimal: changing any single block does not improve it",
         },

@@ -6,23 +6,27 @@ differ make a better average.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
-from exchangeable.data.examples import Examples
-from exchangeable.data.observed import flags
-from exchangeable.families.common import forest_kernels, log_linear
+from exchangeable.families.common import forest_kernels
+from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.forests import best_tree
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.pooled import PooledFamily
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
+from exchangeable.families.hidden_trees.row_sums import count_masses, half_masses, pair_masses
 from exchangeable.families.hidden_trees.start import (
     START_POOLING,
     START_STEPS,
+    StartMasses,
+    halves,
     mixture_in_disguise,
     n_components,
 )
@@ -33,8 +37,6 @@ from exchangeable.structure.proposals import Proposal
 
 DISTURBANCE = 0.5
 """Standard deviation of the logarithm of what mutual information is multiplied by."""
-NOTHING = 1e-12
-"""Smaller posteriors do not count when EM starts."""
 LEAST_GAIN = 1e-9
 """Blocks that tell nothing about each other are joined nevertheless: a tree has one root."""
 
@@ -74,14 +76,28 @@ class HiddenFamily(PooledFamily):
     ) -> Mixture:
         """Return where EM starts; `rng` disturbs the tree."""
         self._use(blocks.partitions[0])
-        examples, posterior = self.problem.filled, sums.posterior
-        counts = block_counts(examples, self.partition)
-        parent = self.learn_tree(examples, counts, rng)
-        mass = examples.weights[:, None] * np.where(posterior > NOTHING, posterior, 0.0)
+        rows, partition = self.problem.source, self.partition
+        parent = self.learn_tree(rows, rng)
+        by_count, usual = rows.summed(partial(count_masses, partition=partition), sums.shares)
+        cuts = halves(usual)
+        pairs = rows.summed(
+            partial(half_masses, partition=partition, parent=parent, cuts=cuts), sums.shares
+        )
+        start = StartMasses(by_count, cuts, pairs)
         model, log_prior = mixture_in_disguise(
-            self.partition, parent, counts, mass, self.shares, self.problem.n_components
+            partition, parent, start, self.shares, self.problem.n_components
         )
         return Mixture(model, log_prior)
+
+    def resume(self, data: Any, mixture: Mixture) -> None:
+        """Begin with the blocks of the tree."""
+        model: Any = mixture.model
+        if len(model.trees) > 1:
+            raise ValueError(
+                f"warm_start=True goes on from one tree, but the fit before is an average of "
+                f"{len(model.trees)}; fit with combine='best' first"
+            )
+        self._use(model.trees[0].messages.partition)
 
     def _use(self, partition: Partition) -> None:
         """Begin with some blocks: find the share of the training set with each of their counts."""
@@ -112,13 +128,14 @@ class HiddenFamily(PooledFamily):
         return [HiddenModel([HiddenTree.make(self.partition, tree.parent, log_q, edges)])]
 
     def learn_tree(
-        self, examples: Examples, counts: npt.NDArray[np.int64], rng: np.random.Generator | None
+        self, rows: InMemory | Streamed, rng: np.random.Generator | None
     ) -> npt.NDArray[np.int32]:
         """Return each block's parent in the Chow-Liu tree of the rows, disturbed or not.
 
         The root is the block that tells most about the others.
         """
-        gains = count_gains(examples, self.partition, counts)
+        both = rows.summed(partial(pair_masses, partition=self.partition))
+        gains = count_gains(both, self.partition, rows.total)
         if rng is not None:
             noise = np.triu(rng.normal(0.0, DISTURBANCE, gains.shape), 1)
             gains *= np.exp(noise + noise.T)
@@ -129,31 +146,15 @@ class HiddenFamily(PooledFamily):
         return parent
 
 
-def block_counts(examples: Examples, partition: Partition) -> npt.NDArray[np.int64]:
-    """Return the number of ones of each row in each block."""
-    on = flags(examples.rows)
-    if partition.n_blocks == partition.labels.size:
-        return on[:, np.argsort(partition.labels)].astype(np.int64)
-    return np.stack([on[:, block].sum(axis=1) for block in partition.blocks], axis=1)
+def count_gains(both: FloatArray, partition: Partition, total: float) -> FloatArray:
+    """Return the rows' weight times the mutual information of the counts of every two blocks.
 
-
-def count_gains(
-    examples: Examples,
-    partition: Partition,
-    counts: npt.NDArray[np.int64],
-) -> FloatArray:
-    """Return the rows' weight times the mutual information of the counts of every two blocks."""
-    weights = examples.weights
-    total, everyone = float(weights.sum()), np.arange(weights.size)
+    `both` is what `pair_masses` returns, `total` the weight of all rows.
+    """
     if partition.n_blocks == partition.labels.size:
-        order = np.argsort(partition.labels)
-        both = log_linear.pair_sums(examples.rows, everyone, weights)[np.ix_(order, order)]
         gains = np.empty_like(both)
         forest_kernels.pair_gains(total, np.diag(both).copy(), both, 0.0, gains)
         return gains
-    levels = [np.eye(size + 1)[counts[:, b]] for b, size in enumerate(partition.sizes)]
-    flat = np.concatenate(levels, axis=1)
-    both = flat.T @ (weights[:, None] * flat)
     alone = np.diag(both)
     with np.errstate(divide="ignore", invalid="ignore"):
         cells = np.where(both > 0, both * np.log(both * total / np.outer(alone, alone)), 0.0)

@@ -32,11 +32,10 @@ from exchangeable.families.hidden_trees.messages import (
     score_messages,
 )
 from exchangeable.families.hidden_trees.on_device import expect_on_device
-from exchangeable.families.sums import RowsInMemory, Sums
+from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges
 
-NO_POSTERIOR = np.empty((0, 0))
 BETTER = 1e-9
 """A change of one block that gains less than this is not made."""
 

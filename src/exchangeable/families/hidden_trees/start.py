@@ -5,6 +5,7 @@ these two a child's component is that of its parent, and whether it has many one
 its parent has: a mixture of trees. It is held loosely, so that EM can make states of its own.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,20 +77,39 @@ def n_components(n_states: int) -> int:
     return (n_states + 1) // 2
 
 
-def halves(counts: IntArray, weights: FloatArray, partition: Partition) -> IntArray:
-    """Return for each block the largest count that is few, such that few are half of the rows."""
-    cuts = np.zeros(partition.n_blocks, dtype=np.int64)
-    for b, size in enumerate(partition.sizes):
-        share = np.bincount(counts[:, b], weights=weights, minlength=size + 1) / weights.sum()
-        cuts[b] = np.abs(np.cumsum(share)[:-1] - 0.5).argmin()
-    return cuts
+def halves(masses: Sequence[FloatArray]) -> IntArray:
+    """Return for each block the largest count that is few, such that few are half of the rows.
+
+    >>> halves([np.array([6.0, 4.0]), np.array([1.0, 4.0, 3.0, 2.0])]).tolist()
+    [0, 1]
+    """
+    cuts = [np.abs(np.cumsum(mass / mass.sum())[:-1] - 0.5).argmin() for mass in masses]
+    return np.array(cuts, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class StartMasses:
+    """What a naive Bayes mixture says of the counts, from which states are made.
+
+    Attributes
+    ----------
+    by_count : list of arrays of shape (size + 1, n_components)
+        The mass of each count of each block.
+    cuts : array of shape (n_blocks,)
+        The largest count of each block that is few.
+    pairs : array of shape (n_blocks, 2, 2, n_components)
+        The mass by whether a block's parent has many ones, and whether it has.
+    """
+
+    by_count: Sequence[FloatArray]
+    cuts: IntArray
+    pairs: FloatArray
 
 
 def mixture_in_disguise(
     partition: Partition,
     parent: npt.NDArray[np.int32],
-    counts: IntArray,
-    mass: FloatArray,
+    start: StartMasses,
     shares: FloatArray,
     n_states: int,
 ) -> tuple[HiddenModel, FloatArray]:
@@ -99,36 +119,28 @@ def mixture_in_disguise(
     ----------
     partition, parent
         Blocks, and each block's parent.
-    counts : array of shape (n_rows, n_blocks)
-        The number of ones of each row in each block.
-    mass : array of shape (n_rows, n_components)
-        Weight of each row in each component.
+    start : StartMasses
+        What the components are like.
     shares : array of shape (table_size,)
         The usual share of each count of each block.
     n_states : int
         Number of states of each block.
     """
     states = States.of(n_states)
-    cuts = halves(counts, mass.sum(axis=1), partition)
-    many = counts > cuts
     log_q = np.empty((partition.table_size, n_states))
     edges = np.full((partition.n_blocks, n_states, n_states), 1.0 / n_states)
     root = np.empty(n_states)
     for b, (begin, size) in enumerate(zip(partition.starts, partition.sizes, strict=True)):
         entries, number = slice(begin, begin + size + 1), np.arange(size + 1)
-        by_count = np.eye(size + 1)[counts[:, b]].T @ mass
-        seen = by_count[:, states.component] * states.fits[:, (number > cuts[b]).astype(int)].T
+        fits = states.fits[:, (number > start.cuts[b]).astype(int)].T
+        seen = start.by_count[b][:, states.component] * fits
         log_q[entries] = np.log(_first_counts(seen, shares[entries, None], states.split))
         usual = seen.sum(axis=0) + 1.0 / n_states
         usual /= usual.sum()
         if parent[b] == partition.n_blocks:
             root = usual
             continue
-        above = many[:, parent[b]]
-        pairs = [
-            [mass[(above == m) & (many[:, b] == n)].sum(axis=0) for n in (0, 1)] for m in (0, 1)
-        ]
-        joint = states.joint(np.array(pairs)) + SMALL * usual
+        joint = states.joint(start.pairs[b]) + SMALL * usual
         edges[b] = HELD * joint / joint.sum(axis=1, keepdims=True) + (1 - HELD) * usual
     return HiddenModel([HiddenTree.make(partition, parent, log_q, edges)]), np.log(root)
 

@@ -25,6 +25,7 @@ CANNOT = {
     "warm_start": "nothing of its network is left after a fit; use fit without it",
     "chunks": "its rows are dealt out at random many times; load X into memory",
     "accept": "its blocks are not learned",
+    "relearn": "its blocks are not learned",
     "pooling": "it has no prior but the network; held-out rows keep it from overfitting",
     "checkpoint": "its training goes on in memory alone; leave checkpoint away",
 }

@@ -21,6 +21,9 @@ SPECS = (
         cannot={
             "partial_fit": _ADD_UP,
             "chunks": _ADD_UP,
+            "command line": "options cannot say which statistic a block has; use Python",
+            "accept": "lists of blocks have no settings",
+            "relearn": "lists of blocks have no settings",
             "warm_start": "it would keep the statistics of the fit before; use fit without it",
         },
     ),

@@ -125,7 +125,7 @@ class StatisticFamily(BlockFamily):
         alpha, n_values = self.problem.alpha, statistic.n_values
         if self.problem.pooling is None:
             return np.full((n_values, 1), alpha)
-        pool = self.problem.pool.examples
+        pool = self.problem.filled
         (values,) = values_of(pool, [(variables, statistic)])
         counts = values.histograms(pool.weights[:, None], np.zeros((n_values, 1)))
         smooth = (counts + alpha) / (pool.total + alpha * n_values)

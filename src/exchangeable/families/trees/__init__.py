@@ -14,9 +14,10 @@ from exchangeable.families.trees.polynomials import MOST_VARIABLES
 
 CANNOT = {
     "partial_fit": "its edges are chosen from all rows at once; use fit",
-    "warm_start": "its prior is made of the rows that are fitted; use fit without it",
     "accept": "its blocks are not learned",
-    "chunks": "its edges are chosen from all pairs of variables; load X into memory",
+    "relearn": "its blocks are not learned",
+    "holes in chunks": "its edges are chosen from rows whose holes are drawn one after the other, "
+    "in the order of all distinct rows; load X into memory",
 }
 
 

@@ -7,19 +7,20 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
-from exchangeable.data.examples import Examples
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.common.count_prior import CountPrior
+from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.forests import best_tree
 from exchangeable.families.common.log_linear import LinearSums
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.pooled import (
     PooledFamily,
-    class_pairs,
+    pairs_by_class,
     parent_pairs,
     pooled_score,
     with_pool,
 )
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -43,6 +44,7 @@ LARGEST_STEP = 2.0
 """Of a natural parameter of a weighted tree, before damping."""
 LEARNING_STEPS = (1, 2, 4, 8, 16, 32, 64)
 """Steps of EM at which plain trees are chosen anew."""
+Data = InMemory | Streamed
 
 
 def natural_parameters(
@@ -99,13 +101,13 @@ class TreeFamily(PooledFamily):
         rng: np.random.Generator | None,
     ) -> Mixture:
         """Return the Chow-Liu trees of the posteriors."""
-        model = self._learn(self.problem.filled, sums, None, data.n_jobs)
+        model = self._learn(self.problem.source, sums, None, data.n_jobs)
         return Mixture(model, self.log_shares(sums.totals))
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return new parameters, and now and then new trees."""
         if step in LEARNING_STEPS:
-            return [self._learn(data.examples, sums, model, data.n_jobs)]
+            return [self._learn(data, sums, model, data.n_jobs)]
         return [self._fitted(sums, model.parent)]
 
     def prior_gain(self, before: Any, after: Any) -> float:
@@ -115,13 +117,13 @@ class TreeFamily(PooledFamily):
         return self.pool.strength * (new - old)
 
     def _learn(
-        self, examples: Examples, sums: LinearSums, model: TreeModel | None, n_jobs: int | None
+        self, data: Data, sums: LinearSums, model: TreeModel | None, n_jobs: int | None
     ) -> TreeModel:
         totals = sums.totals + self.pool.strength
-        n = examples.rows.n_variables
+        n, pairs_of = data.n_variables, pairs_by_class(data, sums, model)
 
         def one(y: int) -> tuple[ParentArray, FloatArray, FloatArray]:
-            seen = class_pairs(examples, sums.posterior, y, model)
+            seen = pairs_of(y)
             both = seen + self.pool.strength * self.problem.pairs
             gains = np.empty_like(both)
             forest_kernels.pair_gains(totals[y], np.diag(both).copy(), both, PENALTY, gains)
@@ -181,7 +183,7 @@ class WeightedTreeFamily(PooledFamily):
     ) -> Mixture:
         """Return the urns with trees whose edges do nothing yet."""
         urns: Any = before.model if before is not None else None
-        parent = self._learn(data.examples, sums, urns, data.n_jobs)
+        parent = self._learn(data, sums, urns, data.n_jobs)
         slope = np.clip(urns.log_weights, -LARGEST_SLOPE, LARGEST_SLOPE)
         self._prior = self.urns.count_prior(urns.partitions)
         model = TreeModel.make(
@@ -196,6 +198,12 @@ class WeightedTreeFamily(PooledFamily):
         mixture = Mixture(model, self.log_shares(sums.totals))
         self._remember_urns(data, mixture)
         return mixture
+
+    def resume(self, data: Any, mixture: Mixture) -> None:
+        """Take what the trees expect without their edges in place of urns fitted before."""
+        model: Any = mixture.model
+        self._prior = self.urns.count_prior(model.partitions)
+        self._remember_urns(data, Mixture(model.without_edges(), mixture.log_prior))
 
     def _remember_urns(self, data: Any, mixture: Mixture) -> None:
         """Keep what the urns expect of the pairs, towards which edges are pulled."""
@@ -253,7 +261,7 @@ class WeightedTreeFamily(PooledFamily):
         return np.asarray(sums.counts + strength * np.stack(self._prior.shares, axis=1))
 
     def _learn(
-        self, examples: Examples, sums: LinearSums, urns: UrnModel, n_jobs: int | None
+        self, data: Data, sums: LinearSums, urns: UrnModel, n_jobs: int | None
     ) -> ParentArray:
         """Return the parents of the trees that explain most of what the urns do not."""
         pool, weights = self.problem.pool, np.exp(urns.log_weights)
@@ -261,12 +269,12 @@ class WeightedTreeFamily(PooledFamily):
         prior = self.urns.count_prior(urns.partitions)
         mass = [h + known for h, known in zip(sums.counts.T, prior.masses, strict=True)]
         expected = expected_ones(urns.partitions, urns.polynomials, mass, n_jobs)
+        pairs_of = pairs_by_class(data, sums, urns)
 
         def one(y: int) -> ParentArray:
             ranked, rank = np.argsort(weights[:, y]), np.empty(len(weights), dtype=np.int64)
             rank[ranked] = np.arange(rank.size)
-            both = class_pairs(examples, sums.posterior, y, urns)
-            both += pool.strength * self.problem.pairs
+            both = pairs_of(y) + pool.strength * self.problem.pairs
             gains = np.empty_like(both)
             gain_kernels.urn_pair_gains(
                 totals[y],

@@ -96,6 +96,10 @@ class TreeModel(LogLinearModel):
                 by_count -= np.log1p(-np.minimum(lost, 1.0 - 2.0**-52))
         return LogLinear(self.base, self.slope, self.parent, self.pair, by_count)
 
+    def without_edges(self) -> Self:
+        """Return the model with the same forests, whose edges do nothing."""
+        return replace(self, pair=np.zeros(self.pair.shape))
+
     @property
     def n_steps(self) -> float:
         """About how many nanoseconds the polynomials take: the square of the variables."""

@@ -19,9 +19,7 @@ SPECS = (
         needs_smoothing=True,
         cannot={
             "partial_fit": "its weights are fitted to all rows at once; use fit",
-            "warm_start": "its prior is made of the rows that are fitted; use fit without it",
             "accept": "its components change their blocks all at once",
-            "chunks": "its prior and its weights need all rows at once; load X into memory",
         },
         search=SearchSpace(),
         normalise=normalise,

@@ -1,11 +1,13 @@
 """Weighted urns: how sums become weights and the distributions of counts."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples
 from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.log_linear import LinearSums
 from exchangeable.families.common.log_linear_model import expect_rows
@@ -112,7 +114,8 @@ class UrnFamily(PooledFamily):
         """
         flat = [np.log(np.maximum(q, 1e-300)) for q in self.count_prior(partitions).smooth_shares]
         model = UrnModel.make(partitions, log_weights, flat, data.n_jobs, self.reach(partitions))
-        held = expect_rows(model, self.problem.filled, sums.totals, data.n_jobs, sums.posterior)
+        function = partial(_held, model=model, n_jobs=data.n_jobs)
+        held = self.problem.source.summed(function, sums.shares)
         return self.following(data, model, held, 0)[0]  # type: ignore[return-value]
 
 
@@ -125,6 +128,13 @@ def centred(log_weights: FloatArray) -> FloatArray:
     middle = np.maximum(log_weights, LOG_LEAST).mean(axis=0)
     bounded: FloatArray = np.clip(log_weights - middle, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT)
     return bounded
+
+
+def _held(
+    examples: Examples, posterior: FloatArray, model: UrnModel, n_jobs: int | None
+) -> LinearSums:
+    """Return what given posteriors of some rows sum."""
+    return expect_rows(model, examples, np.zeros(posterior.shape[1]), n_jobs, posterior)
 
 
 def _same(known: Sequence[Partition], partitions: Sequence[Partition]) -> bool:
