@@ -119,6 +119,27 @@ def test_pooled_priors_and_trees_are_those_in_memory(
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    ("family", "from_rows", "at_random"),
+    [
+        ("urns", 13, 8),
+        ("tree", 14, 9),
+        ("weighted tree", 21, 16),
+        ("count tree", 25, 22),
+        ("hidden tree", 25, 10),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:EM ")
+def test_a_first_iteration_takes_as_many_passes_as_the_docs_say(
+    rows: Any, family: str, from_rows: int, at_random: int
+) -> None:
+    for init, wanted in (("rows", from_rows), ("random", at_random)):
+        source = Chunks(cut(rows[0]))
+        settings = dict(family=family, init=init, tol=0.0, max_iter=1, random_state=0)
+        ExchangeableMixture(3, **settings).fit(source)
+        assert source.number + 1 == wanted
+
+
 @pytest.mark.parametrize("options", POOLED[:7], ids=str)
 def test_classes_of_every_family_are_those_in_memory(rows: Any, options: dict[str, Any]) -> None:
     X, y = rows

@@ -18,6 +18,7 @@ SPECS = (
             "partial_fit": "levels and transforms are decided from all rows at once; use fit",
             "chunks": "levels and transforms are decided from all rows; load X into memory",
             "accept": "its blocks are not learned",
+            "relearn": "its blocks are not learned",
             "hybrid": "columns of other kinds than binary have no weights in such scores yet",
         },
     ),

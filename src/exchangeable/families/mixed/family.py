@@ -14,6 +14,7 @@ from exchangeable.families.mixed.part import Part, Prior
 from exchangeable.families.mixed.parts import lay_out
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import Sums
+from exchangeable.partitions import Partition
 from exchangeable.structure.proposals import Proposal
 
 FARTHEST = 4.0
@@ -77,16 +78,24 @@ class MixedFamily(Family):
     ) -> Mixture:
         """Return parameters that fit given posteriors."""
         partition = blocks.partitions[0]
-        self.layout = lay_out(partition.blocks, self.rows.types)
+        self._lay_out(partition)
         weights = self.problem.rows.weights
         mass = weights[:, None] * sums.posterior
-        self.priors = [self._prior(part, columns) for part, columns in self.layout]
         parts = [
             self._part(part, columns, mass, prior)
             for (part, columns), prior in zip(self.layout, self.priors, strict=True)
         ]
         labels = partition.labels.astype(np.int64)
         return Mixture(MixedModel(self.rows.types, parts, labels), self.log_shares(sums.totals))
+
+    def resume(self, data: Any, mixture: Mixture) -> None:
+        """Find the priors of the parts of an earlier fit."""
+        self._lay_out(mixture.model.partitions[0])
+
+    def _lay_out(self, partition: Partition) -> None:
+        """Begin with some blocks: find their parts, and the priors of these."""
+        self.layout = lay_out(partition.blocks, self.rows.types)
+        self.priors = [self._prior(part, columns) for part, columns in self.layout]
 
     def _part(self, kind: type[Part], columns: IntArray, mass: FloatArray, prior: Prior) -> Part:
         types = tuple(self.rows.types[j] for j in columns)

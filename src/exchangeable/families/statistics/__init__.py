@@ -22,6 +22,7 @@ SPECS = (
             "partial_fit": _ADD_UP,
             "chunks": _ADD_UP,
             "command line": "options cannot say which statistic a block has; use Python",
+            "hybrid": "its scores are not log-linear in the variables; leave statistics away",
             "accept": "lists of blocks have no settings",
             "relearn": "lists of blocks have no settings",
             "warm_start": "it would keep the statistics of the fit before; use fit without it",
