@@ -33,6 +33,10 @@ def check_hybrid(estimator: Any, spec: FamilySpec) -> None:
     """Refuse what goes with generative training alone."""
     asked = f"training={estimator.training!r}"
     spec.check("hybrid", asked)
+    if spec.normalise is None:
+        raise ValueError(
+            f"{asked} does not go with family={spec.name!r}: it has no log-linear scores"
+        )
     if estimator.semi_supervised:
         raise ValueError(f"semi_supervised=True does not go with {asked}: every row needs a label")
     if estimator.class_prior is not None or not estimator.fit_prior:

@@ -40,7 +40,8 @@ def open_rows(
     """Return the rows if they come in chunks or lie on a cluster, None for a matrix in memory."""
     column = y if isinstance(y, str) else None
     on_cluster = cluster.is_collection(X)
-    if library_of(X) == "pyarrow" and decide_kinds(estimator, spec, X)[1] is not None:
+    one_table = column is None and library_of(X) == "pyarrow"
+    if one_table and decide_kinds(estimator, spec, X)[1] is not None:
         return None
     in_memory = getattr(estimator, "training", "generative") != "generative"
     if not on_cluster and isinstance(X, np.memmap) and ("chunks" in spec.cannot or in_memory):
