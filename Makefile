@@ -21,7 +21,7 @@ demo: $(VENV)/.base
 	$(BIN)/exchangeable demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/fuzz_files.py --seconds 60 --kills 20

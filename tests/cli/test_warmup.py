@@ -9,7 +9,8 @@ from numba.core.dispatcher import Dispatcher
 
 import exchangeable
 from exchangeable.cli import main
-from exchangeable.cli.warmup import FAMILIES, steps, tables
+from exchangeable.cli.warmup import COMPILED as FAMILIES
+from exchangeable.cli.warmup import steps, tables
 from exchangeable.families import REGISTRY
 from exchangeable.runtime.bits import COMPILED
 
