@@ -31,6 +31,11 @@ class StatisticModel:
         return 1
 
     @property
+    def own_marginals(self) -> None:
+        """None: marginals depend on what else is known of a row."""
+        return
+
+    @property
     def n_variables(self) -> int:
         """Number of variables."""
         return self.statistic.n_variables

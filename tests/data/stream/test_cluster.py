@@ -64,6 +64,23 @@ def test_mixture_equals_the_one_in_memory(rows: Any, client: Any) -> None:
         np.testing.assert_allclose(far.score_samples(there), local.score_samples(X), rtol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:EM ")
+def test_other_families_equal_those_in_memory(rows: Any, client: Any) -> None:
+    X = rows[0][:, :12].astype(float)
+    X[::7, 3] = np.nan
+    there = da.from_array(X, chunks=(300, -1))
+    for options, holes in (
+        ({"family": "hidden tree"}, True),
+        ({"family": "count tree", "init": "random"}, False),
+        ({"family": "weighted tree"}, False),
+    ):
+        near, far = (X, there) if holes else (np.nan_to_num(X), da.nan_to_num(there))
+        settings = {**MIXTURE, **options, "max_iter": 3}
+        local = ExchangeableMixture(**settings).fit(near)
+        apart = ExchangeableMixture(**settings).fit(far)
+        np.testing.assert_allclose(apart.score_samples(near), local.score_samples(near), rtol=1e-9)
+
+
 @pytest.mark.parametrize("where", ["cluster", "this process"])
 def test_data_frames_bring_names_and_labels(rows: Any, where: str, request: Any) -> None:
     import pandas as pd
@@ -180,8 +197,8 @@ def test_collections_that_do_not_go_together_are_refused(rows: Any) -> None:
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         ExchangeableClassifier().fit(there, y, sample_weight=np.zeros(1200))
     with pytest.raises(
-        ValueError, match="X in chunks or on a cluster does not go with family='urns'"
+        ValueError, match="X in chunks or on a cluster does not go with family='blocks'"
     ):
-        ExchangeableMixture(2, family="urns").fit(there)
+        ExchangeableMixture(2, blocks=[([0, 1, 2], "runs")]).fit(there)
     with pytest.raises(ValueError, match="partition 1 of X: it has weights that are negative"):
         ExchangeableMixture(2).fit(there, sample_weight=np.where(np.arange(1200) == 500, -1, 1))
