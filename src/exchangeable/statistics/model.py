@@ -40,11 +40,6 @@ class StatisticModel:
         """Number of variables."""
         return self.statistic.n_variables
 
-    @property
-    def own_marginals(self) -> None:
-        """What is known beforehand of single variables: nothing."""
-        return None
-
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e) of every row, as a column."""
         rows = observed.symbols().astype(np.int64)
