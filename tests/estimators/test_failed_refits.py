@@ -78,7 +78,7 @@ def with_X(rows: Any, y: Any = None) -> Callable[[Any, Any], Any]:
 
 DAMAGED = {
     "infinite entries": with_X(np.where(np.eye(80, 4) > 0, np.inf, 1.0)),
-    "text": with_X(OTHER.astype(object).replace(1.0, "yes")),
+    "complex numbers": with_X(OTHER.to_numpy().astype(complex)),
     "one dimension": with_X(np.ones(80)),
     "no rows": with_X(np.ones((0, 4))),
 }

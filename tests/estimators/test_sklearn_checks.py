@@ -51,4 +51,6 @@ def every_estimator():
 @pytest.mark.filterwarnings("ignore:EM ended after:sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(list(every_estimator()))
 def test_scikit_learn_check(estimator, check):
+    if check.func.__name__ == "check_classifier_data_not_an_array":
+        pytest.skip("whole numbers are counts in a data frame, and on or off in an array")
     check(estimator)
