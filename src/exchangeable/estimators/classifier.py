@@ -272,7 +272,6 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         check_classification_targets(labelled)
         settings = as_training(self.training)
         if settings is not None:
-            spec.check("hybrid", f"training={self.training!r}")
             return self._fit_hybrid(spec, settings, observed, y, classes, sample_weight)
         problem = problem_of(self, spec, observed.n_variables, classes.tolist(), labelled=True)
         if spec.direct is not None and self._is_direct(observed, problem):

@@ -73,8 +73,12 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
     schema = decide(X, settings.columns, settings.unseen, settings.transform == "auto")
     if schema is None:
         return spec, None
+    training = getattr(estimator, "training", "generative")
     try:
-        return _spec_for(spec, schema, getattr(estimator, "blocks", "auto")), schema
+        chosen = _spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
+        if training != "generative":
+            chosen.check("hybrid", f"training={training!r}")
+        return chosen, schema
     except ValueError as error:
         if told or any(column.levels for column in schema.columns if not _is_number(column)):
             raise
