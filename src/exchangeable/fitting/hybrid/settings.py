@@ -30,7 +30,7 @@ class Hybrid(BaseEstimator):
         all other classes, as in `MultinomialNB` and `ComplementNB`; and what the classifier's own
         `family` says.
     penalty : float or sequence of float, optional
-        λ of λ/2·|weights|² (1/C of `LogisticRegression`), or several to combine; by default 32, 8,
+        λ of λ/2·Σ weight² (1/C of `LogisticRegression`), or several to combine; by default 32, 8,
         2 and 0.5.
     scales : sequence of float, optional
         How much each score counts; by default what cross-validation says.
