@@ -65,6 +65,16 @@ class Queries:
         """Return the names of the classes."""
         return np.arange(self._mixture().log_prior.size)
 
+    def _classes_of(self, label: Any) -> IntArray:
+        """Return the numbers of the class with a label, of all classes for None."""
+        labels = self._labels()
+        if label is None:
+            return np.arange(labels.size)
+        classes = np.flatnonzero(labels == label)
+        if not classes.size:
+            raise ValueError(f"label={label!r} is unknown; expected one of {labels.tolist()}")
+        return classes
+
     def _observed(self, X: Any, reset: bool = False) -> Observed:
         """Return checked rows with holes."""
         raise NotImplementedError
@@ -145,11 +155,7 @@ class Queries:
         """
         observed, single = self._evidence(given)
         mixture, labels = self._mixture(), self._labels()
-        classes = np.arange(labels.size)
-        if label is not None:
-            classes = np.flatnonzero(labels == label)
-            if not classes.size:
-                raise ValueError(f"label={label!r} is unknown; expected one of {labels.tolist()}")
+        classes = self._classes_of(label)
         best = answers.most_probable(mixture, observed, classes, self.n_jobs)
         named = labels[best.classes]
         if single:

@@ -120,11 +120,7 @@ class TypedQueries(Queries):
             return super().most_probable(given, label=label)
         observed, single = self._typed_evidence(schema, given)
         labels = self._labels()
-        classes = np.arange(labels.size)
-        if label is not None:
-            classes = np.flatnonzero(labels == label)
-            if not classes.size:
-                raise ValueError(f"label={label!r} is unknown; expected one of {labels.tolist()}")
+        classes = self._classes_of(label)
         rows, chosen = best(self._mixture(), observed, classes)
         table = schema.table(rows)
         scores = self._mixture().joint(schema.observed(table), self.n_jobs)
