@@ -234,7 +234,7 @@ def _take(
 
 def _open_symbols(codes: Codes, is_open: npt.NDArray[np.bool_]) -> IntArray:
     """Return the symbols among some codes that states complete in different ways."""
-    present = np.unique(codes)
+    present = np.unique(codes).astype(np.int64)
     present = present[present < is_open.size]
     return present[is_open[present]]
 
