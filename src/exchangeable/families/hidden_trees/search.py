@@ -179,7 +179,7 @@ class Search:
         out = np.empty((len(codes), self.tree.n_states))
         kernels.score_tree(codes, self.evidence, self.tree.tree, self.tree.tile, out)
         offsets = self.top[codes].sum(axis=1)
-        return out[:, self.states] + offsets[:, None] + self.log_prior
+        return np.asarray(out[:, self.states] + offsets[:, None] + self.log_prior)
 
     def _look(self, codes: Codes) -> Looked:
         """Bound some branches, and complete each by what its states agree on most."""
