@@ -301,11 +301,6 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
             check_learner(problem.structure)
-        if data.holes.any() and problem.relearns:
-            raise ValueError(
-                "relearn=True needs X in memory or without NaN: blocks are proposed from rows "
-                "whose holes are drawn one after the other"
-            )
         generators = as_generator(self.random_state).spawn(self._n_runs())
         return self._fit(spec, replace(problem, chunks=data), data, generators)
 

@@ -100,6 +100,14 @@ class Model(ABC):
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
 
+    def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...] | IntArray:
+        """Return how many random numbers `draw` takes, by which rows find theirs in chunks.
+
+        A tuple: for each row of a part (`Observed.chunks`), in turn. An array: for each of the
+        rows, which then take them in the order of their states.
+        """
+        raise NotImplementedError(f"{self.kind} do not say which random numbers a row takes")
+
     @abstractmethod
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""

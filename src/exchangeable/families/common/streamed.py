@@ -15,11 +15,23 @@ from exchangeable.data.observed import flags
 from exchangeable.data.rows import take_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import Passes
+from exchangeable.data.stream.views import ChangedPasses, with_holes
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.filling import FilledPasses, Filling
-from exchangeable.families.common.recipes import Drawn, Labelled, PosteriorRecipe, Scored
+from exchangeable.families.common.class_rows import ClassRows, Completion, class_rows, sizes_drawn
+from exchangeable.families.common.filling import Filling, OfFilled
+from exchangeable.families.common.recipes import (
+    Drawn,
+    Labelled,
+    PartlyLabelled,
+    PosteriorRecipe,
+    Scored,
+)
+from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import NO_POSTERIOR, Sums
+
+STATES_PER_WORD, WORDS = 32, 4
+"""States of entries in a number of 64 bits, and such numbers of each row that a pass returns."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +53,13 @@ class Streamed:
     holes : array of shape (n_variables,)
         The weight of the rows that do not tell each variable.
     classes : array of shape (n_classes,), optional
-        The classes, where every row has the label of one.
+        The classes, where rows have labels.
+    partly : bool
+        Whether some rows have labels of none of them: their classes are not known.
     numbered : tuple, optional
         What is known of the distinct rows, where it is.
+    filling : Filling, optional
+        How holes were filled, where they were.
     """
 
     passes: Passes
@@ -52,14 +68,25 @@ class Streamed:
     average: FloatArray
     holes: FloatArray
     classes: npt.NDArray[Any] | None = None
+    partly: bool = False
     numbered: tuple[IntArray, IntArray, FloatArray] | None = None
+    filling: Filling | None = None
 
     @classmethod
-    def of(cls, passes: Passes, classes: npt.NDArray[Any] | None = None) -> "Streamed":
+    def of(
+        cls, passes: Passes, classes: npt.NDArray[Any] | None = None, partly: bool = False
+    ) -> "Streamed":
         """Make the first pass."""
         n_rows, total, ones, holes = passes.total(partial(_first_look, n_jobs=passes.n_jobs))
         average = ones / total if total > 0 else ones
-        return cls(passes, int(n_rows), float(total), average, holes, classes)
+        if holes.any():
+            passes = ChangedPasses(passes, with_holes)
+        return cls(passes, int(n_rows), float(total), average, holes, classes, partly)
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether some entry is not known."""
+        return bool(self.holes.any())
 
     @cached_property
     def filled(self) -> "Streamed":
@@ -67,11 +94,21 @@ class Streamed:
 
         The draws are those that rows in memory get.
         """
-        if not self.holes.any():
+        if not self.has_holes:
             return self
         share = (self.average * self.total + 0.5) / (self.total - self.holes + 1.0)
-        passes = FilledPasses(self.passes, Filling(share, self._distinct[1]))
-        return replace(self, passes=passes, holes=np.zeros_like(share), numbered=self._distinct)
+        filling = Filling(share, self.member)
+        return replace(
+            self,
+            passes=ChangedPasses(self.passes, filling),
+            holes=np.zeros_like(share),
+            numbered=self._distinct,
+            filling=filling,
+        )
+
+    def to_find(self, recipe: PosteriorRecipe) -> PosteriorRecipe:
+        """Return how posteriors of these rows are found, even where their holes are not filled."""
+        return recipe if self.filling is None else OfFilled(recipe, self.filling)
 
     def for_run(self, n_jobs: int | None) -> "Streamed":
         """Return the rows for one run of EM; runs over chunks take turns, with all threads."""
@@ -113,6 +150,39 @@ class Streamed:
         """The weight of each distinct row."""
         return self._distinct[2]
 
+    @property
+    def member(self) -> IntArray:
+        """Which distinct row each row is."""
+        return self._distinct[1]
+
+    def shares_of_equals(self, recipe: PosteriorRecipe) -> FloatArray:
+        """Return the posteriors of the distinct rows: the average over those that are equal."""
+        first, member, _ = self._distinct
+        parts = self.passes.total(partial(_masses, recipe=recipe, n_jobs=self.n_jobs))
+        mass = np.concatenate([parts[number] for number in sorted(parts)])
+        shares = np.zeros((first.size, mass.shape[1]))
+        np.add.at(shares, member, mass)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def _order(self) -> IntArray:
+        """The rank of each distinct row in the order of their states, unknown before off before on.
+
+        It is refined from left to right, some columns in each pass.
+        """
+        first = self._distinct[0]
+        rank = np.zeros(first.size, dtype=np.int64)
+        for begin in range(0, self.n_variables, WORDS * STATES_PER_WORD):
+            columns = slice(begin, begin + WORDS * STATES_PER_WORD)
+            parts = self.passes.total(partial(_state_words, columns=columns))
+            words = np.concatenate([parts[number] for number in sorted(parts)])[first]
+            keys = [*words.T[::-1], rank.astype(np.uint64)]
+            order = np.lexsort(keys)
+            lines = np.stack(keys, axis=1)[order]
+            steps = (lines[1:] != lines[:-1]).any(axis=1)
+            rank[order] = np.concatenate([[0], np.cumsum(steps)])
+        return rank
+
     def distinct_at(self, chosen: IntArray) -> npt.NDArray[np.bool_]:
         """Return some of the distinct rows as a matrix."""
         rows: npt.NDArray[np.uint8] = self.passes.total(
@@ -132,6 +202,37 @@ class Streamed:
         total = self.passes.total(function)
         return replace(total, recipe=recipe) if isinstance(total, Sums) else total
 
+    def completion(self, model: Model, shares: Any, least: float) -> Completion:
+        """Return how the holes of each class's rows are drawn from a model."""
+        first, member, _ = self._distinct
+        recipe = Drawn(shares, member) if isinstance(shares, np.ndarray) else shares
+        parts = self.passes.total(
+            partial(sizes_drawn, model=model, recipe=recipe, least=least, n_jobs=self.n_jobs)
+        )
+        sizes = np.concatenate([parts[number] for number in sorted(parts)])[first]
+        order = self._order if sizes.max(initial=0) > 0 else np.empty(0, dtype=np.int64)
+        return Completion.of(model, recipe, member, sizes, order)
+
+    def by_class(
+        self, function: Callable[..., Any], shares: Any, model: Model | None, least: float
+    ) -> Any:
+        """Return the sum over chunks of a function of the rows of every class, as `ClassRows`.
+
+        Holes are drawn from the model; a row is of a class if more than `least` of it is.
+        """
+        if model is None or not self.has_holes:
+            return self.summed(partial(_by_class, function=function, least=least), shares)
+        completion = self.completion(model, shares, least)
+        return self.completed(function, completion)
+
+    def completed(self, function: Callable[..., Any], completion: Completion) -> Any:
+        """Return the same where it is known how holes are drawn."""
+        return self.passes.total(
+            partial(
+                _on_completed, function=function, completion=completion, n_jobs=self.n_jobs
+            )
+        )
+
     def expect(self, mixture: Mixture, moments: bool = False) -> Sums:
         """Return what a pass under some parameters sums."""
         return self._expect([mixture], moments)[0]
@@ -147,11 +248,16 @@ class Streamed:
 
     def _expect(self, candidates: Sequence[Mixture], moments: bool) -> list[Sums]:
         function = partial(_expect_each, candidates=candidates, moments=moments, n_jobs=self.n_jobs)
-        known = None if self.classes is None else Labelled(self.classes)
         return [
-            replace(sums, recipe=known or Scored(mixture))
+            replace(sums, recipe=self._recipe(mixture))
             for mixture, sums in zip(candidates, self.summed(function), strict=True)
         ]
+
+    def _recipe(self, mixture: Mixture) -> PosteriorRecipe:
+        """Return how posteriors under some parameters are found."""
+        if self.classes is None:
+            return Scored(mixture)
+        return PartlyLabelled(mixture, self.classes) if self.partly else Labelled(self.classes)
 
 
 def _first_look(
@@ -177,15 +283,39 @@ def _hashes(
     return {chunk.first: (row_hashes(examples.observed, known), examples.weights)}
 
 
-def rows_at(chunk: Chunk, chosen: IntArray) -> npt.NDArray[np.uint8]:
-    """Return the chosen rows of all that count, zeros for those that are not in this chunk."""
+def _masses(
+    chunk: Chunk, recipe: PosteriorRecipe, n_jobs: int | None
+) -> dict[int, FloatArray]:
+    """Return how much of each row is each component's, by the number of the first row."""
+    weights = chunk.examples.weights
+    if not weights.size:
+        return {}
+    return {chunk.first: weights[:, None] * recipe.posterior(chunk, n_jobs)}
+
+
+def _state_words(chunk: Chunk, columns: slice) -> dict[int, npt.NDArray[np.uint64]]:
+    """Return some columns of the rows that count, two bits each, by the first row's number."""
+    states = chunk.examples.observed.symbols()[:, columns] + 1
+    if not states.shape[0]:
+        return {}
+    n_words = -(-states.shape[1] // STATES_PER_WORD)
+    wide = np.zeros((states.shape[0], n_words * STATES_PER_WORD), dtype=np.uint64)
+    wide[:, : states.shape[1]] = states
+    shifts = np.arange(2 * STATES_PER_WORD - 2, -1, -2, dtype=np.uint64)
+    words = (wide.reshape(-1, n_words, STATES_PER_WORD) << shifts).sum(axis=2, dtype=np.uint64)
+    return {chunk.first: words}
+
+
+def rows_at(chunk: Chunk, chosen: IntArray, holes: bool = False) -> npt.NDArray[np.uint8]:
+    """Return the chosen rows of all that count, or their holes; zeros for those of other chunks."""
+    found = chunk.holes if holes else chunk.rows
     matrix = np.zeros((chosen.size, chunk.rows.n_variables), dtype=np.uint8)
     counting = np.flatnonzero(chunk.weights) if chunk.weights.size else None
     here = np.flatnonzero((chosen >= chunk.first) & (chosen < chunk.first + chunk.n_counting))
-    if here.size:
+    if here.size and found is not None:
         number = chosen[here] - chunk.first
         row = number if counting is None else counting[number]
-        matrix[here] = flags(take_rows(chunk.rows, row))
+        matrix[here] = flags(take_rows(found, row))
     return matrix
 
 
@@ -199,6 +329,24 @@ def _on_chunk(
     """Return a function of a chunk's rows, without the posteriors that it may have found."""
     shares = () if recipe is None else (recipe.posterior(chunk, n_jobs),)
     return _without_posteriors(function(chunk.labelled(classes), *shares))
+
+
+def _by_class(
+    examples: Examples, posterior: FloatArray, function: Callable[..., Any], least: float
+) -> Any:
+    """Return a function of the rows of every class."""
+    every = range(posterior.shape[1])
+    return function([class_rows(examples, posterior, y, None, least) for y in every])
+
+
+def _on_completed(
+    chunk: Chunk,
+    function: Callable[[list[ClassRows]], Any],
+    completion: Completion,
+    n_jobs: int | None,
+) -> Any:
+    """Return a function of the completed rows of every class."""
+    return function(completion.rows(chunk, n_jobs))
 
 
 def _without_posteriors(result: Any) -> Any:
