@@ -138,8 +138,8 @@ class Model(ABC):
     def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...] | IntArray:
         """Return how many random numbers `draw` takes, by which rows find theirs in chunks.
 
-        A tuple: for each row of a part (`Observed.chunks`), in turn. An array: for each of the
-        rows, which then take them in the order of their states.
+        A tuple: for each row of a part (`Observed.chunks`), in turn. An array, a line per row: rows
+        take theirs in the order of their states, and equal rows column by column.
         """
         raise NotImplementedError(f"{self.kind} do not say which random numbers a row takes")
 

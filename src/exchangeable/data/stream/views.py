@@ -48,6 +48,34 @@ def _on_changed(chunk: Chunk, function: Callable[[Chunk], Any], change: Change) 
     return function(change(chunk))
 
 
+class WatchedPasses:
+    """Passes that take note of whether rows have holes.
+
+    Parameters
+    ----------
+    passes : Passes
+        The rows.
+    """
+
+    def __init__(self, passes: Passes) -> None:
+        self.passes, self.has_holes = passes, False
+
+    @property
+    def n_jobs(self) -> int | None:
+        """Number of threads."""
+        return self.passes.n_jobs
+
+    def total(self, function: Callable[[Chunk], Any]) -> Any:
+        """Return the sum of what the function returns for every chunk."""
+        result, holed = self.passes.total(partial(_watched, function=function))
+        self.has_holes = self.has_holes or holed > 0
+        return result
+
+
+def _watched(chunk: Chunk, function: Callable[[Chunk], Any]) -> tuple[Any, int]:
+    return function(chunk), int(chunk.holes is not None)
+
+
 def with_holes(chunk: Chunk) -> Chunk:
     """Return a chunk that may have holes, even if it has none: passes then treat all alike."""
     if chunk.holes is not None:

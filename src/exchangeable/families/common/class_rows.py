@@ -18,7 +18,7 @@ from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import part_rows
 from exchangeable.data.rows import Rows, as_rows
 from exchangeable.data.stream.chunk import Chunk
-from exchangeable.families.common.placed_numbers import PlacedNumbers, stretches_by_rank
+from exchangeable.families.common.placed_numbers import Crowd, PlacedNumbers, stretches_by_rank
 from exchangeable.families.common.recipes import PosteriorRecipe
 from exchangeable.families.contract import Model
 
@@ -86,21 +86,23 @@ class Completion:
         How posteriors are found.
     member : array of shape (n_rows,)
         Which distinct row each row is.
-    place : array of shape (n_distinct, n_classes)
-        The rank of each distinct row among those of a class, or where its random numbers begin; −1
-        where it is not of the class.
+    rank : array of shape (n_distinct, n_classes)
+        The rank of each distinct row among those of a class; −1 where it is not of the class.
     n_inside : array of shape (n_classes,)
         Number of distinct rows of each class.
     order : array of shape (n_distinct,), or empty
-        Where places are beginnings: in which order the rows take their numbers.
+        In which order rows take random numbers, where it is that of their states.
+    crowds : tuple of Crowd
+        Where they then stand, for each class.
     """
 
     model: Model
     recipe: PosteriorRecipe
     member: IntArray
-    place: IntArray
+    rank: IntArray
     n_inside: IntArray
     order: IntArray
+    crowds: tuple[Crowd, ...]
 
     @classmethod
     def of(
@@ -113,15 +115,12 @@ class Completion:
     ) -> "Completion":
         """Find the places, given what `sizes_drawn` says of the distinct rows."""
         inside = sizes >= 0
-        if not order.size:
-            place = np.cumsum(inside, axis=0) - 1
-        else:
-            sorted_rows = np.argsort(order)
-            numbers = np.where(inside, sizes, 0)[sorted_rows].astype(np.int64)
-            place = np.empty_like(numbers)
-            place[sorted_rows] = np.cumsum(numbers, axis=0) - numbers
-        place = np.where(inside, place, -1)
-        return cls(model, recipe, member, place, np.count_nonzero(inside, axis=0), order)
+        rank = np.where(inside, np.cumsum(inside, axis=0) - 1, -1)
+        crowds = [
+            Crowd.of(order, sizes[:, y], inside[:, y]) for y in range(model.n_classes) if order.size
+        ]
+        n_inside = np.count_nonzero(inside, axis=0)
+        return cls(model, recipe, member, rank, n_inside, order, tuple(crowds))
 
     def rows(self, chunk: Chunk, n_jobs: int | None = None) -> list[ClassRows]:
         """Return the rows of every class; equal rows of a chunk are merged."""
@@ -137,17 +136,19 @@ class Completion:
     def _of_class(
         self, examples: Examples, distinct: IntArray, posterior: FloatArray, y: int
     ) -> ClassRows:
-        place = self.place[distinct, y]
-        members = np.flatnonzero(place >= 0)
-        share, place = posterior[members, y], place[members]
+        rank = self.rank[distinct, y]
+        members = np.flatnonzero(rank >= 0)
+        share = posterior[members, y]
         mass = examples.weights[members] * share
         taken = self.model.numbers_drawn(examples.observed.take(members), y)
         if isinstance(taken, tuple):
             part = part_rows(self.model.n_variables)
-            places = stretches_by_rank(place, int(self.n_inside[y]), taken, part)
+            places = stretches_by_rank(rank[members], int(self.n_inside[y]), taken, part)
+        elif not self.crowds:  # no row has holes
+            places = taken[:, 0], taken[:, 0]
         else:
-            sequence = np.argsort(self.order[distinct[members]])
-            places = place[sequence], taken[sequence]
+            here = distinct[members]
+            places = self.crowds[y].take(here).stretches(self.order[here], taken)
         rng = PlacedNumbers(y, *places)
         return _drawn(self.model, examples, members, mass, share, y, rng)
 
@@ -168,5 +169,5 @@ def sizes_drawn(
         members = np.flatnonzero(sizes[:, y] == 0)
         taken = model.numbers_drawn(examples.observed.take(members), y)
         if not isinstance(taken, tuple):
-            sizes[members, y] = taken
+            sizes[members, y] = taken.sum(axis=1)
     return {chunk.first: sizes}

@@ -6,8 +6,10 @@ hand, each must get the numbers that it would have got among all: they follow fr
 
 from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.runtime.threads import row_ranges
@@ -99,3 +101,57 @@ def stretches_by_rank(
     if not starts:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     return np.concatenate(starts), np.concatenate(lengths)
+
+
+class Crowd(NamedTuple):
+    """Where rows that take their numbers in the order of their states stand.
+
+    Attributes
+    ----------
+    begin : array of shape (n_rows,)
+        Where the numbers of the rows that are equal to this one begin.
+    number, size : arrays of shape (n_rows,)
+        Which of them it is, and how many there are.
+    """
+
+    begin: IntArray
+    number: IntArray
+    size: IntArray
+
+    @classmethod
+    def of(cls, order: IntArray, sizes: IntArray, inside: npt.NDArray[np.bool_]) -> "Crowd":
+        """Find the places of the rows inside, given the rank and the numbers of every row.
+
+        >>> crowd = Crowd.of(np.array([1, 0, 1]), np.array([2, 3, 2]), np.array([True] * 3))
+        >>> crowd.begin.tolist(), crowd.number.tolist(), crowd.size.tolist()
+        ([3, 0, 3], [0, 0, 1], [2, 1, 2])
+        """
+        members = np.flatnonzero(inside)
+        members = members[np.argsort(order[members], kind="stable")]
+        ends = np.cumsum(sizes[members])
+        _, first, group, count = np.unique(
+            order[members], return_index=True, return_inverse=True, return_counts=True
+        )
+        found = [np.zeros(order.size, dtype=np.int64) for _ in range(3)]
+        begins = ends[first] - sizes[members[first]]
+        for array, values in zip(
+            found, (begins[group], np.arange(group.size) - first[group], count[group]), strict=True
+        ):
+            array[members] = values
+        return cls(*found)
+
+    def take(self, chosen: IntArray) -> "Crowd":
+        """Return where some of the rows stand."""
+        return Crowd(*(each[chosen] for each in self))
+
+    def stretches(self, order: IntArray, taken: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the starts and lengths of the places of these rows, as they are asked for.
+
+        `order` are their ranks; `taken` has a line of numbers for each.
+        """
+        before = np.cumsum(taken, axis=1) - taken
+        starts = self.begin[:, None] + self.size[:, None] * before + self.number[:, None] * taken
+        rows, columns = np.indices(taken.shape)
+        keys = self.number[rows].ravel(), columns.ravel(), order[rows].ravel()
+        asked = np.lexsort(keys)
+        return starts.ravel()[asked], taken.ravel()[asked]

@@ -198,12 +198,10 @@ class UrnModel(LogLinearModel):
         return states
 
     def numbers_drawn(self, observed: Observed, y: int) -> IntArray:
-        """Return how many random numbers `draw` takes: one per urn with holes, one per hole."""
-        holes, total = observed.hole_flags(), np.zeros(observed.n_rows, dtype=np.int64)
-        for block in self.partitions[y].blocks:
-            unknown = holes[:, block].sum(axis=1)
-            total += unknown + (unknown > 0)
-        return total
+        """Return how many random numbers `draw` takes: for each urn one, and one per hole."""
+        holes = observed.hole_flags()
+        unknown = [holes[:, block].sum(axis=1) for block in self.partitions[y].blocks]
+        return np.stack([each for n in unknown for each in (n > 0, n)], axis=1).astype(np.int64)
 
     def hole_sums(
         self, observed: Observed, mass: FloatArray, y: int
