@@ -60,6 +60,11 @@ class Completions(NamedTuple):
         nothing = np.full(n_rows, -np.inf)
         return cls(rows, np.zeros(n_rows, dtype=np.int64), nothing, nothing.copy())
 
+    def take(self, rows: IntArray) -> Self:
+        """Return the completions of some rows."""
+        x, classes, log_prob, bound = self
+        return type(self)(x[rows], classes[rows], log_prob[rows], bound[rows])
+
     def take_better(self, other: Self) -> None:
         """Take over the rows that another candidate completes better; bounds hold for both."""
         better = other.log_prob > self.log_prob

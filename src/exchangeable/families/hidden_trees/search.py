@@ -179,7 +179,7 @@ class Search:
         out = np.empty((len(codes), self.tree.n_states))
         kernels.score_tree(codes, self.evidence, self.tree.tree, self.tree.tile, out)
         offsets = self.top[codes].sum(axis=1)
-        return out[:, self.states] + offsets[:, None] + self.log_prior
+        return np.asarray(out[:, self.states] + offsets[:, None] + self.log_prior)
 
     def _look(self, codes: Codes) -> Looked:
         """Bound some branches, and complete each by what its states agree on most."""
@@ -234,7 +234,7 @@ def _take(
 
 def _open_symbols(codes: Codes, is_open: npt.NDArray[np.bool_]) -> IntArray:
     """Return the symbols among some codes that states complete in different ways."""
-    present = np.unique(codes)
+    present = np.unique(codes).astype(np.int64)
     present = present[present < is_open.size]
     return present[is_open[present]]
 

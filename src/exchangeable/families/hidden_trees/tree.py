@@ -125,7 +125,7 @@ class HiddenTree:
         loose = np.flatnonzero(found.bound > found.log_prob)
         if loose.size:
             part = observed.take(loose)
-            best = Completions(*(each[loose] for each in found))
+            best = found.take(loose)
             for y in classes:
                 rows, scores = self.complete(part, int(self.states[y]))
                 log_prob = scores + log_prior[y]
