@@ -140,12 +140,17 @@ def as_checked(estimator: Any, X: Any) -> Observed | None:
         X = X.observed()
     if not isinstance(X, Observed):
         return None
-    if X.n_variables != estimator.n_features_in_:
+    check_width(estimator, X.n_variables)
+    return X
+
+
+def check_width(estimator: Any, n_variables: int) -> None:
+    """Refuse rows of other variables than those that were fitted."""
+    if n_variables != estimator.n_features_in_:
         raise ValueError(
-            f"X has {X.n_variables} features, but {type(estimator).__name__} is expecting "
+            f"X has {n_variables} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
-    return X
 
 
 def validated(estimator: Any, X: Any, reset: bool) -> Any:

@@ -270,6 +270,11 @@ class Model(ABC):
         cls, data: RowsInMemory, candidates: Sequence["Mixture"], moments: bool = False
     ) -> tuple[Sums, "Mixture"]:
         """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        if len(candidates) > 1 and data.examples.clamp.size:  # labels count, too
+            passes = [
+                (each.model.expect(data, each.log_prior, moments), each) for each in candidates
+            ]
+            return max(passes, key=lambda made: made[0].log_likelihood)
         chosen = candidates[0]
         if len(candidates) > 1:
             worth = [each.log_likelihood(data.examples, data.n_jobs) for each in candidates]

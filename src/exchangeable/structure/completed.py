@@ -117,9 +117,7 @@ def _class_histograms(
     ]
 
 
-def _scaled_up(
-    counted: Sequence[tuple[FloatArray, float]], totals: FloatArray
-) -> list[FloatArray]:
+def _scaled_up(counted: Sequence[tuple[FloatArray, float]], totals: FloatArray) -> list[FloatArray]:
     """Return histograms of the weights that classes have.
 
     The rows left out belong to a class too, if only by little.

@@ -3,7 +3,7 @@
 Which blocks to try is a proposal only. Whether they are kept is decided by the likelihood.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ from exchangeable.structure.learner import (
     learn_partitions,
 )
 from exchangeable.structure.rounds import Count, learn_from_sums, propose_from_sums
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -171,5 +172,8 @@ def _from_completed_rows(
         if not isinstance(structure, list):
             structure = structure.without_rows(data.n_variables, sums.totals.size)
         return [Proposal(structure)]
-    learn = completed.in_chunks if isinstance(data, Streamed) else completed.in_memory
-    return [Proposal(*found) for found in learn(data, structure, labelled, model, sums)]
+    if isinstance(data, Streamed):
+        found = completed.in_chunks(data, structure, labelled, model, sums)
+    else:
+        found = completed.in_memory(data, structure, labelled, model, sums)
+    return [Proposal(*each) for each in found]

@@ -117,9 +117,7 @@ def _lengths(X: Any, parts: list[Any]) -> list[int]:
     return list(dask.compute(*[dask.delayed(len)(part) for part in parts]))
 
 
-def _prepare(
-    part: Any, labels: Any, weights: Any, binarize: float | None, number: int
-) -> Chunk:
+def _prepare(part: Any, labels: Any, weights: Any, binarize: float | None, number: int) -> Chunk:
     """Return a partition as the passes read it; runs on a worker."""
     try:
         observed = observe(part, binarize, 1)

@@ -22,10 +22,11 @@ from exchangeable.data.containers import as_matrix
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.observed import Observed, as_observed, flags
 from exchangeable.data.packed import PackedBits, bytes_of
-from exchangeable.data.rows import Rows, as_rows
+from exchangeable.data.rows import as_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.storage.files import replacing
+
 
 class ChunkError(ValueError):
     """A chunk that cannot be used, or that is not what it was in an earlier pass."""

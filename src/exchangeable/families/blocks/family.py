@@ -14,8 +14,9 @@ from exchangeable.families.blocks.model import COUNTS, BlockModel, known_sums
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.moments import sum_moments
+from exchangeable.families.common.of_chunks import rows_at
 from exchangeable.families.common.recipes import Dealt, PosteriorRecipe, Scored
-from exchangeable.families.common.streamed import Streamed, rows_at
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.mixture import Mixture

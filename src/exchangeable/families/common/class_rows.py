@@ -117,7 +117,9 @@ class Completion:
         inside = sizes >= 0
         rank = np.where(inside, np.cumsum(inside, axis=0) - 1, -1)
         crowds = [
-            Crowd.of(order, sizes[:, y], inside[:, y]) for y in range(model.n_classes) if order.size
+            Crowd.of(order, sizes[:, y].astype(np.int64), inside[:, y])
+            for y in range(model.n_classes)
+            if order.size
         ]
         n_inside = np.count_nonzero(inside, axis=0)
         return cls(model, recipe, member, rank, n_inside, order, tuple(crowds))
@@ -131,7 +133,9 @@ class Completion:
         posterior = self.recipe.posterior(chunk, n_jobs)[first]
         observed = every.observed.take(first)
         examples = Examples(observed.ones, weights, holes=observed.holes)
-        return [self._of_class(examples, distinct, posterior, y) for y in range(self.model.n_classes)]
+        return [
+            self._of_class(examples, distinct, posterior, y) for y in range(self.model.n_classes)
+        ]
 
     def _of_class(
         self, examples: Examples, distinct: IntArray, posterior: FloatArray, y: int

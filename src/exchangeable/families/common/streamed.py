@@ -9,16 +9,24 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.examples import Examples, distinct_rows, row_hashes
-from exchangeable.data.groups import Group, group_ones
-from exchangeable.data.observed import flags
-from exchangeable.data.rows import take_rows
-from exchangeable.data.stream.chunk import Chunk
+from exchangeable.data.examples import distinct_rows
 from exchangeable.data.stream.passes import Passes
-from exchangeable.data.stream.views import ChangedPasses, with_holes
-from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.class_rows import ClassRows, Completion, class_rows, sizes_drawn
+from exchangeable.data.stream.views import ChangedPasses, Selection, with_holes
+from exchangeable.families.common.class_rows import Completion, sizes_drawn
 from exchangeable.families.common.filling import Filling, OfFilled
+from exchangeable.families.common.of_chunks import (
+    STATES_PER_WORD,
+    by_class,
+    expect_each,
+    first_look,
+    hashes_of,
+    log_likelihood_of,
+    masses_of,
+    on_chunk,
+    on_completed,
+    rows_at,
+    state_words,
+)
 from exchangeable.families.common.recipes import (
     Drawn,
     Labelled,
@@ -28,10 +36,10 @@ from exchangeable.families.common.recipes import (
 )
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.sums import NO_POSTERIOR, Sums
+from exchangeable.families.sums import Sums
 
-STATES_PER_WORD, WORDS = 32, 4
-"""States of entries in a number of 64 bits, and such numbers of each row that a pass returns."""
+WORDS = 4
+"""Numbers of 64 bits that hold states of each row, of which one pass returns this many."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Streamed:
         cls, passes: Passes, classes: npt.NDArray[Any] | None = None, partly: bool = False
     ) -> "Streamed":
         """Make the first pass."""
-        n_rows, total, ones, holes = passes.total(partial(_first_look, n_jobs=passes.n_jobs))
+        n_rows, total, ones, holes = passes.total(partial(first_look, n_jobs=passes.n_jobs))
         average = ones / total if total > 0 else ones
         if holes.any():
             passes = ChangedPasses(passes, with_holes)
@@ -137,7 +145,7 @@ class Streamed:
         """
         if self.numbered is not None:
             return self.numbered
-        parts = self.passes.total(partial(_hashes, classes=self.classes))
+        parts = self.passes.total(partial(hashes_of, classes=self.classes))
         hashes, weights = (
             np.concatenate([parts[first][part] for first in sorted(parts)]) for part in (0, 1)
         )
@@ -158,7 +166,7 @@ class Streamed:
     def shares_of_equals(self, recipe: PosteriorRecipe) -> FloatArray:
         """Return the posteriors of the distinct rows: the average over those that are equal."""
         first, member, _ = self._distinct
-        parts = self.passes.total(partial(_masses, recipe=recipe, n_jobs=self.n_jobs))
+        parts = self.passes.total(partial(masses_of, recipe=recipe, n_jobs=self.n_jobs))
         mass = np.concatenate([parts[number] for number in sorted(parts)])
         shares = np.zeros((first.size, mass.shape[1]))
         np.add.at(shares, member, mass)
@@ -174,7 +182,7 @@ class Streamed:
         rank = np.zeros(first.size, dtype=np.int64)
         for begin in range(0, self.n_variables, WORDS * STATES_PER_WORD):
             columns = slice(begin, begin + WORDS * STATES_PER_WORD)
-            parts = self.passes.total(partial(_state_words, columns=columns))
+            parts = self.passes.total(partial(state_words, columns=columns))
             words = np.concatenate([parts[number] for number in sorted(parts)])[first]
             keys = [*words.T[::-1], rank.astype(np.uint64)]
             order = np.lexsort(keys)
@@ -197,10 +205,23 @@ class Streamed:
         """
         recipe = Drawn(shares, self._distinct[1]) if isinstance(shares, np.ndarray) else shares
         function = partial(
-            _on_chunk, function=function, recipe=recipe, classes=self.classes, n_jobs=self.n_jobs
+            on_chunk, function=function, recipe=recipe, classes=self.classes, n_jobs=self.n_jobs
         )
         total = self.passes.total(function)
         return replace(total, recipe=recipe) if isinstance(total, Sums) else total
+
+    def log_likelihood(self, mixture: Mixture) -> float:
+        """Return the log-likelihood of all rows, each by its weight."""
+        return float(self.summed(partial(log_likelihood_of, mixture=mixture, n_jobs=self.n_jobs)))
+
+    def parted(self, kept: IntArray) -> tuple["Streamed", "Streamed"]:
+        """Return some of the rows, by their numbers, and the others."""
+        chosen = np.zeros(self.n_rows, dtype=np.bool_)
+        chosen[kept] = True
+        parts = [Selection(chosen), Selection(~chosen)]
+        passes = [ChangedPasses(self.passes, part, part.mark) for part in parts]
+        first, second = (Streamed.of(part, self.classes, self.partly) for part in passes)
+        return first, second
 
     def completion(self, model: Model, shares: Any, least: float) -> Completion:
         """Return how the holes of each class's rows are drawn from a model."""
@@ -221,16 +242,14 @@ class Streamed:
         Holes are drawn from the model; a row is of a class if more than `least` of it is.
         """
         if model is None or not self.has_holes:
-            return self.summed(partial(_by_class, function=function, least=least), shares)
+            return self.summed(partial(by_class, function=function, least=least), shares)
         completion = self.completion(model, shares, least)
         return self.completed(function, completion)
 
     def completed(self, function: Callable[..., Any], completion: Completion) -> Any:
         """Return the same where it is known how holes are drawn."""
         return self.passes.total(
-            partial(
-                _on_completed, function=function, completion=completion, n_jobs=self.n_jobs
-            )
+            partial(on_completed, function=function, completion=completion, n_jobs=self.n_jobs)
         )
 
     def expect(self, mixture: Mixture, moments: bool = False) -> Sums:
@@ -247,7 +266,7 @@ class Streamed:
         return sums[best], candidates[best]
 
     def _expect(self, candidates: Sequence[Mixture], moments: bool) -> list[Sums]:
-        function = partial(_expect_each, candidates=candidates, moments=moments, n_jobs=self.n_jobs)
+        function = partial(expect_each, candidates=candidates, moments=moments, n_jobs=self.n_jobs)
         return [
             replace(sums, recipe=self._recipe(mixture))
             for mixture, sums in zip(candidates, self.summed(function), strict=True)
@@ -258,108 +277,3 @@ class Streamed:
         if self.classes is None:
             return Scored(mixture)
         return PartlyLabelled(mixture, self.classes) if self.partly else Labelled(self.classes)
-
-
-def _first_look(
-    chunk: Chunk, n_jobs: int | None = None
-) -> tuple[int, float, FloatArray, FloatArray]:
-    """Return how many rows count, their weight, and that of each variable's ones and holes."""
-    group = Group(np.arange(chunk.rows.n_rows), chunk.weights)
-    ones = group_ones(chunk.rows, [group], n_jobs)[0]
-    holes = np.zeros_like(ones)
-    if chunk.holes is not None:
-        holes = group_ones(chunk.holes, [group], n_jobs)[0]
-    return chunk.n_counting, group.total, ones, holes
-
-
-def _hashes(
-    chunk: Chunk, classes: npt.NDArray[Any] | None
-) -> dict[int, tuple[npt.NDArray[np.uint64], FloatArray]]:
-    """Return the hashes and the weights of a chunk's rows, by the number of its first row."""
-    examples = chunk.labelled(classes)
-    if not examples.weights.size:
-        return {}
-    known = None if classes is None else examples.clamp
-    return {chunk.first: (row_hashes(examples.observed, known), examples.weights)}
-
-
-def _masses(
-    chunk: Chunk, recipe: PosteriorRecipe, n_jobs: int | None
-) -> dict[int, FloatArray]:
-    """Return how much of each row is each component's, by the number of the first row."""
-    weights = chunk.examples.weights
-    if not weights.size:
-        return {}
-    return {chunk.first: weights[:, None] * recipe.posterior(chunk, n_jobs)}
-
-
-def _state_words(chunk: Chunk, columns: slice) -> dict[int, npt.NDArray[np.uint64]]:
-    """Return some columns of the rows that count, two bits each, by the first row's number."""
-    states = chunk.examples.observed.symbols()[:, columns] + 1
-    if not states.shape[0]:
-        return {}
-    n_words = -(-states.shape[1] // STATES_PER_WORD)
-    wide = np.zeros((states.shape[0], n_words * STATES_PER_WORD), dtype=np.uint64)
-    wide[:, : states.shape[1]] = states
-    shifts = np.arange(2 * STATES_PER_WORD - 2, -1, -2, dtype=np.uint64)
-    words = (wide.reshape(-1, n_words, STATES_PER_WORD) << shifts).sum(axis=2, dtype=np.uint64)
-    return {chunk.first: words}
-
-
-def rows_at(chunk: Chunk, chosen: IntArray, holes: bool = False) -> npt.NDArray[np.uint8]:
-    """Return the chosen rows of all that count, or their holes; zeros for those of other chunks."""
-    found = chunk.holes if holes else chunk.rows
-    matrix = np.zeros((chosen.size, chunk.rows.n_variables), dtype=np.uint8)
-    counting = np.flatnonzero(chunk.weights) if chunk.weights.size else None
-    here = np.flatnonzero((chosen >= chunk.first) & (chosen < chunk.first + chunk.n_counting))
-    if here.size and found is not None:
-        number = chosen[here] - chunk.first
-        row = number if counting is None else counting[number]
-        matrix[here] = flags(take_rows(found, row))
-    return matrix
-
-
-def _on_chunk(
-    chunk: Chunk,
-    function: Callable[..., Any],
-    recipe: PosteriorRecipe | None,
-    classes: npt.NDArray[Any] | None,
-    n_jobs: int | None,
-) -> Any:
-    """Return a function of a chunk's rows, without the posteriors that it may have found."""
-    shares = () if recipe is None else (recipe.posterior(chunk, n_jobs),)
-    return _without_posteriors(function(chunk.labelled(classes), *shares))
-
-
-def _by_class(
-    examples: Examples, posterior: FloatArray, function: Callable[..., Any], least: float
-) -> Any:
-    """Return a function of the rows of every class."""
-    every = range(posterior.shape[1])
-    return function([class_rows(examples, posterior, y, None, least) for y in every])
-
-
-def _on_completed(
-    chunk: Chunk,
-    function: Callable[[list[ClassRows]], Any],
-    completion: Completion,
-    n_jobs: int | None,
-) -> Any:
-    """Return a function of the completed rows of every class."""
-    return function(completion.rows(chunk, n_jobs))
-
-
-def _without_posteriors(result: Any) -> Any:
-    if isinstance(result, list):
-        return [_without_posteriors(each) for each in result]
-    return replace(result, posterior=NO_POSTERIOR) if isinstance(result, Sums) else result
-
-
-def _expect_each(
-    examples: Examples, candidates: Sequence[Mixture], moments: bool, n_jobs: int | None = None
-) -> list[Sums]:
-    """Return the sums over some rows under each of several mixtures."""
-    return [
-        mixture.model.expect(InMemory(examples, n_jobs=n_jobs), mixture.log_prior, moments)
-        for mixture in candidates
-    ]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.class_rows import class_rows
+from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.pooled import ACTIVE, PooledFamily
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model

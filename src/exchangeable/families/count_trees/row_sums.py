@@ -32,9 +32,7 @@ def class_tables(by_class: Sequence[ClassRows], wanted: Wanted) -> dict[int, lis
     }
 
 
-def class_edges(
-    by_class: Sequence[ClassRows], forests: Sequence[CountForest]
-) -> list[FloatArray]:
+def class_edges(by_class: Sequence[ClassRows], forests: Sequence[CountForest]) -> list[FloatArray]:
     """Return the mass of each class by cell of its forest's edges."""
     pairs = zip(forests, by_class, strict=True)
     return [edge_sums(forest, found.rows, found.group) for forest, found in pairs]
