@@ -140,6 +140,14 @@ class Model(ABC):
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
 
+    def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...] | IntArray:
+        """Return how many random numbers `draw` takes, by which rows find theirs in chunks.
+
+        A tuple: for each row of a part (`Observed.chunks`), in turn. An array, a line per row: rows
+        take theirs in the order of their states, and equal rows column by column.
+        """
+        raise NotImplementedError(f"{self.kind} do not say which random numbers a row takes")
+
     @abstractmethod
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""
@@ -262,6 +270,11 @@ class Model(ABC):
         cls, data: RowsInMemory, candidates: Sequence["Mixture"], moments: bool = False
     ) -> tuple[Sums, "Mixture"]:
         """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        if len(candidates) > 1 and data.examples.clamp.size:  # labels count, too
+            passes = [
+                (each.model.expect(data, each.log_prior, moments), each) for each in candidates
+            ]
+            return max(passes, key=lambda made: made[0].log_likelihood)
         chosen = candidates[0]
         if len(candidates) > 1:
             worth = [each.log_likelihood(data.examples, data.n_jobs) for each in candidates]
