@@ -1,0 +1,1 @@
+"""Rasch and partial credit models: what a methods section needs, over families with totals."""

@@ -1,0 +1,115 @@
+"""Whether items have finite estimates, and what to say where they have none (Fischer 1981)."""
+
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+
+from exchangeable.arrays import IntArray
+from exchangeable.rasch.answers import Answers
+
+FEW_PERSONS = 30
+"""Standard errors of fewer persons say little."""
+MOST_NAMES = 8
+
+
+def usable_items(answers: Answers) -> npt.NDArray[np.bool_]:
+    """Return which items have finite estimates, with a warning that names those that have none.
+
+    An item to which all persons with information gave the same answer has none; without it other
+    persons may have an extreme score, so that the rest is looked at again.
+    """
+    used = answers.highest > 0
+    while True:
+        inside = answers.only(items=used)
+        inside = inside.only(persons=inside.informative)
+        if used.sum() < 2 or not len(inside.values):
+            break
+        low = np.nanmin(inside.values, axis=0, initial=np.inf)
+        high = np.nanmax(inside.values, axis=0, initial=-np.inf)
+        if (low < high).all():
+            break
+        used = used.copy()
+        used[np.flatnonzero(used)[~(low < high)]] = False
+    if not used.all():
+        names = listed([answers.names[j] for j in np.flatnonzero(~used)])
+        warnings.warn(
+            f"no finite estimate for {names}: everybody whose score is not extreme gave the same "
+            "answer (all or nobody solved it); they are left out, and their parameters are NaN",
+            stacklevel=4,
+        )
+    if used.sum() < 2:
+        raise ValueError(
+            f"{used.sum()} of {used.size} items can be used; a Rasch model needs at least two "
+            "items that some persons solve and others do not"
+        )
+    return used
+
+
+def check_existence(answers: Answers) -> None:
+    """Refuse answers of which the likelihood has no maximum.
+
+    For every division of the items in two groups somebody must do better in the first and worse in
+    the second: items, linked where a person does not have the lowest answer in one and not the
+    highest in the other, must hang together in both directions.
+    """
+    n_persons = len(answers.values)
+    if not n_persons:
+        raise ValueError(
+            "no person tells anything about the items: all scores are the lowest or the highest "
+            "possible with the items answered"
+        )
+    for j, top in enumerate(answers.highest.tolist()):
+        for answer in range(top + 1):
+            if not (answers.values[:, j] == answer).any():
+                raise ValueError(
+                    f"answer {answer} of item {answers.names[j]!r} was given by nobody whose score "
+                    "is not extreme, so that its threshold has no finite estimate; merge it with "
+                    "the answer next to it"
+                )
+    above = (answers.values > 0).astype(np.float32)
+    below = (answers.values < answers.highest).astype(np.float32)
+    known = (~np.isnan(answers.values)).astype(np.float32)
+    _check_linked(answers, csr_matrix(known.T @ known > 0))
+    n_groups, group = connected_components(
+        csr_matrix(above.T @ below > 0), directed=True, connection="strong"
+    )
+    if n_groups > 1:
+        smallest = int(np.argmin(np.bincount(group)))
+        names = listed([answers.names[j] for j in np.flatnonzero(group == smallest)])
+        raise ValueError(
+            f"the items cannot be put on one scale: nobody does better in {names} and worse in the "
+            f"other items, or the other way round, so that differences have no finite estimate "
+            f"(perfect separation; {n_persons:,} persons tell something). Leave them out, or "
+            "collect more answers"
+        )
+    if n_persons < FEW_PERSONS:
+        warnings.warn(
+            f"only {n_persons} persons have a score that is not extreme; standard errors are those "
+            f"of large samples and say little below about {FEW_PERSONS} persons",
+            stacklevel=4,
+        )
+
+
+def _check_linked(answers: Answers, together: csr_matrix) -> None:
+    n_groups, group = connected_components(together, directed=False)
+    if n_groups > 1:
+        names = listed([answers.names[j] for j in np.flatnonzero(group == group[-1])])
+        raise ValueError(
+            f"nobody with information answered both {names} and other items, so that they cannot "
+            "be put on one scale; fit them by themselves, or add answers that link them"
+        )
+
+
+def listed(names: list[str]) -> str:
+    """Return some names as text.
+
+    >>> listed(["a", "b"])
+    "items 'a', 'b'"
+    """
+    shown = ", ".join(map(repr, names[:MOST_NAMES])) + (", …" if len(names) > MOST_NAMES else "")
+    return f"item{'s' * (len(names) > 1)} {shown}"
+
+
