@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from exchangeable.arrays import FloatArray, IntArray, check_sample_weight
+from exchangeable.arrays import FloatArray, IntArray, check_sample_weight, is_sparse
 from exchangeable.families.items import Answered, items_of
 
 MOST_ANSWERS = 100
@@ -109,11 +108,11 @@ def read_answers(
             "from 0"
         )
     weights = check_sample_weight(sample_weight, n_persons)
-    return Answers(known, values, weights, tops if highest is None else highest)
+    return Answers(known, values, weights, np.maximum(tops, 1) if highest is None else highest)
 
 
 def _as_matrix(X: Any) -> FloatArray:
-    if sparse.issparse(X):
+    if is_sparse(X):
         X = X.toarray()
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):
         X = X.to_numpy()
@@ -125,25 +124,26 @@ def _as_matrix(X: Any) -> FloatArray:
             "NaN where there is none"
         ) from None
     if values.ndim != 2 or not values.size:
-        raise ValueError(f"X has the shape {values.shape}; expected one row per person, one column "
-                         "per item")
+        raise ValueError(
+            f"X has the shape {values.shape}; expected one row per person, one column per item"
+        )
     return values
 
 
 def sort_answers(answers: Answers) -> Answered:
     """Return how many persons have each pattern of answered items and each score."""
     known = ~np.isnan(answers.values)
-    if known.all():
-        patterns, of_person = np.ones((1, known.shape[1]), dtype=bool), 0
-    else:
+    patterns = np.ones((1, known.shape[1]), dtype=bool)
+    of_person = np.zeros(len(known), dtype=np.int64)
+    if not known.all():
         packed = np.packbits(known, axis=1)
         lines = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
-        _, first, of_person = np.unique(lines, return_index=True, return_inverse=True)
-        patterns, of_person = known[first], of_person.ravel()
+        _, first, place = np.unique(lines, return_index=True, return_inverse=True)
+        patterns, of_person = known[first], place.ravel()
     width = int(answers.highest.sum()) + 1
     keys = of_person * width + answers.scores.astype(np.int64)
     found, place = np.unique(keys, return_inverse=True)
-    weights = np.bincount(place.ravel(), answers.weights)
+    weights = np.bincount(place.ravel(), answers.weights).astype(np.float64)
     begins = np.searchsorted(found // width, np.arange(len(patterns) + 1))
     return Answered(patterns, begins.astype(np.int64), found % width, weights)
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families import REGISTRY
 from exchangeable.families.items import Answered, Conditional, ConditionalSums, answers_of, items_of
 from exchangeable.rasch.answers import Answers, sort_answers
 from exchangeable.rasch.existence import check_existence, usable_items
-from exchangeable.rasch.parameters import ItemParameters, to_thresholds
+from exchangeable.rasch.parameters import ItemParameters, among, to_thresholds
 
 MOST_STEPS = 50
 FEW_PATTERNS = 2_000
@@ -49,9 +49,9 @@ class ConditionalFit:
     n_iter: int
 
 
-def conditional_of(highest: FloatArray | np.ndarray) -> Conditional:
+def conditional_of(highest: IntArray) -> Conditional:
     """Return the sums of the family that is for such items and for the least else."""
-    kind = "binary" if (np.asarray(highest) == 1).all() else "ordinal"
+    kind = "binary" if (highest == 1).all() else "ordinal"
     able = [spec for spec in REGISTRY.values() if spec.conditional and kind in spec.kinds]
     chosen = min(able, key=lambda spec: len(spec.kinds)).conditional
     assert chosen is not None
@@ -75,22 +75,29 @@ def fit_conditional(answers: Answers, n_jobs: int | None = None) -> ConditionalF
     answered, counts = sort_answers(inside), inside.counts()
     problem = _Problem(inside, answered, counts, conditional_of(inside.highest), n_jobs)
     log_credits, sums, n_iter = problem.solve()
-    map_ = to_thresholds(inside.highest)
-    covariance = map_ @ np.linalg.inv(problem.regular(sums.information)) @ map_.T
-    thresholds, spread = map_ @ log_credits, covariance
-    if not used.all():
-        kept = np.flatnonzero(used[items_of(answers.highest)])
-        n = int(answers.highest.sum())
-        thresholds, spread = np.full(n, np.nan), np.full((n, n), np.nan)
-        thresholds[kept] = map_ @ log_credits
-        spread[np.ix_(kept, kept)] = covariance
+    thresholds = to_thresholds(inside.highest) @ log_credits
+    covariance = inverse_information(inside.highest, sums.information)
+    found = ItemParameters(inside.names, inside.highest, thresholds[:, None], covariance)
     return ConditionalFit(
-        ItemParameters(answers.names, answers.highest, thresholds[:, None], spread),
+        among(found, answers.names, answers.highest, used),
         float(counts @ log_credits) - sums.log_norm,
         log_credits.size - 1,
         float(inside.weights.sum()),
         n_iter,
     )
+
+
+def regular(highest: IntArray, information: FloatArray) -> FloatArray:
+    """Return the information, made regular in the direction that changes nothing."""
+    answers = answers_of(highest).astype(np.float64)
+    scale = np.trace(information) / answers.size
+    return np.asarray(information + scale * np.outer(answers, answers) / (answers @ answers))
+
+
+def inverse_information(highest: IntArray, information: FloatArray) -> FloatArray:
+    """Return the covariances of centred thresholds, given the information about log ε."""
+    centred = to_thresholds(highest)
+    return np.asarray(centred @ np.linalg.inv(regular(highest, information)) @ centred.T)
 
 
 @dataclass(frozen=True)
@@ -112,12 +119,6 @@ class _Problem:
             start = self._of_few(start, chosen)
         return self._newton(start, self.answered, self.counts)
 
-    def regular(self, information: FloatArray) -> FloatArray:
-        """Return the information, made regular in the direction that changes nothing."""
-        answers = answers_of(self.answers.highest).astype(np.float64)
-        scale = np.trace(information) / answers.size
-        return np.asarray(information + scale * np.outer(answers, answers) / (answers @ answers))
-
     def _start(self) -> FloatArray:
         """Return log-odds of the counts, centred."""
         begins = np.concatenate([[0], np.cumsum(self.answers.highest)[:-1]]).astype(np.int64)
@@ -125,14 +126,16 @@ class _Problem:
         zero = np.repeat(seen - np.add.reduceat(self.counts, begins), self.answers.highest)
         return np.log((self.counts + 0.5) / (zero + 0.5))
 
-    def _of_few(self, start: FloatArray, chosen: np.ndarray) -> FloatArray:
+    def _of_few(self, start: FloatArray, chosen: IntArray) -> FloatArray:
         """Return two steps on some of the patterns; what these expect stands for all."""
         some = self.answered.some(chosen)
         log_credits, share = start, some.weights.sum() / self.answered.weights.sum()
         for _ in range(2):
             sums = self.sums(self.answers.highest, log_credits, some, self.n_jobs)
             gradient = self.counts - sums.expected / share
-            step = np.linalg.solve(self.regular(sums.information / share), gradient)
+            step = np.linalg.solve(
+                regular(self.answers.highest, sums.information / share), gradient
+            )
             log_credits = log_credits + np.clip(step, -2.0, 2.0)
         return log_credits
 
@@ -145,7 +148,7 @@ class _Problem:
         enough = 1e-10 * answered.weights.sum()
         for n_iter in range(1, MOST_STEPS + 1):
             gradient = counts - sums.expected
-            step = np.linalg.solve(self.regular(sums.information), gradient)
+            step = np.linalg.solve(regular(self.answers.highest, sums.information), gradient)
             gain = float(gradient @ step)
             if gain < enough and np.abs(step).max() < 1e-6:
                 return log_credits + step, sums, n_iter

@@ -1,13 +1,12 @@
 """Whether items have finite estimates, and what to say where they have none (Fischer 1981)."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from exchangeable.arrays import IntArray
 from exchangeable.rasch.answers import Answers
 
 FEW_PERSONS = 30
@@ -21,7 +20,7 @@ def usable_items(answers: Answers) -> npt.NDArray[np.bool_]:
     An item to which all persons with information gave the same answer has none; without it other
     persons may have an extreme score, so that the rest is looked at again.
     """
-    used = answers.highest > 0
+    used = np.ones(answers.highest.size, dtype=bool)
     while True:
         inside = answers.only(items=used)
         inside = inside.only(persons=inside.informative)
@@ -61,20 +60,13 @@ def check_existence(answers: Answers) -> None:
             "no person tells anything about the items: all scores are the lowest or the highest "
             "possible with the items answered"
         )
-    for j, top in enumerate(answers.highest.tolist()):
-        for answer in range(top + 1):
-            if not (answers.values[:, j] == answer).any():
-                raise ValueError(
-                    f"answer {answer} of item {answers.names[j]!r} was given by nobody whose score "
-                    "is not extreme, so that its threshold has no finite estimate; merge it with "
-                    "the answer next to it"
-                )
+    check_answers(answers)
     above = (answers.values > 0).astype(np.float32)
     below = (answers.values < answers.highest).astype(np.float32)
     known = (~np.isnan(answers.values)).astype(np.float32)
-    _check_linked(answers, csr_matrix(known.T @ known > 0))
+    _check_linked(answers, 1.0 * (known.T @ known > 0))
     n_groups, group = connected_components(
-        csr_matrix(above.T @ below > 0), directed=True, connection="strong"
+        1.0 * (above.T @ below > 0), directed=True, connection="strong"
     )
     if n_groups > 1:
         smallest = int(np.argmin(np.bincount(group)))
@@ -93,7 +85,19 @@ def check_existence(answers: Answers) -> None:
         )
 
 
-def _check_linked(answers: Answers, together: csr_matrix) -> None:
+def check_answers(answers: Answers) -> None:
+    """Refuse items with answers that nobody gave."""
+    for j, top in enumerate(answers.highest.tolist()):
+        for answer in range(top + 1):
+            if not (answers.values[:, j] == answer).any():
+                raise ValueError(
+                    f"answer {answer} of item {answers.names[j]!r} was given by nobody whose score "
+                    "is not extreme, so that its threshold has no finite estimate; merge it with "
+                    "the answer next to it"
+                )
+
+
+def _check_linked(answers: Answers, together: npt.NDArray[np.floating[Any]]) -> None:
     n_groups, group = connected_components(together, directed=False)
     if n_groups > 1:
         names = listed([answers.names[j] for j in np.flatnonzero(group == group[-1])])
@@ -111,5 +115,3 @@ def listed(names: list[str]) -> str:
     """
     shown = ", ".join(map(repr, names[:MOST_NAMES])) + (", …" if len(names) > MOST_NAMES else "")
     return f"item{'s' * (len(names) > 1)} {shown}"
-
-

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from exchangeable.arrays import FloatArray, IntArray
@@ -122,6 +123,27 @@ class ItemParameters:
             touched = (np.abs(weights) @ (1.0 * missing)) > 0
             out[:, y] = np.where(touched, np.nan, np.sqrt(np.maximum(variance, 0.0)))
         return out
+
+
+def among(
+    found: ItemParameters,
+    names: tuple[str, ...],
+    highest: IntArray,
+    used: npt.NDArray[np.bool_],
+) -> ItemParameters:
+    """Return the parameters of all items, NaN for those that were not used."""
+    if used.all():
+        return found
+    k, n = found.n_classes, int(highest.sum())
+    kept = np.flatnonzero(used[items_of(highest)])
+    thresholds = np.full((n, k), np.nan)
+    thresholds[kept] = found.thresholds
+    covariance = None
+    if found.covariance is not None:
+        covariance = np.full((k * n, k * n), np.nan)
+        places = (np.arange(k)[:, None] * n + kept).ravel()
+        covariance[np.ix_(places, places)] = found.covariance
+    return ItemParameters(names, highest, thresholds, covariance)
 
 
 def averages(highest: IntArray) -> FloatArray:

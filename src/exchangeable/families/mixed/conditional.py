@@ -25,8 +25,10 @@ def conditional(
     """
     answers = answers_of(highest)
     possible = answered.patterns.astype(np.int64) @ highest
-    share = answered.weights @ answered.scores / (
-        answered.weights @ np.repeat(possible, np.diff(answered.begins))
+    share = (
+        answered.weights
+        @ answered.scores
+        / (answered.weights @ np.repeat(possible, np.diff(answered.begins)))
     )
     shift = _shift(highest, log_credits, answers, float(share))
     items, log_sums = _items(highest, log_credits + shift * answers)

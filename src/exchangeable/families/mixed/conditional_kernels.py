@@ -98,7 +98,9 @@ def add_patterns(answered, items, expected, information):  # type: ignore[no-unt
         before[0, 0] = 1.0
         for i in range(n):
             first = items.starts[members[i]]
-            multiply(before[i], items.shares[first : first + items.sizes[members[i]]], before[i + 1])
+            multiply(
+                before[i], items.shares[first : first + items.sizes[members[i]]], before[i + 1]
+            )
         for record in range(begin, end):
             score, mass = answered.scores[record], answered.weights[record]
             whole = before[n, score]

@@ -129,9 +129,7 @@ class UrnModel(LogLinearModel):
         if any(partition.n_blocks > 1 for partition in self.partitions):
             return None
         items = np.arange(self.n_variables)
-        return ItemScale(
-            items, np.ones_like(items), self.log_weights, np.stack(self.log_q, axis=1)
-        )
+        return ItemScale(items, np.ones_like(items), self.log_weights, np.stack(self.log_q, axis=1))
 
     @property
     def n_classes(self) -> int:
