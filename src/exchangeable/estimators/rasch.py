@@ -134,6 +134,7 @@ class RaschModel(RaschQuestions, BaseEstimator):
         used = usable_items(answers)
         inside = answers.only(items=used)
         check_answers(inside)
+        values = inside.numbers
         mixture = ExchangeableMixture(
             k,
             kinds="ordinal",
@@ -144,17 +145,17 @@ class RaschModel(RaschQuestions, BaseEstimator):
             max_iter=self.max_iter,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
-        ).fit(inside.values, sample_weight=inside.weights)
+        ).fit(values, sample_weight=inside.weights)
         if self.tol < ROUGH:  # only the best start goes on
             mixture.set_params(tol=self.tol, warm_start=True, n_init=1)
-            mixture.fit(inside.values, sample_weight=inside.weights)
+            mixture.fit(values, sample_weight=inside.weights)
         scale = mixture._fitted().item_scale()
         assert scale is not None
-        posterior = mixture.predict_proba(inside.values)
+        posterior = mixture.predict_proba(values)
         scale = without_small(scale, answers.weights @ posterior)
         found = class_parameters(scale, inside.names)
         warn_of_infinite(found)
-        rest = (mixture.weights_, posterior, inside.values, inside.weights)
+        rest = (mixture.weights_, posterior, values, inside.weights)
         found = with_errors(found, scale, *rest)
         self.mixture_, self.weights_, self._in_mixture = mixture, mixture.weights_, used
         self.item_parameters_ = among(found, answers.names, answers.highest, used)
@@ -190,10 +191,10 @@ class RaschModel(RaschQuestions, BaseEstimator):
         X : array-like of shape (n_persons, n_items)
             Answers, NaN where there is none.
         """
-        values = self._answers(X).values
+        answers = self._answers(X)
         if not hasattr(self, "mixture_"):
-            return np.ones((len(values), 1))
-        return self.mixture_.predict_proba(values[:, self._in_mixture])
+            return np.ones((len(answers.values), 1))
+        return self.mixture_.predict_proba(answers.only(items=self._in_mixture).numbers)
 
     def predict(self, X: Any) -> IntArray:
         """Return the most probable class of every person.

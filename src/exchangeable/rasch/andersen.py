@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from exchangeable.arrays import FloatArray
 from exchangeable.rasch.answers import Answers
 from exchangeable.rasch.conditional import ConditionalFit, fit_conditional
 from exchangeable.rasch.differences import ItemDifferences, compare
@@ -128,12 +127,8 @@ def _fit(answers: Answers, group: Any, n_jobs: int | None) -> ConditionalFit:
 def _varying(answers: Answers) -> npt.NDArray[np.bool_]:
     """Return which items have all their answers among persons with information."""
     inside = answers.only(persons=answers.informative)
-    return np.array(
-        [
-            all((column == answer).any() for answer in range(top + 1))
-            for column, top in zip(inside.values.T, answers.highest.tolist(), strict=True)
-        ]
-    )
+    given = [(inside.values == v).any(axis=0) for v in range(int(answers.highest.max()) + 1)]
+    return np.asarray(np.all([g | (answers.highest < v) for v, g in enumerate(given)], axis=0))
 
 
 def _groups(answers: Answers, split: Any) -> npt.NDArray[Any]:
@@ -157,8 +152,8 @@ def _groups(answers: Answers, split: Any) -> npt.NDArray[Any]:
 
 def _is_high(answers: Answers, split: str) -> npt.NDArray[np.bool_]:
     """Return who has a higher score than is usual among those who answered the same items."""
-    scores: FloatArray = answers.scores
-    lines = np.packbits(~np.isnan(answers.values), axis=1)
+    scores = answers.scores
+    lines = np.packbits(answers.known, axis=1)
     _, pattern = np.unique(lines, axis=0, return_inverse=True)
     pattern = pattern.ravel()
     high = np.zeros(scores.size, dtype=bool)

@@ -1,6 +1,7 @@
 """Answers of persons to items: checked, and sorted by which items were answered and by score."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, check_sample_weight, is_sparse
 from exchangeable.families.items import Answered, items_of
 
+BoolArray = npt.NDArray[np.bool_]
 MOST_ANSWERS = 100
 """An item with more answers is taken to be a measurement by mistake."""
 
@@ -22,7 +24,7 @@ class Answers:
     names : tuple of str
         What the items are called.
     values : array of shape (n_persons, n_items)
-        Answers 0, 1, …; NaN where there is none.
+        Answers 0, 1, …; −1 where there is none.
     weights : array of shape (n_persons,)
         How much each person counts.
     highest : array of shape (n_items,)
@@ -30,45 +32,48 @@ class Answers:
     """
 
     names: tuple[str, ...]
-    values: FloatArray
+    values: npt.NDArray[np.int8]
     weights: FloatArray
     highest: IntArray
 
-    @property
-    def scores(self) -> FloatArray:
+    @cached_property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Which answers there are."""
+        return np.asarray(self.values >= 0)
+
+    @cached_property
+    def scores(self) -> IntArray:
         """The sum of each person's answers."""
-        return np.asarray(np.nansum(self.values, axis=1))
+        return np.asarray(np.maximum(self.values, 0).sum(axis=1, dtype=np.int64))
 
     @property
-    def possible(self) -> FloatArray:
-        """The highest score that each person could have had, with the items answered."""
-        return np.asarray(~np.isnan(self.values) @ self.highest.astype(np.float64))
+    def numbers(self) -> FloatArray:
+        """The answers as floating-point numbers, NaN where there is none."""
+        return np.where(self.known, self.values, np.nan)
 
     @property
     def informative(self) -> npt.NDArray[np.bool_]:
         """Whose score is neither the lowest nor the highest possible: others tell nothing."""
-        scores = self.scores
-        return np.asarray((scores > 0) & (scores < self.possible) & (self.weights > 0))
+        missing = self.known.size - np.count_nonzero(self.known)
+        possible = self.known @ self.highest if missing else self.highest.sum()
+        return np.asarray((self.scores > 0) & (self.scores < possible) & (self.weights > 0))
 
-    def only(
-        self, persons: npt.NDArray[Any] | None = None, items: npt.NDArray[Any] | None = None
-    ) -> "Answers":
+    def only(self, persons: BoolArray | None = None, items: BoolArray | None = None) -> "Answers":
         """Return the answers of some persons, and to some items."""
         names, values, weights, highest = self.names, self.values, self.weights, self.highest
-        if items is not None:
+        if items is not None and not np.all(items):
             kept = np.arange(highest.size)[items]
             names, highest = tuple(names[j] for j in kept), highest[kept]
             values = values[:, kept]
-        if persons is not None:
+        if persons is not None and not np.all(persons):
             values, weights = values[persons], weights[persons]
         return Answers(names, values, weights, highest)
 
     def counts(self) -> FloatArray:
         """Return the weight of the persons at each step."""
-        tops = enumerate(self.highest.tolist())
-        return np.array(
-            [self.weights @ (self.values[:, j] == v) for j, top in tops for v in range(1, top + 1)]
-        )
+        every = enumerate(np.ascontiguousarray(self.values.T))
+        lines = [np.bincount(np.maximum(v, 0), self.weights, self.highest[j] + 1) for j, v in every]
+        return np.concatenate([line[1:] for line in lines])
 
 
 def read_answers(
@@ -87,37 +92,36 @@ def read_answers(
     highest : array, optional
         The highest answers that there can be; by default those that occur.
     """
-    values = _as_matrix(X)
-    n_persons, n_items = values.shape
+    numbers = _as_matrix(X)
+    n_persons, n_items = numbers.shape
     known = tuple(f"x{j}" for j in range(n_items)) if names is None else tuple(map(str, names))
-    bad = np.argwhere(~np.isnan(values) & ((values < 0) | (values != np.floor(values))))
-    if bad.size:
-        person, item = bad[0]
-        raise ValueError(
-            f"the answer of row {person} to item {known[item]!r} is {values[person, item]:g}; "
-            "answers must be whole numbers 0, 1, 2, …, and NaN where there is none"
-        )
-    tops = np.nanmax(values, axis=0, initial=0.0).astype(np.int64)
     limit = np.full(n_items, MOST_ANSWERS) if highest is None else highest
-    above = np.flatnonzero(tops > limit)
-    if above.size:
-        item = int(above[0])
-        reason = "more than an item can have" if highest is None else f"above {limit[item]}"
+    with np.errstate(invalid="ignore"):  # of NaN
+        values = numbers.astype(np.int8)
+    holes = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros((1, n_items), bool)
+    if ((values != numbers) & ~holes).any() or (values < 0).any() or (values > limit).any():
+        bad = ~holes & ((numbers < 0) | (numbers > limit) | (numbers != np.floor(numbers)))
+        person, item = np.argwhere(bad)[0]
         raise ValueError(
-            f"item {known[item]!r} has an answer of {tops[item]}, {reason}; answers are numbered "
-            "from 0"
+            f"the answer of row {person} to item {known[item]!r} is {numbers[person, item]:g}; "
+            f"answers must be whole numbers from 0 to {limit[item]}, and NaN where there is none"
         )
+    if holes.any():
+        values[holes] = -1
+    tops = values.max(axis=0).astype(np.int64)
     weights = check_sample_weight(sample_weight, n_persons)
     return Answers(known, values, weights, np.maximum(tops, 1) if highest is None else highest)
 
 
-def _as_matrix(X: Any) -> FloatArray:
+def _as_matrix(X: Any) -> npt.NDArray[Any]:
     if is_sparse(X):
         X = X.toarray()
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):
         X = X.to_numpy()
     try:
-        values = np.array(X, dtype=np.float64)
+        values = np.asarray(X)
+        if values.dtype.kind not in "biuf":
+            values = np.array(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"X holds something that is not a number ({error}); write answers as 0, 1, 2, …, and "
@@ -132,7 +136,7 @@ def _as_matrix(X: Any) -> FloatArray:
 
 def sort_answers(answers: Answers) -> Answered:
     """Return how many persons have each pattern of answered items and each score."""
-    known = ~np.isnan(answers.values)
+    known = answers.known
     patterns = np.ones((1, known.shape[1]), dtype=bool)
     of_person = np.zeros(len(known), dtype=np.int64)
     if not known.all():
@@ -141,7 +145,7 @@ def sort_answers(answers: Answers) -> Answered:
         _, first, place = np.unique(lines, return_index=True, return_inverse=True)
         patterns, of_person = known[first], place.ravel()
     width = int(answers.highest.sum()) + 1
-    keys = of_person * width + answers.scores.astype(np.int64)
+    keys = of_person * width + answers.scores
     found, place = np.unique(keys, return_inverse=True)
     weights = np.bincount(place.ravel(), answers.weights).astype(np.float64)
     begins = np.searchsorted(found // width, np.arange(len(patterns) + 1))

@@ -122,7 +122,7 @@ class _Problem:
     def _start(self) -> FloatArray:
         """Return log-odds of the counts, centred."""
         begins = np.concatenate([[0], np.cumsum(self.answers.highest)[:-1]]).astype(np.int64)
-        seen = (~np.isnan(self.answers.values) * self.answers.weights[:, None]).sum(axis=0)
+        seen = self.answers.weights @ self.answers.known
         zero = np.repeat(seen - np.add.reduceat(self.counts, begins), self.answers.highest)
         return np.log((self.counts + 0.5) / (zero + 0.5))
 

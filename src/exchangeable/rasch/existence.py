@@ -1,7 +1,6 @@
 """Whether items have finite estimates, and what to say where they have none (Fischer 1981)."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,8 @@ from exchangeable.rasch.answers import Answers
 FEW_PERSONS = 30
 """Standard errors of fewer persons say little."""
 MOST_NAMES = 8
+FIRST = 2_000
+"""Persons who are looked at first, in the hope that they are enough."""
 
 
 def usable_items(answers: Answers) -> npt.NDArray[np.bool_]:
@@ -26,8 +27,8 @@ def usable_items(answers: Answers) -> npt.NDArray[np.bool_]:
         inside = inside.only(persons=inside.informative)
         if used.sum() < 2 or not len(inside.values):
             break
-        low = np.nanmin(inside.values, axis=0, initial=np.inf)
-        high = np.nanmax(inside.values, axis=0, initial=-np.inf)
+        low = inside.values.view(np.uint8).min(axis=0)  # −1 is the largest of these
+        high = inside.values.max(axis=0)
         if (low < high).all():
             break
         used = used.copy()
@@ -61,13 +62,13 @@ def check_existence(answers: Answers) -> None:
             "possible with the items answered"
         )
     check_answers(answers)
-    above = (answers.values > 0).astype(np.float32)
-    below = (answers.values < answers.highest).astype(np.float32)
-    known = (~np.isnan(answers.values)).astype(np.float32)
-    _check_linked(answers, 1.0 * (known.T @ known > 0))
-    n_groups, group = connected_components(
-        1.0 * (above.T @ below > 0), directed=True, connection="strong"
-    )
+    if not answers.known.all():
+        known = answers.known.astype(np.float32)
+        _check_linked(answers, known.T @ known > 0)
+    for size in (FIRST, n_persons):  # more persons only add links
+        n_groups, group = _strong_groups(answers, size)
+        if n_groups == 1:
+            break
     if n_groups > 1:
         smallest = int(np.argmin(np.bincount(group)))
         names = listed([answers.names[j] for j in np.flatnonzero(group == smallest)])
@@ -85,11 +86,23 @@ def check_existence(answers: Answers) -> None:
         )
 
 
+def _strong_groups(answers: Answers, size: int) -> tuple[int, npt.NDArray[np.int32]]:
+    """Return the groups of items that the first persons link in both directions."""
+    values, known = answers.values[:size], answers.known[:size]
+    above = (values > 0).astype(np.float32)
+    below = ((values < answers.highest) & known).astype(np.float32)
+    n_groups, group = connected_components(above.T @ below > 0, connection="strong")
+    return n_groups, group
+
+
 def check_answers(answers: Answers) -> None:
     """Refuse items with answers that nobody gave."""
+    seen = np.zeros((answers.highest.size, int(answers.highest.max()) + 1), dtype=bool)
+    for answer in range(seen.shape[1]):
+        seen[:, answer] = (answers.values == answer).any(axis=0)
     for j, top in enumerate(answers.highest.tolist()):
         for answer in range(top + 1):
-            if not (answers.values[:, j] == answer).any():
+            if not seen[j, answer]:
                 raise ValueError(
                     f"answer {answer} of item {answers.names[j]!r} was given by nobody whose score "
                     "is not extreme, so that its threshold has no finite estimate; merge it with "
@@ -97,7 +110,7 @@ def check_answers(answers: Answers) -> None:
                 )
 
 
-def _check_linked(answers: Answers, together: npt.NDArray[np.floating[Any]]) -> None:
+def _check_linked(answers: Answers, together: npt.NDArray[np.bool_]) -> None:
     n_groups, group = connected_components(together, directed=False)
     if n_groups > 1:
         names = listed([answers.names[j] for j in np.flatnonzero(group == group[-1])])

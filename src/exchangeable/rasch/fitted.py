@@ -64,7 +64,8 @@ def item_parameters(model: Any, X: Any, sample_weight: Any = None) -> ItemParame
     found = class_parameters(scale, item_names(model, scale))
     warn_of_infinite(found)
     if scale.n_classes == 1 and not np.isnan(found.thresholds).any():
-        answers = Answers(found.names, values, weights, scale.highest)
+        whole = np.where(np.isnan(values), -1, values).astype(np.int8)
+        answers = Answers(found.names, whole, weights, scale.highest)
         answered = sort_answers(answers.only(persons=answers.informative))
         sums = conditional_of(scale.highest)(
             scale.highest, scale.log_credits[:, 0], answered, model.n_jobs

@@ -74,8 +74,8 @@ class RaschQuestions:
         for y in np.unique(best):
             chosen, used = best == y, self._items(int(y))[2]
             own = values[chosen][:, used]
-            scores[chosen] = np.nansum(own, axis=1)
-            found = self._estimated(int(y), ~np.isnan(own), scores[chosen], method, population)
+            scores[chosen] = np.maximum(own, 0).sum(axis=1)
+            found = self._estimated(int(y), own >= 0, scores[chosen], method, population)
             estimate[chosen], error[chosen] = found.estimate, found.standard_error
         return Abilities(scores, estimate, error, method)
 

@@ -32,11 +32,10 @@ def conditional(
         return log_norm, expected, information
 
     results = run(one, row_ranges(len(answered.patterns), CHUNK), n_jobs)
-    information = np.sum([each[2] for each in results], axis=0)
-    information = information + np.tril(information, -1).T
+    expected, information = np.empty(n), np.empty((n, n))
+    expected[order] = np.sum([each[1] for each in results], axis=0)
+    lower = np.sum([each[2] for each in results], axis=0)
+    information[np.ix_(order, order)] = lower + np.tril(lower, -1).T
     middle = log_credits.mean() * float(answered.weights @ answered.scores)
-    return ConditionalSums(
-        float(sum(each[0] for each in results)) + middle,
-        np.sum([each[1] for each in results], axis=0),
-        information,
-    )
+    log_norm = float(sum(each[0] for each in results)) + middle
+    return ConditionalSums(log_norm, expected, information)

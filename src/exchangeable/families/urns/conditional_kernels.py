@@ -38,34 +38,41 @@ class Items(NamedTuple):
 
 @_compile
 def add_covariances(items, weights, chances, mass, information):  # type: ignore[no-untyped-def]
-    """Add the covariances of items given a score; those of two in the lower triangle alone."""
+    """Add the covariances of items given a score to the lower triangle.
+
+    Weights rise, so that those near to one are its neighbours.
+    """
     n = items.size
+    first, end = 0, 0
     for i in range(n):
-        own, chance = weights[i], chances[i]
-        variance = chance * (1.0 - chance)
-        near, rest = 0, -variance
-        for j in range(n):
-            gap = own - weights[j]
-            if abs(gap) > NEAR * (own + weights[j]):
-                both = (own * chances[j] - weights[j] * chance) / gap
-                covariance = both - chance * chances[j]
-                rest -= covariance
-                if items[j] < items[i]:
-                    information[items[i], items[j]] += mass * covariance
-            elif j != i:
-                near += 1
-        information[items[i], items[i]] += mass * variance
-        if near:
-            shared = rest / near
+        own, chance, line = weights[i], chances[i], information[items[i]]
+        while own - weights[first] > NEAR * (own + weights[first]):
+            first += 1
+        end = max(end, i + 1)
+        while end < n and weights[end] - own <= NEAR * (own + weights[end]):
+            end += 1
+        line[items[i]] += mass * chance * (1.0 - chance)
+        for j in range(first):
+            both = (own * chances[j] - weights[j] * chance) / (own - weights[j])
+            line[items[j]] += mass * (both - chance * chances[j])
+        if end - first > 1:
+            rest = -chance * (1.0 - chance)
             for j in range(n):
-                if j != i and abs(own - weights[j]) <= NEAR * (own + weights[j]):
-                    low, high = min(items[i], items[j]), max(items[i], items[j])
-                    information[high, low] += 0.5 * mass * shared
+                if j < first or j >= end:
+                    both = (own * chances[j] - weights[j] * chance) / (own - weights[j])
+                    rest -= both - chance * chances[j]
+            shared = 0.5 * mass * rest / (end - first - 1)
+            for j in range(first, end):
+                if j != i:
+                    information[items[max(i, j)], items[min(i, j)]] += shared
 
 
 @_compile
 def add_patterns(answered, all_items, expected, information):  # type: ignore[no-untyped-def]
-    """Add expectations and covariances of items given the scores; return the sum of log F."""
+    """Add expectations and covariances of items given the scores; return the sum of log F.
+
+    Both are of the items by rising weight.
+    """
     n_all = all_items.order.size
     items, weights = np.empty(n_all, np.int64), np.empty(n_all)
     log_e, chances, unit = np.empty(n_all + 1), np.empty(n_all), np.empty(n_all + 1)
@@ -75,7 +82,7 @@ def add_patterns(answered, all_items, expected, information):  # type: ignore[no
         n = 0
         for i in range(n_all):
             if answered.patterns[p, all_items.order[i]]:
-                items[n], weights[n] = all_items.order[i], all_items.weights[i]
+                items[n], weights[n] = i, all_items.weights[i]
                 n += 1
         begin, end = answered.begins[p], answered.begins[p + 1]
         top = margin_above(answered.scores[end - 1], n) + 1
