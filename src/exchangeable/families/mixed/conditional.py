@@ -65,7 +65,8 @@ def _items(highest: IntArray, log_credits: FloatArray) -> tuple[kernels.Items, F
 
 def _shift(highest: IntArray, log_credits: FloatArray, answers: IntArray, share: float) -> float:
     """Return the shift with which independent items have a share of the highest total as mean."""
-    wanted, low, high = share * float(highest.sum()), -WIDEST, WIDEST
+    wanted, middle = share * float(highest.sum()), -float(np.mean(log_credits / answers))
+    low, high = middle - WIDEST, middle + WIDEST
     for _ in range(40):
         middle = 0.5 * (low + high)
         items, _ = _items(highest, log_credits + middle * answers)
