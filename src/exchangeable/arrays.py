@@ -291,7 +291,10 @@ def unique_labels(labels: Any, name: str) -> npt.NDArray[Any]:
     try:
         return np.unique(array)
     except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in array.tolist()}))
+        first: dict[str, Any] = {}
+        for label in array.tolist():
+            first.setdefault(type(label).__name__, label)
+        kinds = ", ".join(f"{kind} such as {example!r}" for kind, example in sorted(first.items()))
         raise TypeError(f"{name} mixes labels of different types: {kinds}") from None
 
 
