@@ -108,6 +108,11 @@ def shown(value: Any) -> Text:
 def open_model(path: str) -> tuple[SavedModel, AnyCoding]:
     """Return a model and how tables become its rows."""
     saved = read_model(path)
+    if not hasattr(saved.model, "n_features_in_") or hasattr(saved.model, "steps"):
+        raise ValueError(
+            f"{path} holds a {type(saved.model).__name__}, which takes what its first step takes, "
+            "not tables; read it with exchangeable.load"
+        )
     coding = coding_from_json(saved.preprocessing)
     if coding is None:
         names = getattr(saved.model, "feature_names_in_", None)

@@ -26,9 +26,16 @@ from exchangeable.estimators.hybrid import (
     keep_trained,
     mixture_of,
 )
-from exchangeable.estimators.labels import check_class_weight, open_labels, weigh_classes
 from exchangeable.estimators.kinds import COLUMNS, decide_kinds, labels_of, observe_typed
-from exchangeable.estimators.rows import by_chunks, open_rows, take_names, validated_with_labels
+from exchangeable.estimators.labels import check_class_weight, open_labels, weigh_classes
+from exchangeable.estimators.names import give_names
+from exchangeable.estimators.rows import (
+    by_chunks,
+    open_rows,
+    take_names,
+    validated_with_labels,
+    warn_if_cut,
+)
 from exchangeable.families.common.recipes import class_weights
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
@@ -252,7 +259,13 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        feature_names: Any = None,
+    ) -> Self:
         """Learn the blocks and the parameters of each class.
 
         Parameters
@@ -265,13 +278,17 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
             Class labels; of a table in chunks or on a cluster it may be the name of a column.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
+        feature_names : array-like of str or transformer, optional
+            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
+            pipeline the vectorizer before this step.
         """
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
         if elsewhere is not None:
-            return self._fit_chunks(spec, elsewhere)
+            return self._fit_chunks(spec, elsewhere, feature_names)
         y, known = open_labels(y, self.semi_supervised)
         spec, observed, y = self._labelled_rows(spec, X, y)
+        give_names(self, feature_names)
         labelled = y if known is None else y[known]
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
@@ -316,8 +333,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         if schema is not None:
             return own, observe_typed(self, X, schema, reset=True), labels_of(X, y)
         self.__dict__.pop(COLUMNS, None)
-        X, y = validated_with_labels(self, X, y)
-        return spec, as_observed(X, self.binarize, self.n_jobs), y
+        matrix, y = validated_with_labels(self, X, y)
+        warn_if_cut(matrix, self.binarize, X)
+        return spec, as_observed(matrix, self.binarize, self.n_jobs), y
 
     def _is_direct(self, observed: Observed, problem: Problem) -> bool:
         """Whether sums over the rows of each class are all that is needed."""
@@ -338,7 +356,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         weight = check_sample_weight(sample_weight, observed.n_rows)
         return fit_classes(spec, problem, observed, labels, weight, rule_of(self), self.n_jobs)
 
-    def _fit_chunks(self, spec: FamilySpec, data: Passes) -> Self:
+    def _fit_chunks(self, spec: FamilySpec, data: Passes, feature_names: Any) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
         if self.class_weight is not None:
             raise ValueError(
@@ -357,7 +375,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
                 f"Unknown label type: continuous. y holds {odd}, which is no class; use a "
                 "regressor, or integers"
             )
-        take_names(self, data)
+        take_names(self, data, feature_names)
         problem = problem_of(self, spec, data.n_variables, classes.tolist(), labelled=True)
         totals = np.array([total for total, *_ in sums])
         if direct:

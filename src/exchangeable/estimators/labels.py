@@ -56,7 +56,7 @@ def open_labels(y: Any, semi_supervised: bool) -> Labels:
         if missing.any():
             row = int(missing.argmax())
             raise ValueError(
-                f"Input y contains NaN: row {row} of {what} is {array[row]!r}, but every row needs "
+                f"Input y contains NaN: row {row} of {what} is {str(array[row])}, but every row needs "
                 "a class; leave out such rows, or learn from them with semi_supervised=True"
             )
         return Labels(y, None)

@@ -250,6 +250,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         X_valid: Any = None,
+        feature_names: Any = None,
     ) -> Self:
         """Find components, blocks and parameters by structural EM.
 
@@ -268,6 +269,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         X_valid : {array-like, sparse matrix}, optional
             Rows held out: a run ends when their likelihood no longer grows, and the run under
             which they are likeliest is kept.
+        feature_names : array-like of str or transformer, optional
+            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
+            pipeline the vectorizer before this step.
         """
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, None, sample_weight)
@@ -277,8 +281,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
                     "held-out rows go with X in memory; for rows in chunks leave X_valid and "
                     "validation_fraction away and compare scores of other rows instead"
                 )
-            return self._fit_chunks(spec, elsewhere)
-        spec, observed = self._rows_to_fit(spec, X)
+            return self._fit_chunks(spec, elsewhere, feature_names)
+        spec, observed = self._rows_to_fit(spec, X, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
         n_components = components_of(self, spec, counting.size)
@@ -293,11 +297,11 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         data = InMemory(examples, member, weight, self.n_jobs, em_device(self))
         return self._fit(spec, problem, data, generators)
 
-    def _fit_chunks(self, spec: FamilySpec, passes: Passes) -> Self:
+    def _fit_chunks(self, spec: FamilySpec, passes: Passes, feature_names: Any) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
         data = Streamed.of(passes)
         n_components = components_of(self, spec, data.n_rows)
-        take_names(self, passes)
+        take_names(self, passes, feature_names)
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
             check_learner(problem.structure)
