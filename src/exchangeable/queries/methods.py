@@ -8,6 +8,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from exchangeable.arrays import (
+    NAMELESS,
     Evidence,
     FloatArray,
     IntArray,
@@ -88,17 +89,20 @@ class Queries:
         """Return checked rows with holes."""
         raise NotImplementedError
 
-    def score_samples(self, X: Any) -> FloatArray:
+    def score_samples(self, X: Any) -> Any:
         """Return the log-probability of what is known of every row.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; a NaN is an entry that is not known, which is summed out exactly.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or dict
+            Examples; a NaN is an entry that is not known, which is summed out exactly. A dict from
+            variable to value is one question, whose answer is a number.
         """
+        if isinstance(X, Mapping):
+            return float(self._mixture().log_evidence(self._evidence(X)[0], self.n_jobs)[0])
         return self._mixture().log_evidence(self._observed(X), self.n_jobs)
 
-    def anomaly_score(self, X: Any) -> FloatArray:
+    def anomaly_score(self, X: Any) -> Any:
         """Return −log P of what is known of every row: the higher, the more unusual.
 
         The more entries of a row are known, the lower its probability: compare rows with about
@@ -106,8 +110,8 @@ class Queries:
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples, possibly with NaN.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or dict
+            Examples, possibly with NaN; a dict from variable to value is one question.
         """
         return -self.score_samples(X)
 
@@ -280,7 +284,10 @@ class Queries:
         number = isinstance(name, int | np.integer) and not isinstance(name, bool)
         if number and 0 <= name < n_variables:
             return int(name)
-        raise ValueError(f"{name!r} is not a variable; they are numbered 0..{n_variables - 1}")
+        hint = f"; {NAMELESS}" if isinstance(name, str) and names is None else ""
+        raise ValueError(
+            f"{name!r} is not a variable; they are numbered 0..{n_variables - 1}{hint}"
+        )
 
     def _query(self, query: Any, observed: Observed) -> IntArray:
         """Return the numbers of the variables asked for."""
