@@ -1,6 +1,6 @@
 """Mixtures for density estimation and clustering, of any family."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -21,10 +21,13 @@ from exchangeable.arrays import (
     check_flag,
     check_sample_weight,
 )
+from exchangeable.classes.refits import Refits
+from exchangeable.classes.selection import Selection, select_components
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.kinds import spec_for
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
@@ -34,7 +37,6 @@ from exchangeable.families.problem import Problem
 from exchangeable.fitting.batches import parts_of
 from exchangeable.fitting.mixtures import FittedMixture, fit_mixture
 from exchangeable.fitting.runs import Runs
-from exchangeable.fitting.selection import Selection, select_components
 from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
@@ -408,9 +410,13 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         X_valid: Any = None,
         n_components: Sequence[int] = (1, 2, 5, 10, 20, 50),
         criterion: str | None = None,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        param_grid: Mapping[str, Sequence[Any]] | None = None,
+        bootstrap: int = 0,
         **parameters: Any,
     ) -> Selection:
-        """Choose the number of components.
+        """Choose the number of components, and the family and blocks if several are given.
 
         Parameters
         ----------
@@ -420,15 +426,25 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             Other examples, by whose log-likelihood to choose.
         n_components : sequence of int
             Numbers to try.
-        criterion : {"valid", "bic", "aic"}, optional
-            ``"valid"`` by default if there are validation examples, else ``"bic"``.
+        criterion : {"valid", "bic", "aic", "abic", "icl", "blrt"}, optional
+            ``"valid"`` by default if there are validation examples, else ``"bic"``. ``"blrt"`` adds
+            components as long as the bootstrap likelihood-ratio test finds them significant.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, 1 by default.
+        param_grid : dict, optional
+            Other parameters to try: a list of values by name, such as ``{"family": ["blocks",
+            "urns"], "blocks": ["independent", "full"]}``.
+        bootstrap : int, default=0
+            Draws of the bootstrap likelihood-ratio test of each number of components against the
+            next smaller one; 0 for no tests.
         **parameters
             Passed to the constructor.
 
         Returns
         -------
         Selection
-            With the ``best`` model, the ``table`` of what was tried, and a ``plot``.
+            With the ``best`` model, the ``table`` of what was tried, a ``plot``, and the table as
+            a data frame, Markdown, LaTeX or CSV (``to_frame``, …).
 
         Examples
         --------
@@ -441,7 +457,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         >>> found.best.n_components
         2
         """
-        return select_components(cls, X, X_valid, n_components, criterion, parameters)
+        asked = sample_weight, param_grid, bootstrap
+        return select_components(cls, X, X_valid, n_components, criterion, *asked, parameters)
 
     @property
     def n_parameters_(self) -> int:
@@ -484,6 +501,20 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             return None
         check_warm(self._model, problem, n_variables)
         return self._mixture()
+
+    def _refits(self) -> Refits:
+        """Return how this mixture was fitted, for fits to other rows."""
+        if self.combine != "best":
+            raise ValueError(
+                f"combine={self.combine!r} is an average of fits, which has no classes of its own; "
+                "fit with combine='best'"
+            )
+        k, n_variables = self._mixture().log_prior.size, self.n_features_in_
+        schema, spec = self._schema(), spec_of(self)
+        if schema is not None:
+            spec = spec_for(spec, schema, self.blocks)
+        problem = problem_of(self, spec, n_variables, range(k), labelled=False)
+        return Refits.of(spec, problem, rule_of(self), self.init, n_variables)
 
     def _keep(self, fitted: FittedMixture, total: float) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""
