@@ -1,21 +1,15 @@
 """Fits of one kind to many sets of rows, without making an estimator for each."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray
-from exchangeable.data.examples import Examples, merge_equal_rows
-from exchangeable.data.observed import Observed
-from exchangeable.data.rows import TypedRows
-from exchangeable.data.schema import typed
+from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples
 from exchangeable.families import family_named
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.contract import Family, FamilySpec, Model
+from exchangeable.families.contract import Family, FamilySpec
 from exchangeable.families.family import QuickFit
-from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.runs import Runs, begin, families_of
@@ -124,50 +118,3 @@ class Refits:
         if not best.ended and best.n_iter < rule.max_iter and not trained:
             best = runs.run(0, best, threads=1)
         return QuickFit(best.best, best.history[best.best_iter] * data.total, best.converged)
-
-
-def blank(observed: Observed, n_rows: int) -> Observed:
-    """Return rows of the same columns of which nothing is known."""
-    shape = (n_rows, observed.n_variables)
-    if isinstance(observed.ones, TypedRows):
-        return typed(np.full(shape, np.nan), observed.ones.types)
-    return Observed.from_symbols(np.full(shape, UNASSIGNED, dtype=np.int8))
-
-
-def drawn_examples(
-    mixture: Mixture, observed: Observed, weights: FloatArray, rng: np.random.Generator
-) -> Examples:
-    """Return rows drawn from a mixture, as many and with the same holes as those observed.
-
-    Weights count as frequencies: rows with holes are repeated in proportion to them.
-    """
-    total = max(1, round(float(weights.sum())))
-    shares = np.exp(mixture.log_prior)
-    classes = np.repeat(np.arange(shares.size), rng.multinomial(total, shares / shares.sum()))
-    values = _drawn(mixture.model, observed, classes, rng)
-    holes = None
-    if observed.holes is not None:
-        patterns = rng.choice(observed.n_rows, size=total, p=weights / weights.sum())
-        holes = observed.hole_flags()[patterns]
-    if isinstance(observed.ones, TypedRows):
-        values = values if holes is None else np.where(holes, np.nan, values)
-        rows = typed(np.asarray(values, dtype=np.float64), observed.ones.types)
-    else:
-        symbols = np.asarray(values, dtype=np.int8)
-        rows = Observed.from_symbols(symbols if holes is None else np.where(holes, -1, symbols))
-    return merge_equal_rows(rows, np.ones(total))[0]
-
-
-def _drawn(
-    model: Model, observed: Observed, classes: IntArray, rng: np.random.Generator
-) -> npt.NDArray[Any]:
-    """Return a row of each of the classes, which are sorted."""
-    means = model.own_marginals
-    if means is not None:
-        return (rng.random((classes.size, model.n_variables)) < means[classes]).view(np.int8)
-    empty = blank(observed, 1)
-    parts = [
-        model.draw(empty.take(np.zeros(int(size), dtype=np.int64)), int(y), rng)
-        for y, size in zip(*np.unique(classes, return_counts=True), strict=True)
-    ]
-    return np.concatenate(parts)

@@ -20,6 +20,7 @@ from exchangeable.classes.tables import Table, Tabular, p_text
 from exchangeable.runtime.interrupts import interrupts
 
 CRITERIA = ("valid", "bic", "aic", "abic", "icl", "blrt")
+Grid = Mapping[str, Sequence[Any]]
 LEVEL = 0.05
 """p-values below this say that the larger of two models is needed."""
 
@@ -85,9 +86,8 @@ class Selection(Tabular):
 
     def as_table(self) -> Table:
         """Return one row for each model; what was not asked for is left out."""
-        settings = {
-            name: [str(row.setting[name]) for row in self.table] for name in self.table[0].setting
-        }
+        named = dict.fromkeys(name for row in self.table for name in row.setting)
+        settings = {name: [str(row.setting.get(name, "")) for row in self.table] for name in named}
         columns: dict[str, Sequence[Any]] = {
             **settings,
             "classes": [row.n_components for row in self.table],
@@ -162,7 +162,7 @@ def select_components(
     n_components: Sequence[int],
     criterion: str | None,
     sample_weight: npt.ArrayLike | None,
-    param_grid: Mapping[str, Sequence[Any]] | None,
+    param_grid: Grid | Sequence[Grid] | None,
     bootstrap: int,
     parameters: dict[str, Any],
 ) -> Selection:
@@ -222,14 +222,17 @@ def _criterion(criterion: str | None, X_valid: Any, bootstrap: int) -> str:
     return decided_by
 
 
-def _settings(param_grid: Mapping[str, Sequence[Any]] | None) -> Iterator[dict[str, Any]]:
+def _settings(param_grid: Grid | Sequence[Grid] | None) -> Iterator[dict[str, Any]]:
     """Yield every combination of the values to try."""
-    grid = {} if param_grid is None else dict(param_grid)
-    for name, values in grid.items():
-        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise ValueError(f"param_grid[{name!r}]={values!r}; expected a list of values to try")
-    for values in product(*grid.values()):
-        yield dict(zip(grid, values, strict=True))
+    listed = [{}] if param_grid is None else param_grid
+    for grid in [listed] if isinstance(listed, Mapping) else listed:
+        for name, values in grid.items():
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+                raise ValueError(
+                    f"param_grid[{name!r}]={values!r}; expected a list of values to try"
+                )
+        for values in product(*grid.values()):
+            yield dict(zip(grid, values, strict=True))
 
 
 def _judged(

@@ -15,6 +15,8 @@ from exchangeable.runtime.text import not_a_formula, printable, without_surrogat
 from exchangeable.storage.files import replacing
 
 MISSING = "–"
+NUMERIC = re.compile(r"–|<?-?[\d,]+(\.\d+)?( \(.*\))?")
+"""Texts that are aligned as numbers are."""
 LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -81,9 +83,13 @@ class Tabular:
         """Return the results as a table."""
         raise NotImplementedError
 
+    def data_table(self) -> Table:
+        """Return the results with all digits, as data; by default the same table."""
+        return self.as_table()
+
     def to_frame(self) -> Any:
         """Return a data frame if pandas is installed, else a list of dicts."""
-        table = self.as_table()
+        table = self.data_table()
         try:
             import pandas
         except ImportError:
@@ -131,7 +137,7 @@ class Tabular:
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str:
         """Return the table as CSV with all digits, and write it to a file if one is named."""
-        table, file = self.as_table(), io.StringIO()
+        table, file = self.data_table(), io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([_spreadsheet(name) for name in table.columns])
         for record in table.records():
@@ -195,7 +201,7 @@ def _is_number(column: Sequence[Any]) -> bool:
     known = [_plain(value) for value in column if value is not None]
     return bool(known) and all(
         (isinstance(v, int | float) and not isinstance(v, bool))
-        or (isinstance(v, str) and v[:1] in ("<", MISSING))
+        or (isinstance(v, str) and NUMERIC.fullmatch(v) is not None)
         for v in known
     )
 

@@ -1,6 +1,6 @@
 """Mixtures for density estimation and clustering, of any family."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -21,6 +21,7 @@ from exchangeable.arrays import (
     check_flag,
     check_sample_weight,
 )
+from exchangeable.classes.profiles import Profiles, profiles_of
 from exchangeable.classes.refits import Refits
 from exchangeable.classes.selection import Selection, select_components
 from exchangeable.data.examples import merge_equal_rows
@@ -412,7 +413,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         criterion: str | None = None,
         *,
         sample_weight: npt.ArrayLike | None = None,
-        param_grid: Mapping[str, Sequence[Any]] | None = None,
+        param_grid: Any = None,
         bootstrap: int = 0,
         **parameters: Any,
     ) -> Selection:
@@ -431,9 +432,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             components as long as the bootstrap likelihood-ratio test finds them significant.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
-        param_grid : dict, optional
-            Other parameters to try: a list of values by name, such as ``{"family": ["blocks",
-            "urns"], "blocks": ["independent", "full"]}``.
+        param_grid : dict or list of dict, optional
+            Other parameters to try: lists of values by name, all of whose combinations are fitted,
+            such as ``[{"blocks": ["independent", "full"]}, {"family": ["urns"]}]``.
         bootstrap : int, default=0
             Draws of the bootstrap likelihood-ratio test of each number of components against the
             next smaller one; 0 for no tests.
@@ -459,6 +460,14 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         """
         asked = sample_weight, param_grid, bootstrap
         return select_components(cls, X, X_valid, n_components, criterion, *asked, parameters)
+
+    def profiles(self) -> Profiles:
+        """Return what the components are like: sizes, and how each column is answered in each.
+
+        `exchangeable.classes.standard_errors` adds standard errors and intervals, and
+        `exchangeable.plotting.ProfileDisplay` draws them.
+        """
+        return profiles_of(self)
 
     @property
     def n_parameters_(self) -> int:

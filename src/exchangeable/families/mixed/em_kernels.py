@@ -250,7 +250,9 @@ def run(rows, layout, parameters, room, points, tol, max_iter):  # type: ignore[
         copy(parameters.shares.ravel(), third.shares.ravel())
         copy(parameters.prior, third.prior)
         _extrapolate(
-            first.shares.ravel(), second.shares.ravel(), third.shares.ravel(),
+            first.shares.ravel(),
+            second.shares.ravel(),
+            third.shares.ravel(),
             parameters.shares.ravel(),
         )
         _extrapolate(first.prior, second.prior, third.prior, parameters.prior)

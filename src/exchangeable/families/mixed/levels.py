@@ -108,6 +108,10 @@ class Levels(Part):
         begin = self.starts[column]
         return np.asarray(np.exp(self.log_shares[begin : begin + self.sizes[column], y]))
 
+    def level_shares(self) -> list[FloatArray]:
+        """Return the probabilities of each column's levels."""
+        return np.split(np.exp(self.log_shares), self.starts[1:])
+
     def complete(self, values: FloatArray, y: int) -> FloatArray:
         """Return the rows with the most frequent level in every hole."""
         best = [float(self.shares(j, y).argmax()) for j in range(self.columns.size)]

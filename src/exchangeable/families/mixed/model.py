@@ -221,6 +221,17 @@ class MixedModel(Model):
                 return np.asarray(np.exp(part.log_totals[:, y]))
         return np.empty(0)
 
+    def level_shares(self) -> list[FloatArray] | None:
+        """Return P(x_j = v | y) for every column, where all are independent and have levels."""
+        tables: list[FloatArray] = [np.empty((0, 0))] * self.n_variables
+        for part in self.parts:
+            own = part.level_shares()
+            if own is None:
+                return None
+            for j, table in zip(part.columns, own, strict=True):
+                tables[j] = table
+        return tables
+
     def log_totals(self) -> FloatArray:
         """Return log Σ_x P(x | y) of each class, which the checks of each part have settled."""
         return np.zeros(self.n_classes)

@@ -142,6 +142,13 @@ class Part(ABC):
     ) -> Self:
         """Return the part of arrays that were read, refusing what cannot be."""
 
+    def level_shares(self) -> list[FloatArray] | None:
+        """Return the probabilities of each column's levels, (n_levels, n_classes) each.
+
+        None where columns depend on each other or have no levels.
+        """
+        return None
+
     def distance(self, after: Any) -> float:
         """Return how far a step has moved the parameters; 0 where one step is the whole M-step."""
         return 0.0

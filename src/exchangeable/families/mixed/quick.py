@@ -40,7 +40,8 @@ class QuickLevels:
         self.n_levels = int(blank.sizes.sum())
         levels = np.where(np.isnan(values), self.n_levels, values + blank.starts)
         self.levels = np.ascontiguousarray(levels.T.astype(np.int32))
-        self.rows = em_kernels.LevelRows(*coded(self.levels, blank.starts, blank.sizes), examples.weights)
+        codes = coded(self.levels, blank.starts, blank.sizes)
+        self.rows = em_kernels.LevelRows(*codes, examples.weights)
         pseudo = np.broadcast_to(blank.pseudo_rows(prior), (self.n_levels, 1))[:, 0]
         self.layout = em_kernels.LevelLayout(
             blank.starts, blank.sizes, np.ascontiguousarray(pseudo)
