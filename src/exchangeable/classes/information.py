@@ -22,7 +22,7 @@ from exchangeable.runtime.threads import row_ranges
 
 CHUNK = 4096
 BOUNDARY = 1e-5
-"""Probabilities closer to 0 or 1 than this lie on the boundary, where there is no standard error."""
+"""Probabilities closer to 0 or 1 than this lie on the boundary and have no standard error."""
 SINGULAR = 1e-9
 """Smallest eigenvalue of the information, as a share of the largest after scaling."""
 

@@ -1,4 +1,4 @@
-"""The bootstrap likelihood-ratio test: are more classes needed than a smaller model has?"""
+"""The bootstrap likelihood-ratio test of a mixture against one with fewer components."""
 
 import warnings
 from dataclasses import dataclass

@@ -14,8 +14,8 @@ import numpy as np
 from exchangeable.runtime.text import not_a_formula, printable, without_surrogates
 from exchangeable.storage.files import replacing
 
-MISSING = "–"
-NUMERIC = re.compile(r"–|<?-?[\d,]+(\.\d+)?( \(.*\))?")
+MISSING = "—"
+NUMERIC = re.compile(r"—|<?-?[\d,]+(\.\d+)?( \(.*\))?")
 """Texts that are aligned as numbers are."""
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -28,7 +28,7 @@ LATEX = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "–": "--",
+    "—": "--",
     "χ²": r"$\chi^2$",
     "R²": "$R^2$",
 }
@@ -172,7 +172,7 @@ def cell_text(value: Any, digits: int = 3) -> str:
     """Return a value as a table prints it; what is not known is a dash.
 
     >>> cell_text(0.12345), cell_text(float("nan")), cell_text(12), cell_text("a")
-    ('0.123', '–', '12', 'a')
+    ('0.123', '—', '12', 'a')
     """
     value = _plain(value)
     if value is None or (isinstance(value, float) and not np.isfinite(value)):

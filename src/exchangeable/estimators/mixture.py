@@ -28,6 +28,7 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.covariates import add_covariates, forget_covariates, log_posterior
 from exchangeable.estimators.kinds import spec_for
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
@@ -180,6 +181,11 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         parent where the tree is over counts or hidden.
     valid_history_ : list of lists of float
         The same of held-out rows, where there were some.
+    coefficients_ : ndarray of shape (n_components, n_terms)
+        Logits of the components against the first, where there were covariates: intercepts, then
+        one column per number or category. `exchangeable.classes.covariate_effects` lists them.
+    covariates_ : list of dict
+        Name and categories of each covariate, where there were some.
 
     Examples
     --------
@@ -253,6 +259,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         X_valid: Any = None,
+        covariates: Any = None,
     ) -> Self:
         """Find components, blocks and parameters by structural EM.
 
@@ -271,7 +278,15 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         X_valid : {array-like, sparse matrix}, optional
             Rows held out: a run ends when their likelihood no longer grows, and the run under
             which they are likeliest is kept.
+        covariates : table or array of shape (n_samples, n_covariates), optional
+            What the probabilities of the components depend on, by a multinomial logistic
+            regression that is fitted together with them: see ``docs/guide/latent_classes.md``.
         """
+        forget_covariates(self)
+        if covariates is not None:
+            self.fit(X, sample_weight=sample_weight, X_valid=X_valid)
+            add_covariates(self, X, covariates, sample_weight)
+            return self
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, None, sample_weight)
         if elsewhere is not None:
@@ -377,19 +392,19 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         return float(self.score_samples(X).mean())
 
     @by_chunks
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the log-probability of each component for every row."""
-        return self._mixture().log_posterior(self._observed(X), self.n_jobs)[0]
+    def predict_log_proba(self, X: Any, covariates: Any = None) -> FloatArray:
+        """Return the log-probability of each component for every row, given covariates if any."""
+        return log_posterior(self, self._observed(X), covariates)
 
     @by_chunks
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each component for every row."""
-        return np.exp(self.predict_log_proba(X))
+    def predict_proba(self, X: Any, covariates: Any = None) -> FloatArray:
+        """Return the probability of each component for every row, given covariates if any."""
+        return np.exp(self.predict_log_proba(X, covariates))
 
     @by_chunks
-    def predict(self, X: Any) -> IntArray:
-        """Return the most probable component of every row."""
-        return np.asarray(self.predict_log_proba(X).argmax(axis=1))
+    def predict(self, X: Any, covariates: Any = None) -> IntArray:
+        """Return the most probable component of every row, given covariates if any."""
+        return np.asarray(self.predict_log_proba(X, covariates).argmax(axis=1))
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> IntArray:
         """Fit, and return the most probable component of every row."""
@@ -472,7 +487,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     @property
     def n_parameters_(self) -> int:
         """Number of free parameters."""
-        return self._mixture().n_parameters
+        slopes = vars(self).get("coefficients_", np.zeros((1, 1)))[1:, 1:]
+        return self._mixture().n_parameters + slopes.size
 
     @property
     def _log_prior(self) -> FloatArray:
