@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, check_number, check_sample_weight
 from exchangeable.classes.assignments import posterior_of
-from exchangeable.classes.errors import normal_interval
 from exchangeable.classes.distal_likelihood import fit_outcome
+from exchangeable.classes.errors import normal_interval
 from exchangeable.classes.tables import Table, Tabular, p_text
 from exchangeable.classes.three_step import (
     ASSIGNMENTS,

@@ -151,7 +151,7 @@ def standard_errors(
         posterior = class_posterior(mixture, examples.observed, 1)
         order, agreement = match_classes(reference, posterior, examples.weights)
         sizes = np.exp(mixture.log_prior)[order]
-        values = profile_values(mixture.model, schema, observed)[:, order]
+        values = profile_values(mixture.model, schema)[:, order]
         values[:, sizes < EMPTY] = np.nan
         switched = bool((order != np.arange(order.size)).any())
         return _Draw(sizes, values, switched, agreement)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
-from exchangeable.classes.drawing import blank
+from exchangeable.arrays import UNASSIGNED, FloatArray
 from exchangeable.classes.rows import column_names
 from exchangeable.classes.tables import Table, Tabular, cell_text
 from exchangeable.data.observed import Observed
-from exchangeable.data.schema import Schema
+from exchangeable.data.schema import Schema, typed
 from exchangeable.families.contract import Model, Normal
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.distributions import Continuous
@@ -199,12 +198,14 @@ def entries_of(model: Any) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def profile_values(model: Model, schema: Schema | None, like: Observed) -> FloatArray:
-    """Return the values of all lines in every class; `like` are rows of the same columns."""
-    nothing = blank(like, 1)
+def profile_values(model: Model, schema: Schema | None) -> FloatArray:
+    """Return the values of all lines in every class."""
     if schema is None:
+        unknown = np.full((1, model.n_variables), UNASSIGNED, dtype=np.int8)
+        nothing = Observed.from_symbols(unknown)
         means = [model.marginals(nothing, y)[0] for y in range(model.n_classes)]
         return np.stack(means, axis=1)
+    nothing = typed(np.full((1, model.n_variables), np.nan), schema.types)
     return np.stack(
         [_class_values(model, schema, nothing, y) for y in range(model.n_classes)], axis=1
     )
@@ -229,6 +230,5 @@ def _class_values(model: Model, schema: Schema, nothing: Observed, y: int) -> Fl
 def profiles_of(model: Any, mixture: Mixture | None = None) -> Profiles:
     """Return the profiles of a fitted mixture, or of other parameters of the same columns."""
     mixture = model._mixture() if mixture is None else mixture
-    like = model._evidence(None)[0]
-    values = profile_values(mixture.model, model._schema(), like)
+    values = profile_values(mixture.model, model._schema())
     return Profiles(entries_of(model), np.exp(mixture.log_prior), values)

@@ -160,7 +160,7 @@ def fit(
         rows = coding.rows(table)
     options: dict[str, Any] = {"family": family, "blocks": blocks, "alpha": alpha}
     if isinstance(coding, RawCoding):
-        options["kinds"] = _kinds(kinds)
+        options["kinds"] = column_kinds(kinds)
     elif kinds:
         raise ValueError(
             "--kind is for columns that are not coded: leave out --binarize and --text"
@@ -214,7 +214,7 @@ def _coding(
     return learn_coding(table, target, drop, binarize, any_kind)
 
 
-def _kinds(kinds: tuple[str, ...]) -> dict[str, str] | None:
+def column_kinds(kinds: tuple[str, ...]) -> dict[str, str] | None:
     """Return what --kind says, by column."""
     told = {}
     for text in kinds:
