@@ -99,7 +99,7 @@ def analyse(
     2
     """
     rng = as_generator(parameters.get("random_state"))
-    selection: Selection = kind.select(  # type: ignore[attr-defined]
+    selection: Selection = kind.select(
         X,
         n_components=n_components,
         criterion=criterion,

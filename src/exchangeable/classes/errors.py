@@ -184,7 +184,8 @@ def _resampled(
         counts = rng.multinomial(max(1, round(examples.total)), share)
         return np.asarray(counts, dtype=np.float64)
     counts = rng.multinomial(member.size, np.full(member.size, 1 / member.size))
-    return np.bincount(member, counts * weight, minlength=examples.weights.size)
+    drawn = np.bincount(member, counts * weight, minlength=examples.weights.size)
+    return np.asarray(drawn, dtype=np.float64)
 
 
 def _replicates(given: Any, n_rows: int, member: IntArray, examples: Examples) -> list[FloatArray]:

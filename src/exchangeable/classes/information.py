@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
+from exchangeable.classes.criteria import degrees_of_freedom
+from exchangeable.classes.profiles import entries_of
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.schema import typed_rows
@@ -52,6 +54,16 @@ def information_errors(
     `robust` uses the sandwich, as sampling weights need it.
     """
     mixture = model._mixture()
+    free = degrees_of_freedom(model)
+    if free < 0:
+        warnings.warn(
+            f"the model has {-free:.0f} more parameters than the table of all answers can tell "
+            "apart: it is not identified, and standard errors are not given; use fewer classes or "
+            "more items",
+            stacklevel=4,
+        )
+        n_lines = len(entries_of(model))
+        return np.full(model.weights_.size, np.nan), np.full((n_lines, model.weights_.size), np.nan)
     shares = mixture.model.level_shares()
     if shares is None:
         examples = merge_equal_rows(observed, weight)[0]
@@ -93,7 +105,7 @@ def level_errors(shares: list[FloatArray], found: Information, schema: Any) -> F
 
 def _delta(slopes: FloatArray, covariance: FloatArray) -> FloatArray:
     variances = np.einsum("ij,jk,ik->i", slopes, covariance, slopes)
-    return np.sqrt(np.maximum(variances, 0.0))
+    return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
 
 
 def observed_information(

@@ -126,7 +126,7 @@ def likelihood_ratio_test(
         start = class_posterior(truth, rows.observed, 1)
         lower = refits[0].fit(rows, source, start).log_likelihood
         higher = refits[1].fit(rows, source, None, restarts).log_likelihood
-        return max(2 * (higher - lower), 0.0)
+        return float(max(2 * (higher - lower), 0.0))
 
     text = f"{sizes[1]} against {sizes[0]} classes"
     draws = np.array(run_draws(one, rng, n_draws, n_jobs, text))

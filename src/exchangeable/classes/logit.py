@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import logsumexp
 
 from exchangeable.arrays import FloatArray
 
+Flags = npt.NDArray[np.bool_]
 MAX_STEPS = 200
 SMALLEST_GRADIENT = 1e-9
 """Per unit of weight: a step is the last when the gradient is smaller."""
@@ -95,7 +97,7 @@ def fit_logit(
         covariance = problem.sandwich(beta, infinite)
     back = np.diag(1 / scale)
     back[0, 1:] = -centre[1:] / scale[1:]
-    whole = np.kron(np.eye(k - 1), back)
+    whole = np.asarray(np.kron(np.eye(k - 1), back), dtype=np.float64)
     coefficients = np.zeros((k, d))
     coefficients[1:] = beta @ back.T
     covariance = _transformed(whole, covariance)
@@ -105,7 +107,7 @@ def fit_logit(
 
 
 def without_infinite(
-    coefficients: FloatArray, covariance: FloatArray, infinite: FloatArray, terms: Sequence[str]
+    coefficients: FloatArray, covariance: FloatArray, infinite: Flags, terms: Sequence[str]
 ) -> tuple[FloatArray, FloatArray]:
     """Return estimates with NaN for those that are infinite, having said which these are.
 
@@ -132,7 +134,7 @@ def _transformed(back: FloatArray, covariance: FloatArray) -> FloatArray:
     return np.asarray(result)
 
 
-def _tell(infinite: FloatArray, terms: Sequence[str]) -> None:
+def _tell(infinite: Flags, terms: Sequence[str]) -> None:
     """Say which estimates are infinite."""
     pairs = [
         f"{terms[j] if j < len(terms) else f'term {j}'} for class {y + 1}"
@@ -156,11 +158,9 @@ class _Problem:
         shares: FloatArray | None,
         log_emission: FloatArray | None,
     ) -> None:
-        given = shares if log_emission is None else log_emission
-        assert given is not None
-        self.design, self.weight = design, weight
-        self.shares, self.log_emission = shares, log_emission
-        self.n_classes = given.shape[1]
+        self.design, self.weight, self.shares = design, weight, shares
+        self.log_emission = np.zeros((1, 1)) if log_emission is None else log_emission
+        self.n_classes = (self.log_emission if shares is None else shares).shape[1]
 
     def _log_prior(self, beta: FloatArray) -> FloatArray:
         scores = np.concatenate([np.zeros((len(self.design), 1)), self.design @ beta.T], axis=1)
@@ -224,7 +224,7 @@ class _Problem:
                 break
         return beta, worth
 
-    def sandwich(self, beta: FloatArray, infinite: FloatArray) -> FloatArray:
+    def sandwich(self, beta: FloatArray, infinite: Flags) -> FloatArray:
         """Return the robust covariance, NaN for coefficients that are infinite."""
         scores, _, observed = self.derivatives(beta)
         weighted = self.weight[:, None] * scores

@@ -22,7 +22,7 @@ from exchangeable.runtime.interrupts import interrupts
 CRITERIA = ("valid", "bic", "aic", "abic", "icl", "blrt")
 Grid = Mapping[str, Sequence[Any]]
 LEVEL = 0.05
-"""p-values below this say that the larger of two models is needed."""
+"""p-values up to this say that the larger of two models is needed."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,7 @@ class Selection(Tabular):
     def plot(self, ax: Any = None) -> Any:
         """Draw the criteria against the number of components; needs matplotlib."""
         import matplotlib.pyplot as plt
+        from matplotlib.ticker import MaxNLocator
 
         axes = ax if ax is not None else plt.subplots(layout="constrained")[1]
         settings: dict[str, list[Tried]] = {}
@@ -129,7 +130,7 @@ class Selection(Tabular):
             _plot_setting(axes, self.criterion, rows, label, styles[number % len(styles)])
         axes.axvline(self.best.n_components, color="grey", lw=0.8, ls=":")
         axes.set_xlabel("number of components")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
         return axes
@@ -294,7 +295,7 @@ def _best(found: Selection) -> int:
     if found.criterion == "blrt":
         kept = 0
         for number in range(1, len(found.table)):
-            if not found.table[number].p_value < LEVEL:
+            if not found.table[number].p_value <= LEVEL:
                 break
             kept = number
         return kept

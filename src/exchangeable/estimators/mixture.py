@@ -488,7 +488,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     def n_parameters_(self) -> int:
         """Number of free parameters."""
         slopes = vars(self).get("coefficients_", np.zeros((1, 1)))[1:, 1:]
-        return self._mixture().n_parameters + slopes.size
+        return self._mixture().n_parameters + int(slopes.size)
 
     @property
     def _log_prior(self) -> FloatArray:

@@ -12,6 +12,7 @@ from exchangeable.families.mixed import em_kernels
 from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.part import Prior
 
+Codes = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.integer[Any]]
 OWN_SHARE = 0.25
 """How far a class leans towards a row at the start."""
@@ -63,7 +64,7 @@ class QuickLevels:
         """Return the parameters of classes each of which leans towards a row."""
         average = self.from_posterior(np.ones((self.rows.weights.size, 1))).shares[:, :-1]
         share = self.rows.weights / self.rows.weights.sum()
-        chosen = rng.choice(share.size, size=k, replace=np.count_nonzero(share) < k, p=share)
+        chosen = rng.choice(share.size, size=k, replace=bool(np.count_nonzero(share) < k), p=share)
         own = np.tile(average, (k, 1))
         for codes, start, size in zip(
             self.levels, self.blank.starts, self.blank.sizes, strict=True
@@ -129,7 +130,7 @@ class QuickLevels:
         return Levels(self.blank.columns, self.blank.types, log_shares)
 
 
-def coded(levels: Integers, starts: IntArray, sizes: IntArray) -> tuple[Integers, Integers]:
+def coded(levels: Codes, starts: IntArray, sizes: IntArray) -> tuple[Codes, Codes]:
     """Return rows as codes of groups of columns, and the levels that each code stands for.
 
     Parameters
