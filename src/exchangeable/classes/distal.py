@@ -116,7 +116,8 @@ def outcomes(
         The correction: the weights of Bolck, Croon and Hagenaars, which assume nothing about the
         outcome; or maximum likelihood, under which numbers are normal in each class.
     assignment : {"modal", "proportional"}, default="modal"
-        Whether rows are assigned to their most probable class, or to all by their posteriors.
+        Whether rows are assigned to their most probable class, or, with ``"bch"``, to all by their
+        posteriors.
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts.
     level : float, default=0.95
@@ -137,13 +138,15 @@ def outcomes(
     """
     check_choice(method, "method", METHODS)
     check_choice(assignment, "assignment", ASSIGNMENTS)
+    if method == "ml" and assignment != "modal":
+        raise ValueError("method='ml' of outcomes goes with assignment='modal'")
     level = check_number(level, "level")
     share = np.exp(posterior_of(model, X))
     weight = check_sample_weight(sample_weight, len(share))
     if method == "bch":
         known = bch_weights(share, weight, assignment)
     else:
-        known = log_emission(share, weight, assignment)
+        known = log_emission(share, weight)
     listed: list[Outcome] = []
     tests: dict[str, tuple[float, int, float]] = {}
     for column in _columns(Y, len(share)):

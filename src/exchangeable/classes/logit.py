@@ -58,6 +58,7 @@ def fit_logit(
     start: FloatArray | None = None,
     max_steps: int = MAX_STEPS,
     with_errors: bool = True,
+    copies: int = 1,
 ) -> Logit:
     """Fit by Newton's method, from shares of classes or from what is seen of them.
 
@@ -80,6 +81,8 @@ def fit_logit(
         Largest number of steps.
     with_errors : bool
         Whether the covariance is wanted; it is NaN otherwise.
+    copies : int
+        How many times all rows are there, one set after the other, as records of the same persons.
     """
     scale = np.concatenate([[1.0], design[:, 1:].std(axis=0)])
     centre = np.concatenate([[0.0], design[:, 1:].mean(axis=0)])
@@ -94,7 +97,7 @@ def fit_logit(
     infinite = np.abs(beta) > SEPARATED
     covariance = np.full((beta.size, beta.size), np.nan)
     if with_errors:
-        covariance = problem.sandwich(beta, infinite)
+        covariance = problem.sandwich(beta, infinite, copies)
     back = np.diag(1 / scale)
     back[0, 1:] = -centre[1:] / scale[1:]
     whole = np.asarray(np.kron(np.eye(k - 1), back), dtype=np.float64)
@@ -224,10 +227,11 @@ class _Problem:
                 break
         return beta, worth
 
-    def sandwich(self, beta: FloatArray, infinite: Flags) -> FloatArray:
+    def sandwich(self, beta: FloatArray, infinite: Flags, copies: int) -> FloatArray:
         """Return the robust covariance, NaN for coefficients that are infinite."""
         scores, _, observed = self.derivatives(beta)
         weighted = self.weight[:, None] * scores
+        weighted = weighted.reshape(copies, -1, weighted.shape[1]).sum(axis=0)
         free = ~infinite.ravel()
         covariance = np.full(observed.shape, np.nan)
         if not free.any():

@@ -19,6 +19,7 @@ from exchangeable.fitting.tasks import check_choice
 METHODS = ("bch", "ml", "one-step")
 ASSIGNMENTS = ("modal", "proportional")
 LEAST_PROBABILITY = 1e-15
+LARGEST_LOGIT = 300.0
 SMALLEST_DETERMINANT = 1e-8
 
 
@@ -68,9 +69,9 @@ class Effects(Tabular):
             "logit": [self.coefficients[at] for at in lines],
             "SE": [self.errors[at] for at in lines],
             "p": [p_text(self.p_values[at]) for at in lines],
-            "odds ratio": [float(np.exp(self.coefficients[at])) for at in lines],
-            "low": [float(np.exp(self.interval[(0, *at)])) for at in lines],
-            "high": [float(np.exp(self.interval[(1, *at)])) for at in lines],
+            "odds ratio": [_odds(self.coefficients[at]) for at in lines],
+            "low": [_odds(self.interval[(0, *at)]) for at in lines],
+            "high": [_odds(self.interval[(1, *at)]) for at in lines],
         }
         wald = [
             f"{name}: χ²({df}) = {statistic:.2f}, p {'' if p < 0.001 else '= '}{p_text(p)}"
@@ -79,6 +80,11 @@ class Effects(Tabular):
         ]
         note = f"{TITLES[self.method]}. Wald tests: {'; '.join(wald)}." if wald else ""
         return Table(columns, "Covariates of class membership", note=note)
+
+
+def _odds(logit: float) -> float:
+    """Return the odds ratio of a logit, NaN where it is too large for a number."""
+    return float(np.exp(logit)) if logit < LARGEST_LOGIT else float("nan")
 
 
 TITLES = {
@@ -157,8 +163,12 @@ def covariate_effects(
     share = np.exp(log_posterior)
     if method == "bch":
         known: dict[str, Any] = {"shares": bch_weights(share, weight, assignment)}
-    else:
-        known = {"log_emission": log_emission(share, weight, assignment)}
+    elif assignment == "modal":
+        known = {"log_emission": log_emission(share, weight)}
+    else:  # one record for each class that a row may be assigned to, by its posterior
+        table = _log_table(share, weight, assignment)
+        known = {"log_emission": np.repeat(table.T, len(share), axis=0), "copies": k}
+        matrix, weight = np.tile(matrix, (k, 1)), (weight[:, None] * share).T.ravel()
     fitted = fit_logit(matrix, weight, terms=design.terms, **known)
     return _effects(fitted, design, reference, level, method)
 
@@ -192,10 +202,13 @@ def bch_weights(share: FloatArray, weight: FloatArray, assignment: str) -> Float
     return np.asarray(assigned(share, assignment) @ np.linalg.inv(table))
 
 
-def log_emission(share: FloatArray, weight: FloatArray, assignment: str) -> FloatArray:
-    """Return the log-probability of each row's assignment given each class."""
-    table = np.clip(error_table(share, weight, assignment), LEAST_PROBABILITY, 1.0)
-    return np.asarray(assigned(share, assignment) @ np.log(table).T)
+def log_emission(share: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the log-probability of each row's most probable class given each true class."""
+    return _log_table(share, weight, "modal").T[share.argmax(axis=1)]
+
+
+def _log_table(share: FloatArray, weight: FloatArray, assignment: str) -> FloatArray:
+    return np.log(np.clip(error_table(share, weight, assignment), LEAST_PROBABILITY, 1.0))
 
 
 def _effects(fitted: Logit, design: Design, reference: int, level: float, method: str) -> Effects:
