@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import as_generator, check_sample_weight
@@ -78,7 +79,7 @@ def analyse(
     covariates, outcome : tables or arrays, optional
         As in `covariate_effects` and `outcomes`.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each row counts.
+        Sampling weights, which are scaled to add up to the number of rows.
     bootstrap : int, default=0
         Draws of each bootstrap likelihood-ratio test.
     n_draws : int, default=200
@@ -99,6 +100,9 @@ def analyse(
     2
     """
     rng = as_generator(parameters.get("random_state"))
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        sample_weight = check_sample_weight(weight, weight.size) * (weight.size / weight.sum())
     selection: Selection = kind.select(
         X,
         n_components=n_components,
@@ -123,8 +127,7 @@ def analyse(
     if outcome is not None and model.weights_.size > 1:
         found = outcomes(model, X, outcome, sample_weight=sample_weight)
     n_rows = len(sure.assigned)
-    total = float(check_sample_weight(sample_weight, n_rows).sum())
-    text = _methods(selection, errors, effects, found, n_rows, total)
+    text = _methods(selection, errors, effects, found, n_rows, sample_weight is not None)
     return Analysis(selection, errors, sure, effects, found, n_rows, text)
 
 
@@ -134,16 +137,16 @@ def _methods(
     effects: Effects | None,
     found: Outcomes | None,
     n_rows: int,
-    total: float,
+    weighted: bool,
 ) -> str:
     """Return a paragraph that says what was done."""
     tried = sorted({row.n_components for row in selection.table})
     model = selection.best
     kinds = dict.fromkeys(model.kinds_.values())
-    weighted = "" if abs(total - n_rows) < 1e-9 * n_rows else f" (weighted, total {total:,.1f})"
+    weights = " with sampling weights" if weighted else ""
     sentences = [
-        f"Latent class models with {_listed(tried)} classes were fitted to {n_rows:,} rows"
-        f"{weighted} of {len(model.kinds_)} {' and '.join(kinds)} items by maximum likelihood (EM, "
+        f"Latent class models with {_listed(tried)} classes were fitted to {n_rows:,} rows{weights}"
+        f" of {len(model.kinds_)} {' and '.join(kinds)} items by maximum likelihood (EM, "
         f"{model.n_init} random starts, Laplace smoothing {model.alpha:g}); missing answers were "
         "summed over.",
         f"The model with {model.weights_.size} classes was chosen by {NAMES[selection.criterion]}.",

@@ -15,6 +15,8 @@ from exchangeable.queries.answers import class_posterior
 
 ROUNDING = 0.5
 """A larger mixture may fit worse by this much, because of priors and of where EM stops."""
+MOST_ROWS = 10_000_000
+"""Rows that are drawn at most."""
 RESTARTS = 8
 """Random starts of the larger model in each draw."""
 
@@ -107,6 +109,12 @@ def likelihood_ratio_test(
             "with fewer components first"
         )
     examples, observed, weight = weighted_rows(small, X, sample_weight)
+    if weight.sum() > MOST_ROWS:
+        raise ValueError(
+            f"the weights add up to {weight.sum():,.0f}, and so many rows would be drawn; the "
+            f"limit is {MOST_ROWS:,}; scale sampling weights so that they add up to the number of "
+            f"rows, {weight.size:,}"
+        )
     rng = as_generator(random_state)
     fits = [
         refit.fit(examples, rng, class_posterior(model._mixture(), examples.observed))

@@ -112,9 +112,6 @@ class Selection(Tabular):
             note += f"; bootstrap with {max(t.draws.size for t in self.tests.values())} draws"
         return Table(columns, "Models compared", digits, note)
 
-    def __str__(self) -> str:
-        return super().__str__()
-
     def plot(self, ax: Any = None) -> Any:
         """Draw the criteria against the number of components; needs matplotlib."""
         import matplotlib.pyplot as plt

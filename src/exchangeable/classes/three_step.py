@@ -204,11 +204,12 @@ def bch_weights(share: FloatArray, weight: FloatArray, assignment: str) -> Float
 
 def log_emission(share: FloatArray, weight: FloatArray) -> FloatArray:
     """Return the log-probability of each row's most probable class given each true class."""
-    return _log_table(share, weight, "modal").T[share.argmax(axis=1)]
+    return np.asarray(_log_table(share, weight, "modal").T[share.argmax(axis=1)])
 
 
 def _log_table(share: FloatArray, weight: FloatArray, assignment: str) -> FloatArray:
-    return np.log(np.clip(error_table(share, weight, assignment), LEAST_PROBABILITY, 1.0))
+    table = np.clip(error_table(share, weight, assignment), LEAST_PROBABILITY, 1.0)
+    return np.asarray(np.log(table))
 
 
 def _effects(fitted: Logit, design: Design, reference: int, level: float, method: str) -> Effects:
