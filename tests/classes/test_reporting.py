@@ -175,7 +175,7 @@ def test_the_command_writes_report_tables_and_model(tmp_path, monkeypatch):
     frame = frame.assign(w=1.0, age=rng.normal(kind), income=rng.normal(kind), id=range(200))
     frame.to_csv("survey.csv", index=False)
     asked = (
-        "classes survey.csv --components 1-3 --drop id --weight w --covariate age --outcome income"
+        "classes survey.csv --components 1-3 --id id --weights w --covariate age --outcome income"
     )
     wanted = "--draws 5 --n-init 2 --seed 0 --report r.html --tables out -o m.exch"
     result = CliRunner().invoke(main, f"{asked} {wanted}".split())
@@ -188,7 +188,7 @@ def test_the_command_writes_report_tables_and_model(tmp_path, monkeypatch):
     for arguments, message in {
         "classes survey.csv --components many": "expected a number, a range",
         "classes survey.csv --criterion blrt": "needs --bootstrap",
-        "classes survey.csv --weight nothing": "no column 'nothing'",
+        "classes survey.csv --weights nothing": "no column 'nothing'",
     }.items():
         refused = CliRunner().invoke(main, arguments.split())
         assert refused.exit_code != 0

@@ -4,26 +4,30 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from exchangeable import ExchangeableMixture, save
 from exchangeable.classes.analysis import Analysis, analyse
 from exchangeable.classes.selection import CRITERIA
 from exchangeable.cli.errors import one_line
 from exchangeable.cli.fit import column_kinds
-from exchangeable.cli.options import busy, data_argument, format_option, seed_option
+from exchangeable.cli.options import busy, data_argument, dialect_options, notes, seed_option
 from exchangeable.cli.texts import examples
 from exchangeable.data.schema import KINDS
 from exchangeable.report.classes import write_classes_report
 from exchangeable.runtime.text import printable, printable_lines
+from exchangeable.tables.delimited import Dialect
+from exchangeable.tables.layout import Choice, choose_columns
+from exchangeable.tables.learning import constants
+from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, read_table
+from exchangeable.tables.targets import read_weights
 
 AUTO = "auto"
 MOST_CLASSES = 8
 EXAMPLES = examples(
     "classes survey.csv --components auto --report report.html",
-    "classes survey.csv --components 1-5 --weight w --drop id --report report.html",
+    "classes survey.csv --components 1-5 --weights w --id person --report report.html",
     "classes survey.csv --components 3 --covariate age --outcome income --tables tables",
 )
 
@@ -40,7 +44,18 @@ EXAMPLES = examples(
 @click.option("--report", metavar="FILE", help="Write a page with everything to FILE (.html).")
 @click.option("--tables", metavar="FOLDER", help="Write the tables to FOLDER, as CSV and LaTeX.")
 @click.option("-o", "--output", metavar="MODEL", help="Write the chosen model to a file.")
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Column to leave out; repeatable.")
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="PATTERN",
+    help="Columns to leave out, by name or pattern such as 'date_*'; repeatable.",
+)
+@click.option(
+    "--keep", multiple=True, metavar="PATTERN", help="Use these columns as items only; repeatable."
+)
+@click.option(
+    "--id", "key", metavar="COLUMN", help="Column that identifies rows; it is not an item."
+)
 @click.option(
     "--kind",
     "kinds",
@@ -48,7 +63,7 @@ EXAMPLES = examples(
     metavar="COLUMN=KIND",
     help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
 )
-@click.option("--weight", metavar="COLUMN", help="Column with the weight of each row.")
+@click.option("--weights", metavar="COLUMN", help="Column with the sampling weight of each row.")
 @click.option(
     "--covariate",
     "covariates",
@@ -92,7 +107,7 @@ EXAMPLES = examples(
     help="Number of runs of EM from different starts; the best is kept.",
 )
 @seed_option
-@format_option
+@dialect_options
 @one_line
 def classes(
     data: str,
@@ -100,17 +115,13 @@ def classes(
     report: str | None,
     tables: str | None,
     output: str | None,
-    drop: tuple[str, ...],
-    kinds: tuple[str, ...],
-    weight: str | None,
-    covariates: tuple[str, ...],
-    outcomes: tuple[str, ...],
     criterion: str,
     bootstrap: int,
     draws: int,
     n_init: int,
     seed: int | None,
-    form: str | None,
+    dialect: Dialect,
+    **asked: Any,
 ) -> None:
     """Find latent classes in the table DATA, and report all about them.
 
@@ -124,18 +135,20 @@ def classes(
     if criterion == "blrt" and not bootstrap:
         raise click.UsageError("--criterion blrt needs --bootstrap, such as --bootstrap 100")
     with busy(f"reading {data}"):
-        table = read_table(data, form)
-    items, columns = _split(table, drop, weight, covariates, outcomes)
-    coding = RawCoding(tuple(items))
+        table = read_table(data, dialect)
+        coding, columns, told = _split(table, asked, dialect)
+        rows = coding.rows(table)
+    notes(table.name, [*table.notes, *told])
+    kinds = column_kinds(asked["kinds"], list(coding.columns))
     analysis = analyse(
         ExchangeableMixture,
-        coding.rows(table),
+        rows,
         n_components=tried,
         criterion=criterion,
         bootstrap=bootstrap,
         n_draws=draws,
         blocks="independent",
-        kinds=column_kinds(kinds),
+        kinds=constants(rows, coding.columns) | kinds or None,
         n_init=n_init,
         random_state=seed,
         **columns,
@@ -170,34 +183,36 @@ def _numbers(text: str) -> list[int]:
 
 
 def _split(
-    table: TableData,
-    drop: tuple[str, ...],
-    weight: str | None,
-    covariates: tuple[str, ...],
-    outcomes: tuple[str, ...],
-) -> tuple[list[str], dict[str, Any]]:
-    """Return the items, and the columns that are something else."""
+    table: TableData, asked: dict[str, Any], dialect: Dialect
+) -> tuple[RawCoding, dict[str, Any], list[str]]:
+    """Return the items, the columns that are something else, and what a user should know."""
     if table.frame is None:
         raise ValueError(
             f"{table.name}: latent classes need named columns; give CSV, TSV or Parquet"
         )
-    others = [*drop, *covariates, *outcomes, *([] if weight is None else [weight])]
-    for name in others:
-        table.column(name)
-    items = [name for name in table.frame.columns if name not in others]
-    if not items:
-        raise ValueError(f"{table.name}: no columns are left to be items")
+    problems = Problems(table.name)
+    problems.found += table.problems
+    covariates, outcomes = list(asked["covariates"]), list(asked["outcomes"])
+    for name in (*covariates, *outcomes):
+        with problems.noted():
+            table.column(name)
+    choice = Choice(
+        key=asked["key"],
+        weight=asked["weights"],
+        drop=(*asked["drop"], *covariates, *outcomes),
+        keep=asked["keep"],
+        empty=dialect.empty,
+    )
+    items, layout, told = choose_columns(table, choice, problems)
+    problems.report()
     found: dict[str, Any] = {}
     if covariates:
-        found["covariates"] = table.frame[list(covariates)]
+        found["covariates"] = table.frame[covariates]
     if outcomes:
-        found["outcome"] = table.frame[list(outcomes)]
-    if weight is not None:
-        numbers = np.asarray(table.frame[weight], dtype=np.float64)
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"{table.name}: column {weight!r} has empty cells; weights need none")
-        found["sample_weight"] = numbers
-    return items, found
+        found["outcome"] = table.frame[outcomes]
+    if asked["weights"] is not None:
+        found["sample_weight"] = read_weights(table, asked["weights"])
+    return RawCoding(tuple(items), None, layout), found, told
 
 
 def _results(analysis: Analysis) -> dict[str, Any]:

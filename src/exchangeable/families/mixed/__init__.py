@@ -1,6 +1,7 @@
 """Columns of every kind: a component is a product of parts, each over columns of one kind."""
 
 from exchangeable.families.contract import FamilySpec
+from exchangeable.families.mixed.conditional import conditional
 from exchangeable.families.mixed.family import MixedFamily
 from exchangeable.families.mixed.model import MixedModel
 
@@ -15,6 +16,7 @@ SPECS = (
         shared_blocks=True,
         kinds=("binary", "nominal", "ordinal", "count", "continuous"),
         row_priors=True,
+        conditional=conditional,
         cannot={
             "partial_fit": "levels and transforms are decided from all rows at once; use fit",
             "chunks": "levels and transforms are decided from all rows; load X into memory",

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.contract import Normal
+from exchangeable.families.items import ItemScale
 
 __all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "draw_levels"]
 
@@ -147,6 +148,10 @@ class Part(ABC):
 
         None where columns depend on each other or have no levels.
         """
+        return None
+
+    def item_scale(self) -> ItemScale | None:
+        """Return the part as items of a test, where their total says all about a row."""
         return None
 
     def distance(self, after: Any) -> float:
