@@ -9,6 +9,7 @@ from exchangeable.plotting._contributions import ContributionsDisplay
 from exchangeable.plotting._counts import CountDistributionDisplay
 from exchangeable.plotting._exchangeability import ExchangeabilityDisplay
 from exchangeable.plotting._history import EMHistoryDisplay
+from exchangeable.plotting._items import ItemCurvesDisplay
 
 __all__ = [
     "BlockMapDisplay",
@@ -16,4 +17,5 @@ __all__ = [
     "CountDistributionDisplay",
     "EMHistoryDisplay",
     "ExchangeabilityDisplay",
+    "ItemCurvesDisplay",
 ]

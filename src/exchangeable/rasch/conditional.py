@@ -12,7 +12,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families import REGISTRY
-from exchangeable.families.items import Answered, Conditional, ConditionalSums, answers_of, items_of
+from exchangeable.families.items import Answered, Conditional, answers_of, items_of
 from exchangeable.rasch.answers import Answers, sort_answers
 from exchangeable.rasch.existence import check_existence, usable_items
 from exchangeable.rasch.parameters import ItemParameters, among, to_thresholds
@@ -74,13 +74,13 @@ def fit_conditional(answers: Answers, n_jobs: int | None = None) -> ConditionalF
     check_existence(inside)
     answered, counts = sort_answers(inside), inside.counts()
     problem = _Problem(inside, answered, counts, conditional_of(inside.highest), n_jobs)
-    log_credits, sums, n_iter = problem.solve()
+    log_credits, information, log_likelihood, n_iter = problem.solve()
     thresholds = to_thresholds(inside.highest) @ log_credits
-    covariance = inverse_information(inside.highest, sums.information)
+    covariance = inverse_information(inside.highest, information)
     found = ItemParameters(inside.names, inside.highest, thresholds[:, None], covariance)
     return ConditionalFit(
         among(found, answers.names, answers.highest, used),
-        float(counts @ log_credits) - sums.log_norm,
+        log_likelihood,
         log_credits.size - 1,
         float(inside.weights.sum()),
         n_iter,
@@ -110,8 +110,8 @@ class _Problem:
     sums: Conditional
     n_jobs: int | None
 
-    def solve(self) -> tuple[FloatArray, ConditionalSums, int]:
-        """Return log ε, the sums there, and the number of steps."""
+    def solve(self) -> tuple[FloatArray, FloatArray, float, int]:
+        """Return log ε, the information, the log-likelihood, and the number of steps."""
         start = self._start()
         n_patterns = len(self.answered.patterns)
         if n_patterns > 2 * FEW_PATTERNS:
@@ -141,7 +141,7 @@ class _Problem:
 
     def _newton(
         self, start: FloatArray, answered: Answered, counts: FloatArray
-    ) -> tuple[FloatArray, ConditionalSums, int]:
+    ) -> tuple[FloatArray, FloatArray, float, int]:
         log_credits = start
         sums = self.sums(self.answers.highest, log_credits, answered, self.n_jobs)
         worth = float(counts @ log_credits) - sums.log_norm
@@ -151,7 +151,7 @@ class _Problem:
             step = np.linalg.solve(regular(self.answers.highest, sums.information), gradient)
             gain = float(gradient @ step)
             if gain < enough and np.abs(step).max() < 1e-6:
-                return log_credits + step, sums, n_iter
+                return log_credits + step, sums.information, worth + 0.5 * gain, n_iter
             size = 1.0
             while True:
                 tried = log_credits + size * step
@@ -167,7 +167,7 @@ class _Problem:
             "nearly separated",
             stacklevel=4,
         )
-        return log_credits, sums, MOST_STEPS
+        return log_credits, sums.information, worth, MOST_STEPS
 
     def _check_finite(self, log_credits: FloatArray) -> None:
         """Refuse to go on where thresholds run away."""
