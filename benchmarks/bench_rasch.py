@@ -9,7 +9,7 @@
 * ``holes``: the same of 30 items and 2,000 persons with one of 40 patterns of missing answers (eRm
   takes time for each pattern), and ours alone at 100 items × 100,000 persons, each of whom lacks
   answers to other items;
-* ``recovery``: 200 samples of 2,000 persons of two classes, 10 items each: how often the 95 %
+* ``recovery``: 100 samples of 2,000 persons of two classes, 10 items each: how often the 95 %
   intervals of the 20 item parameters hold the true values, standard deviations of the estimates
   over their standard errors, and the same of differences between the classes; answers complete, and
   with a tenth of them missing.
@@ -128,7 +128,7 @@ def holes() -> None:
     note("holes", case, "RaschModel, processor seconds", processor)
 
 
-def recovery(n_samples: int = 200) -> None:
+def recovery(n_samples: int = 100) -> None:
     """Fit samples of two classes, and look how often intervals hold the truth."""
     first = np.linspace(-1.5, 1.5, 10)
     truth = np.stack([first, np.random.default_rng(1).permutation(first)])

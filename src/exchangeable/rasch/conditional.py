@@ -72,8 +72,9 @@ def fit_conditional(answers: Answers, n_jobs: int | None = None) -> ConditionalF
     inside = answers.only(items=used)
     inside = inside.only(persons=inside.informative)
     check_existence(inside)
-    answered, counts = sort_answers(inside), inside.counts()
-    problem = _Problem(inside, answered, counts, conditional_of(inside.highest), n_jobs)
+    problem = _Problem(
+        inside, sort_answers(inside), *inside.counts(), conditional_of(inside.highest), n_jobs
+    )
     log_credits, information, log_likelihood, n_iter = problem.solve()
     thresholds = to_thresholds(inside.highest) @ log_credits
     covariance = inverse_information(inside.highest, information)
@@ -107,6 +108,7 @@ class _Problem:
     answers: Answers
     answered: Answered
     counts: FloatArray
+    below: FloatArray
     sums: Conditional
     n_jobs: int | None
 
@@ -120,11 +122,8 @@ class _Problem:
         return self._newton(start, self.answered, self.counts)
 
     def _start(self) -> FloatArray:
-        """Return log-odds of the counts, centred."""
-        begins = np.concatenate([[0], np.cumsum(self.answers.highest)[:-1]]).astype(np.int64)
-        seen = self.answers.weights @ self.answers.known
-        zero = np.repeat(seen - np.add.reduceat(self.counts, begins), self.answers.highest)
-        return np.log((self.counts + 0.5) / (zero + 0.5))
+        """Return log-odds of the counts."""
+        return np.log((self.counts + 0.5) / (self.below + 0.5))
 
     def _of_few(self, start: FloatArray, chosen: IntArray) -> FloatArray:
         """Return two steps on some of the patterns; what these expect stands for all."""
