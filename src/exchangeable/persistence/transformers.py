@@ -21,7 +21,6 @@ TRANSFORMERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Binarizer": ("sklearn.preprocessing", COLUMNS),
     "CountVectorizer": ("sklearn.feature_extraction.text", WORDS),
     "HashingVectorizer": ("sklearn.feature_extraction.text", ()),
-    "KBinsDiscretizer": ("sklearn.preprocessing", (*COLUMNS, "bin_edges_", "n_bins_", "_encoder")),
     "OneHotEncoder": (
         "sklearn.preprocessing",
         (
