@@ -20,7 +20,13 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from exchangeable import ExchangeableClassifier, ExchangeableImputer, ExchangeableMixture, load, save
+from exchangeable import (
+    ExchangeableClassifier,
+    ExchangeableImputer,
+    ExchangeableMixture,
+    load,
+    save,
+)
 from exchangeable.persistence import ModelFileError
 
 TEXTS = ["tea with milk", "space and the moon", "milk and bread", "the moon in space"] * 5
@@ -95,7 +101,9 @@ def test_a_cache_is_not_saved(tmp_path):
             "not a type of numbers",
         ),
         (
-            lambda steps: steps[0][1]["attributes"].update({"vocabulary_": {"mapping": [["a", 5]]}}),
+            lambda steps: steps[0][1]["attributes"].update(
+                {"vocabulary_": {"mapping": [["a", 5]]}}
+            ),
             "numbered",
         ),
         (lambda steps: steps.append(steps[0]), "same name"),

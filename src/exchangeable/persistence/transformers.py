@@ -86,7 +86,7 @@ def decode_step(value: Any, reader: Reader) -> Any:
     """Return the transformer that JSON and arrays stand for, everything checked."""
     name = value.get("class") if isinstance(value, dict) else None
     kind = class_named(name)
-    if kind is None:
+    if kind is None or name is None:
         raise ModelFileError(f"holds {short(name)}, which is not a step that is known here")
     parameters, attributes = value.get("parameters"), value.get("attributes")
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):

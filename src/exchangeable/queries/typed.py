@@ -19,8 +19,8 @@ from exchangeable.data.raw_columns import library_of
 from exchangeable.data.schema import Schema, typed_rows
 from exchangeable.queries import answers
 from exchangeable.queries.distributions import Continuous
-from exchangeable.queries.frames import Output, in_frames
 from exchangeable.queries.framed import completion, completions, draws, matrix, plain, states
+from exchangeable.queries.frames import Output, in_frames
 from exchangeable.queries.information import information
 from exchangeable.queries.methods import METHODS, MostProbable, Queries
 from exchangeable.queries.typed_answers import (
