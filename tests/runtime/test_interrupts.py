@@ -237,7 +237,8 @@ main(sys.argv[1:])
 """
 ENDLESS_MIXTURE = """
 kind = estimators.ExchangeableMixture
-estimators.ExchangeableMixture = lambda k, **options: kind(k, tol=0.0, max_iter=10_000_000, **options)
+endless = {"tol": 0.0, "max_iter": 10_000_000}
+estimators.ExchangeableMixture = lambda k, **options: kind(k, **endless, **options)
 update = progress.FitProgress.update
 
 
