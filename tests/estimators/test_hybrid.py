@@ -286,3 +286,15 @@ def test_training_rows_may_have_holes_and_be_all_missing():
     whole = ExchangeableClassifier(training="hybrid").fit(X, y)
     assert abs(model.score(X, y) - whole.score(X, y)) < 0.05
     np.testing.assert_allclose(model.marginals(), np.nanmean(holed, axis=0), atol=0.05)
+
+
+def test_components_that_em_leaves_empty_are_trained_all_the_same():
+    """Rows of many variables make posteriors so sharp that EM empties most components."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    kinds = rng.random((2, 2, 600)) < 0.5
+    X = kinds[y, rng.integers(0, 2, y.size)] ^ (rng.random((y.size, 600)) < 0.02)
+    model = ExchangeableClassifier(training=Hybrid(n_components=10)).fit(X, y)
+    assert np.isfinite(model._model.log_shares).all()
+    assert np.isfinite(model.loss_)
+    assert model.score(X, y) == 1.0

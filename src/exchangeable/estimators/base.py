@@ -22,6 +22,9 @@ from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.hybrid.settings import Hybrid, as_training
 from exchangeable.queries.typed import TypedQueries
+from exchangeable.rasch.errors import class_parameters
+from exchangeable.rasch.fitted import item_names, scale_of
+from exchangeable.rasch.parameters import ItemParameters
 from exchangeable.runtime.text import printable_lines
 from exchangeable.structure.blocks import Blocks
 
@@ -56,6 +59,16 @@ class MixtureEstimator(TypedQueries):
     def urn_weights_(self) -> FloatArray:
         """Weight θ of each variable in each class or component, where the family has weights."""
         return np.exp(self._fitted().log_urn_weights().T)
+
+    @property
+    def item_parameters_(self) -> ItemParameters:
+        """Difficulties of items in each class or component, where these are Rasch models.
+
+        That is, one block of binary columns with weights, or of ordinal columns. Standard errors
+        need the rows: `exchangeable.rasch.item_parameters` has them.
+        """
+        scale = scale_of(self)
+        return class_parameters(scale, item_names(self, scale))
 
     @property
     def edges_(self) -> list[IntArray]:

@@ -18,6 +18,7 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.data.stream.passes import Passes
+from exchangeable.data.stream.views import WatchedPasses
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.hybrid import (
     TRAINED,
@@ -350,11 +351,16 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         sample_weight: npt.ArrayLike | None,
     ) -> FittedClasses:
         """Fit classes by steps, or by EM where labels or entries are missing."""
-        if self.class_prior is not None or not self.fit_prior:
-            fixed = log_prior(np.ones(problem.n_components), False, self.class_prior)
-            problem = replace(problem, log_prior=fixed)
+        problem = self._with_prior(problem)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         return fit_classes(spec, problem, observed, labels, weight, rule_of(self), self.n_jobs)
+
+    def _with_prior(self, problem: Problem) -> Problem:
+        """Return the problem with the probabilities of the classes, where they are not learned."""
+        if self.class_prior is None and self.fit_prior:
+            return problem
+        fixed = log_prior(np.ones(problem.n_components), False, self.class_prior)
+        return replace(problem, log_prior=fixed)
 
     def _fit_chunks(self, spec: FamilySpec, data: Passes, feature_names: Any) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
@@ -364,11 +370,16 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
                 "sample_weight, or class_prior"
             )
         direct = spec.direct is not None and self.pooling is None
-        by_label = self._sums_by_label(spec if direct else None, data)
+        watched = WatchedPasses(data)
+        by_label = self._sums_by_label(spec if direct else None, watched)
+        unlabelled = by_label.pop(-1, (0.0,))[0] if self.semi_supervised else 0.0
+        if not by_label:
+            raise ValueError("all rows are unlabelled (-1); at least one needs a class")
         classes = unique_labels(list(by_label), "y")
         sums = [by_label[label] for label in classes.tolist()]
         if not sum(total for total, *_ in sums) > 0:
-            raise ValueError("sample_weight is zero for every row; at least one must count")
+            which = "labelled row; one" if unlabelled else "row; at least one"
+            raise ValueError(f"sample_weight is zero for every {which} must count")
         if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
             odd = classes[classes != np.floor(classes)][0]
             raise ValueError(
@@ -378,18 +389,19 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         take_names(self, data, feature_names)
         problem = problem_of(self, spec, data.n_variables, classes.tolist(), labelled=True)
         totals = np.array([total for total, *_ in sums])
-        if direct:
+        partly = unlabelled > 0
+        if direct and not partly and not watched.has_holes:
             model = spec.direct.fit_chunks(problem, data, classes, sums)
             self._keep(FittedClasses(model, totals), classes)
-        else:
-            if isinstance(problem.structure, BlockLearner):
-                check_learner(problem.structure)
-            rule = rule_of(self)
-            fitted = fit_classes_in_chunks(spec, problem, data, classes, totals, rule)
-            self._keep(fitted, classes)
+            return self
+        if isinstance(problem.structure, BlockLearner):
+            check_learner(problem.structure)
+        problem, rule = self._with_prior(problem), rule_of(self)
+        fitted = fit_classes_in_chunks(spec, problem, data, classes, totals, rule, partly)
+        self._keep(fitted, classes)
         return self
 
-    def _sums_by_label(self, direct: FamilySpec | None, data: Passes) -> dict[Any, Any]:
+    def _sums_by_label(self, direct: FamilySpec | None, data: WatchedPasses) -> dict[Any, Any]:
         """Return the weight of each class, first, and what a direct fit sums of its rows."""
         if direct is None:
             weights: dict[Any, float] = data.total(class_weights)

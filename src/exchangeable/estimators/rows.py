@@ -15,7 +15,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.raw_columns import library_of
 from exchangeable.data.stream import cluster
-from exchangeable.data.stream.passes import IN_MEMORY, ChunkedRows, ChunkError, Passes, observe
+from exchangeable.data.stream.passes import ChunkedRows, ChunkError, Passes, observe
 from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.estimators.kinds import decide_kinds, schema_of
 from exchangeable.estimators.names import check_columns, give_names
@@ -58,14 +58,9 @@ def open_rows(
             f"training={estimator.training!r} passes over the rows many times, which needs X in "
             "memory; use training='generative' for rows in chunks or on a cluster"
         )
-    if getattr(estimator, "semi_supervised", False):
-        raise ValueError(
-            "semi_supervised=True needs X in memory; of rows in chunks every one needs a label"
-        )
     labels = None if column is not None else y
-    reason = spec.why_not("holes in chunks") or (IN_MEMORY if labelled else None)
     if source is None:
-        options = estimator.binarize, estimator.n_jobs, reason
+        options = estimator.binarize, estimator.n_jobs
         return cluster.open_collection(X, y if labelled else None, sample_weight, *options)
     return ChunkedRows(
         source,
@@ -73,7 +68,6 @@ def open_rows(
         None if sample_weight is None else _weights(sample_weight),
         estimator.binarize,
         estimator.n_jobs,
-        reason,
     )
 
 
@@ -150,12 +144,17 @@ def as_checked(estimator: Any, X: Any) -> Observed | None:
         X = X.observed()
     if not isinstance(X, Observed):
         return None
-    if X.n_variables != estimator.n_features_in_:
+    check_width(estimator, X.n_variables)
+    return X
+
+
+def check_width(estimator: Any, n_variables: int) -> None:
+    """Refuse rows of other variables than those that were fitted."""
+    if n_variables != estimator.n_features_in_:
         raise ValueError(
-            f"X has {X.n_variables} features, but {type(estimator).__name__} is expecting "
+            f"X has {n_variables} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
-    return X
 
 
 def validated(estimator: Any, X: Any, reset: bool) -> Any:

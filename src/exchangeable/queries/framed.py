@@ -8,6 +8,7 @@ import numpy as np
 from exchangeable.arrays import is_sparse
 from exchangeable.data.raw_columns import library_of
 from exchangeable.queries.frames import Form
+from exchangeable.queries.recommendation import Recommendation
 
 
 def _is_array(answer: Any) -> bool:
@@ -43,6 +44,32 @@ def draws(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:
     """Write the rows drawn; their classes stay an array."""
     rows, classes = answer
     return (form.matrix(rows), classes) if _is_array(rows) else answer
+
+
+def recommendations(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:
+    """Write one line per recommendation, with the row it is for where there are several."""
+    single = not answer or isinstance(answer[0], Recommendation)
+    rows = [answer] if single else answer
+    index = form.index if form.index is not None else range(len(rows))
+    lines = [(row, each) for row, found in zip(index, rows, strict=True) for each in found]
+    columns = {
+        "item": np.array([_named(form, each.item) for _, each in lines], dtype=object),
+        "probability": np.array([each.probability for _, each in lines]),
+        "lift": np.array([each.lift for _, each in lines]),
+    }
+    if not single:
+        columns = {"row": np.array([row for row, _ in lines]), **columns}
+    if form.library == "pandas":
+        import pandas
+
+        return pandas.DataFrame(columns)
+    import polars
+
+    return polars.DataFrame({name: values.tolist() for name, values in columns.items()})
+
+
+def _named(form: Form, item: int | str) -> str:
+    return item if isinstance(item, str) else str(form.names[item])
 
 
 def completions(form: Form, answer: Any, asked: Mapping[str, Any]) -> Any:

@@ -19,7 +19,15 @@ from exchangeable.data.raw_columns import library_of
 from exchangeable.data.schema import Schema, typed_rows
 from exchangeable.queries import answers
 from exchangeable.queries.distributions import Continuous
-from exchangeable.queries.framed import completion, completions, draws, matrix, plain, states
+from exchangeable.queries.framed import (
+    completion,
+    completions,
+    draws,
+    matrix,
+    plain,
+    recommendations,
+    states,
+)
 from exchangeable.queries.frames import Output, in_frames
 from exchangeable.queries.information import information
 from exchangeable.queries.methods import METHODS, MostProbable, Queries
@@ -45,13 +53,15 @@ class TypedQueries(Output, Queries):
         return None
 
     @in_frames(matrix)
-    def marginals(self, given: Any = None) -> Any:
+    def marginals(self, given: Any = None, *, given_class: Any = None) -> Any:
         """Return what is known about each variable, given what is known.
 
         Parameters
         ----------
         given : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
             What is known; it must be possible.
+        given_class : label, optional
+            A class or component, if that is known as well.
 
         Returns
         -------
@@ -62,17 +72,16 @@ class TypedQueries(Output, Queries):
         """
         schema = self._schema()
         if schema is None:
-            return super().marginals(given)
+            return super().marginals(given, given_class=given_class)
         observed, single = self._typed_evidence(schema, given)
-        posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
+        mixture = self._of_class(given_class)
+        posterior = answers.class_posterior(mixture, observed, self.n_jobs)
         open_columns = observed.hole_flags()
         told: list[dict[Any, Distribution]] = [{} for _ in range(observed.n_rows)]
         for j, column in enumerate(schema.columns):
             rows = np.flatnonzero(open_columns[:, j])
             if rows.size:
-                found = distributions(
-                    self._mixture(), observed.take(rows), posterior[rows], j, column
-                )
+                found = distributions(mixture, observed.take(rows), posterior[rows], j, column)
                 for row, answer in zip(rows, found, strict=True):
                     told[row][column.name] = answer
         return told[0] if single else told
@@ -137,6 +146,21 @@ class TypedQueries(Output, Queries):
         if single:
             return MostProbable(table, labels[chosen][0], float(log_prob[0]), 0.0)
         return MostProbable(table, labels[chosen], log_prob, np.zeros(len(rows)))
+
+    @in_frames(recommendations)
+    def recommend(self, X: Any, n: int = 5, *, by: str = "probability") -> Any:
+        """Return the variables that are most likely to be on beside those that are.
+
+        All columns must be on or off; see `Queries.recommend` for the parameters.
+        """
+        schema = self._schema()
+        if schema is not None:
+            odd = next(column for column in schema.columns if column.kind != "binary")
+            raise ValueError(
+                f"recommend is for columns that are on or off; {odd.name!r} is {odd.kind}: use "
+                "marginals or conditional"
+            )
+        return super().recommend(X, n, by=by)
 
     @in_frames(draws)
     def sample(
