@@ -466,7 +466,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
                 "class to weight"
             )
         number = np.searchsorted(known, y)
-        groups = class_groups(y, known, weigh_classes(self.class_weight, known, number, sample_weight))
+        groups = class_groups(
+            y, known, weigh_classes(self.class_weight, known, number, sample_weight)
+        )
         problem = problem_of(self, spec, rows.n_variables, known.tolist(), labelled=True)
         before = None if first else self._fitted()
         if before is not None and not isinstance(before, spec.model):
