@@ -30,7 +30,8 @@ from exchangeable.estimators.hybrid import (
 from exchangeable.estimators.kinds import COLUMNS, decide_kinds, labels_of, observe_typed
 from exchangeable.estimators.rows import by_chunks, open_rows, take_names, validated_with_labels
 from exchangeable.families.common.recipes import class_weights
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import Family, FamilySpec
+from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.classes import (
     FittedClasses,
@@ -41,6 +42,7 @@ from exchangeable.fitting.classes import (
     unique_labels,
 )
 from exchangeable.fitting.hybrid.settings import Hybrid, as_training
+from exchangeable.fitting.streams import Stream
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.blocks import as_blocks, kind_of
@@ -54,8 +56,6 @@ def _adds_up(classifier: Any) -> bool:
         spec_of(classifier).check("partial_fit", "partial_fit")
     except (TypeError, ValueError) as error:
         raise AttributeError(str(error)) from None
-    if classifier.pooling is not None:
-        raise AttributeError("partial_fit does not go with pooling, whose prior needs all rows")
     if as_training(classifier.training) is not None:
         raise AttributeError(f"training={classifier.training!r} needs all rows at once; use fit")
     return True
@@ -395,14 +395,15 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Add a batch of rows to what is known.
 
-        The blocks of a class are learned again as it grows, from sums over all batches and from up
-        to 4,096 of its rows, which are kept; memory does not grow with the number of rows. After
-        `fit` or `load`, which keep none, blocks stay and only the counts in them add up.
+        The blocks and trees of a class are learned again as it grows, from sums over all batches
+        and from up to 4,096 of its rows, which are kept; memory does not grow with the number of
+        rows. After `fit` or `load`, which keep none, blocks stay and only the counts in them add
+        up; rows that other families draw stand for those that are gone.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples of this batch.
+            Examples of this batch; a NaN is not known.
         y : array-like of shape (n_samples,)
             Class labels of this batch.
         classes : array-like of shape (n_classes,), optional
@@ -420,26 +421,45 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
             own.check("partial_fit", "partial_fit")
         X, y = validated_with_labels(self, X, y, reset=first)
         observed = as_observed(X, self.binarize, self.n_jobs)
-        if observed.holes is not None:
-            raise ValueError(
-                "X contains NaN; partial_fit needs complete rows, since hidden counts of one batch "
-                "depend on the others: use fit for rows with holes"
-            )
-        rows = observed.ones
         if not (classes is None or np.array_equal(known, np.unique(np.asarray(classes)))):
             raise ValueError(f"classes={classes!r} is not the same as on the first call: {known}")
         unknown = np.setdiff1d(y, known)
         if unknown.size:
             raise ValueError(f"y contains {unknown.tolist()}, which are not in {known}")
-        groups = class_groups(y, known, sample_weight)
-        problem = problem_of(self, spec, rows.n_variables, known.tolist(), labelled=True)
+        problem = problem_of(self, spec, observed.n_variables, known.tolist(), labelled=True)
         before = None if first else self._fitted()
         if before is not None and not isinstance(before, spec.model):
             raise ValueError(
                 f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
             )
-        model = spec.direct.add(problem, before, rows, groups, self.n_jobs)
+        if spec.direct is None or problem.pooling is not None:
+            return self._go_on(spec, problem, observed, y, known, sample_weight)
+        groups = class_groups(y, known, sample_weight)
+        model = spec.direct.add(problem, before, observed, groups, self.n_jobs)
         self._keep(FittedClasses(model, model.totals), known)
+        return self
+
+    def _go_on(
+        self,
+        spec: FamilySpec,
+        problem: Problem,
+        observed: Observed,
+        y: npt.NDArray[Any],
+        classes: npt.NDArray[Any],
+        sample_weight: npt.ArrayLike | None,
+    ) -> Self:
+        """Add a batch to sums from which the family makes its parameters."""
+        stream = Stream(spec, problem, rule_of(self), self.n_jobs)
+        labels, before = np.searchsorted(classes, y), None
+        weight = check_sample_weight(sample_weight, len(y))
+        if hasattr(self, "_model"):
+            before = Mixture(self._model, Family.log_shares_of(self.class_count_))
+        kept = getattr(self, "_kept", None)
+        if before is not None and kept is None:
+            kept = stream.imagine(before, self.class_count_)
+        mixture, kept = stream.add_labelled(before, kept, observed, labels, weight)
+        self._keep(FittedClasses(mixture.model, kept.sums.totals), classes)
+        self._kept = kept
         return self
 
     @by_chunks
@@ -490,6 +510,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     def _keep(self, fitted: FittedClasses, classes: npt.NDArray[Any]) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""
         state = fitted.state
+        self.__dict__.pop("_kept", None)
         if state is None:
             prior = log_prior(fitted.totals, self.fit_prior, self.class_prior)
             for name in ("history_", "log_likelihood_", "converged_", *TRAINED):
