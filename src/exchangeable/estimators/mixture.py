@@ -257,6 +257,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         X_valid: Any = None,
+        feature_names: Any = None,
     ) -> Self:
         """Find components, blocks and parameters by structural EM.
 
@@ -275,12 +276,15 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         X_valid : {array-like, sparse matrix}, optional
             Rows held out: a run ends when their likelihood no longer grows, and the run under
             which they are likeliest is kept. They may come in chunks, too.
+        feature_names : array-like of str or transformer, optional
+            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
+            pipeline the vectorizer before this step.
         """
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, None, sample_weight)
         if elsewhere is not None:
-            return self._fit_chunks(spec, elsewhere, X_valid)
-        spec, observed = self._rows_to_fit(spec, X)
+            return self._fit_chunks(spec, elsewhere, X_valid, feature_names)
+        spec, observed = self._rows_to_fit(spec, X, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
         n_components = components_of(self, spec, counting.size)
@@ -304,11 +308,13 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         check_width(self, valid.n_variables)
         return valid
 
-    def _fit_chunks(self, spec: FamilySpec, passes: Passes, X_valid: Any) -> Self:
+    def _fit_chunks(
+        self, spec: FamilySpec, passes: Passes, X_valid: Any, feature_names: Any
+    ) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
         data = Streamed.of(passes)
         n_components = components_of(self, spec, data.n_rows)
-        take_names(self, passes)
+        take_names(self, passes, feature_names)
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
             check_learner(problem.structure)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
+from exchangeable.families.items import ItemScale
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
@@ -226,6 +227,10 @@ class Model(ABC):
     def log_urn_weights(self) -> FloatArray:
         """Return the log-weight of each variable in its urn, shape (n_variables, n_classes)."""
         return np.zeros((self.n_variables, self.n_classes))
+
+    def item_scale(self) -> ItemScale | None:
+        """Return the items whose total says all about a row, where there is one such block."""
+        return None
 
     @property
     def own_marginals(self) -> FloatArray | None:

@@ -19,6 +19,7 @@ from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.contract import Arrays
+from exchangeable.families.items import ItemScale
 from exchangeable.families.urns import polynomials, query_kernels, saved
 from exchangeable.families.urns.polynomials import UrnPolynomials
 from exchangeable.families.urns.series_kernels import margin_above
@@ -122,6 +123,13 @@ class UrnModel(LogLinearModel):
     def log_urn_weights(self) -> FloatArray:
         """Return log θ of each variable in each class."""
         return self.log_weights
+
+    def item_scale(self) -> ItemScale | None:
+        """Return the weights and the distribution of the count, if there is one block."""
+        if any(partition.n_blocks > 1 for partition in self.partitions):
+            return None
+        items = np.arange(self.n_variables)
+        return ItemScale(items, np.ones_like(items), self.log_weights, np.stack(self.log_q, axis=1))
 
     @property
     def n_classes(self) -> int:
