@@ -18,7 +18,7 @@ from exchangeable import (
     Transitions,
 )
 from exchangeable.families import REGISTRY
-from exchangeable.fitting.selection import Selection
+from exchangeable.classes.selection import Selection
 
 ESTIMATORS: Mapping[str, type[Any]] = {
     "classifier": ExchangeableClassifier,
