@@ -17,8 +17,8 @@ from exchangeable import (
     Runs,
     Transitions,
 )
-from exchangeable.families import REGISTRY
 from exchangeable.classes.selection import Selection
+from exchangeable.families import REGISTRY
 
 ESTIMATORS: Mapping[str, type[Any]] = {
     "classifier": ExchangeableClassifier,
