@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from exchangeable.fitting.trials import Fit, Fitter, Settings
@@ -94,10 +95,10 @@ class Lanes:
 
         workers = n_threads(self.n_jobs)
         if trained and others and self.side_by_side:
-            apart = threading.Thread(target=make, args=(trained, 1, deadline), daemon=True)
-            apart.start()
-            make(others, workers, deadline)
-            apart.join()
+            with ThreadPoolExecutor(1) as apart:
+                training = apart.submit(make, trained, 1, deadline)
+                make(others, workers, deadline)
+                training.result()
         else:
             now, part = time.monotonic(), len(others) / max(1, len(tasks))
             make(others, workers, now + part * (deadline - now) if fairly else deadline)

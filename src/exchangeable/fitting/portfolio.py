@@ -34,6 +34,8 @@ class Group:
         The first of them, without its mixture once forgotten.
     seconds : float
         How long all of them took.
+    quickest : float
+        How long the quickest took that ended by itself.
     share : float
         How much the group counts in the join.
     n_made : int
@@ -50,6 +52,10 @@ class Group:
     share: float = 0.0
     n_made: int = 1
     n_used: int = 1
+    quickest: float = np.inf
+
+    def __post_init__(self) -> None:
+        self.quickest = self.first.seconds
 
     @property
     def used(self) -> list[Fit]:
@@ -66,6 +72,7 @@ class Group:
         self.fits = sorted([*self.fits, fit], key=lambda fit: -fit.valid)
         self.n_used = 1 + int(np.argmax(_running_average(self.fits) @ weights))
         self.seconds += fit.seconds
+        self.quickest = min(self.quickest, fit.seconds)
         self.n_made += 1
 
     @property

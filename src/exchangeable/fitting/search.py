@@ -165,14 +165,21 @@ class Search:
         return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0)
 
     def seconds_of(self, settings: Settings) -> float:
-        """Return about how long a fit takes: as the family's latest did, where seconds count."""
+        """Return about how long a fit takes: as the family's latest did, where seconds count.
+
+        The first fit of settings of another shape has to be compiled, where families are.
+        """
         rows, space = self.fitter.examples.rows, settings.space
         known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
         if not known or not self.timed:
             return space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
+        start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         latest = known[-1]
+        again = latest.quickest
+        if latest.n_made == 1:
+            again = max(again / 4, again - space.start_up)
         ratio = settings.n_components / latest.settings.n_components
-        return float(latest.seconds / latest.n_made * ratio**SLOWER)
+        return float(start_up + again * ratio**SLOWER)
 
     def _neighbours(self) -> list[tuple[float, Task]]:
         """Return variations of settings, and what each promises for its cost."""
@@ -227,6 +234,8 @@ class Search:
         for task, result in zip(tasks, self.lanes.run(tasks, deadline, fairly), strict=True):
             name = task.settings.family
             if result is None:
+                if fairly:
+                    self.notes[name] = "there was no time for it"
                 continue
             self._effort += self._cost(task)
             self._climbs[name].tried.add(task.settings)

@@ -71,6 +71,11 @@ class Settings:
         return issubclass(self.spec.family, Trainer)
 
     @property
+    def shape(self) -> tuple[tuple[str, int], ...]:
+        """The settings of the family's own on which compiled code depends: whole numbers."""
+        return tuple((name, value) for name, value in self.own if isinstance(value, int))
+
+    @property
     def own_settings(self) -> Any:
         """The family's own settings, None where it has none."""
         settings = self.spec.settings

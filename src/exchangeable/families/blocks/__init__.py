@@ -7,7 +7,7 @@ from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.blocks.online import BlockStream
 from exchangeable.families.common.log_linear import LogLinear
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.mixture import Mixture, weighed
 
 
@@ -35,6 +35,7 @@ SPECS = (
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
         cannot={"holes in chunks": DRAWN},
+        search=SearchSpace(),
         normalise=_normalise,
         other_kinds="mixed",
     ),

@@ -36,7 +36,7 @@ STEPS = {"learning_rate": (2.5, 1.6), "latent": (2.0, 1.4)}
 """What a search tries, and by which factors."""
 
 
-START_UP = 4.0
+START_UP = 6.0
 """Seconds that it takes to compile, about."""
 
 
