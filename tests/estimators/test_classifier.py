@@ -374,7 +374,7 @@ def test_fit_refuses_bad_input(X, options, message):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.array(["a", 1], dtype=object), "y mixes labels of different types: int, str"),
+        (np.array(["a", 1], dtype=object), "int such as 1, str such as .a."),
         ([0.0, np.nan], "y contains NaN"),
         ([0, 1, 1], "inconsistent numbers of samples"),
     ],

@@ -43,7 +43,7 @@ def query(
     """
     saved, coding = open_model(model_path)
     model = getattr(saved.model, "model_", saved.model)
-    evidence = evidence_of(given, coding)
+    evidence = evidence_of(given, coding, model)
     if isinstance(coding, RawCoding):
         _answer_any_kind(model, coding, evidence, ask, top, as_json)
         return

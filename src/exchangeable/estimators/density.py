@@ -23,6 +23,7 @@ from exchangeable.arrays import (
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.devices.choice import check_device, find_device
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.names import give_names
 from exchangeable.estimators.rows import by_chunks
 from exchangeable.families import REGISTRY, family_named
 from exchangeable.fitting.em import StopRule
@@ -46,8 +47,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     what counts is fitted again from other starts and averaged. All of it is joined by the shares
     that suit held-out rows, which is itself one mixture. The search ends when a round gains less
     than 0.05 % of the held-out log-likelihood, or when `time_budget` is spent. All queries are
-    exact, except that the most probable completion may be a local maximum where hidden trees are
-    among the families.
+    exact; where hidden trees are among the families `most_probable` says how far its search has
+    come.
 
     Parameters
     ----------
@@ -173,6 +174,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         X_valid: Any = None,
+        feature_names: Any = None,
     ) -> Self:
         """Search, and join what is found.
 
@@ -188,9 +190,13 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             How much each row counts, 1 by default; those of X that are held out count by it too.
         X_valid : {array-like, sparse matrix}, optional
             Rows to compare by; by default some of X are held out for that.
+        feature_names : array-like of str or transformer, optional
+            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
+            pipeline the vectorizer before this step.
         """
         began = time.monotonic()
         observed = self._observed(X, reset=True)
+        give_names(self, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         if not weight.all():
             counting = np.flatnonzero(weight)

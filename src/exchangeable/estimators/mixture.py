@@ -21,11 +21,12 @@ from exchangeable.arrays import (
     check_flag,
     check_sample_weight,
 )
-from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.observed import Observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
 from exchangeable.estimators.base import MixtureEstimator
-from exchangeable.estimators.rows import by_chunks, open_rows, take_names
+from exchangeable.estimators.rows import by_chunks, check_width, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
@@ -43,6 +44,7 @@ from exchangeable.fitting.tasks import (
     components_of,
     em_device,
     hold_out,
+    hold_out_chunks,
     problem_of,
     purpose_of,
     rule_of,
@@ -65,6 +67,11 @@ def _takes_batches(mixture: Any) -> bool:
             "partial_fit does not go with pooling, whose prior needs all rows, or with averages"
         )
     return spec.stream is not None
+
+
+def _merged(observed: Observed) -> Examples:
+    """Return distinct rows, of which each counts as often as it occurs."""
+    return merge_equal_rows(observed, np.ones(observed.n_rows))[0]
 
 
 class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
@@ -250,6 +257,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         X_valid: Any = None,
+        feature_names: Any = None,
     ) -> Self:
         """Find components, blocks and parameters by structural EM.
 
@@ -267,23 +275,21 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             How much each row counts, 1 by default.
         X_valid : {array-like, sparse matrix}, optional
             Rows held out: a run ends when their likelihood no longer grows, and the run under
-            which they are likeliest is kept.
+            which they are likeliest is kept. They may come in chunks, too.
+        feature_names : array-like of str or transformer, optional
+            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
+            pipeline the vectorizer before this step.
         """
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, None, sample_weight)
         if elsewhere is not None:
-            if X_valid is not None or self.validation_fraction is not None:
-                raise ValueError(
-                    "held-out rows go with X in memory; for rows in chunks leave X_valid and "
-                    "validation_fraction away and compare scores of other rows instead"
-                )
-            return self._fit_chunks(spec, elsewhere)
-        spec, observed = self._rows_to_fit(spec, X)
+            return self._fit_chunks(spec, elsewhere, X_valid, feature_names)
+        spec, observed = self._rows_to_fit(spec, X, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
         n_components = components_of(self, spec, counting.size)
         problem = problem_of(self, spec, observed.n_variables, range(n_components), labelled=False)
-        valid = None if X_valid is None else self._observed(X_valid)
+        valid = self._held_out(spec, X_valid)
         rng = as_generator(self.random_state)
         generators = rng.spawn(self._n_runs())
         counted = observed.take(counting), weight[counting]
@@ -293,21 +299,30 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         data = InMemory(examples, member, weight, self.n_jobs, em_device(self))
         return self._fit(spec, problem, data, generators)
 
-    def _fit_chunks(self, spec: FamilySpec, passes: Passes) -> Self:
+    def _held_out(self, spec: FamilySpec, X_valid: Any) -> Examples | Streamed | None:
+        """Return the rows that are given to be held out, wherever they lie."""
+        elsewhere = None if X_valid is None else open_rows(self, spec, X_valid)
+        if elsewhere is None:
+            return None if X_valid is None else _merged(self._observed(X_valid))
+        valid = Streamed.of(elsewhere)
+        check_width(self, valid.n_variables)
+        return valid
+
+    def _fit_chunks(
+        self, spec: FamilySpec, passes: Passes, X_valid: Any, feature_names: Any
+    ) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
         data = Streamed.of(passes)
         n_components = components_of(self, spec, data.n_rows)
-        take_names(self, passes)
+        take_names(self, passes, feature_names)
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
             check_learner(problem.structure)
-        if data.holes.any() and problem.relearns:
-            raise ValueError(
-                "relearn=True needs X in memory or without NaN: blocks are proposed from rows "
-                "whose holes are drawn one after the other"
-            )
-        generators = as_generator(self.random_state).spawn(self._n_runs())
-        return self._fit(spec, replace(problem, chunks=data), data, generators)
+        valid = self._held_out(spec, X_valid)
+        rng = as_generator(self.random_state)
+        generators = rng.spawn(self._n_runs())
+        data, held = hold_out_chunks(self, spec, data, valid, rng)
+        return self._fit(spec, replace(problem, chunks=data, valid=held), data, generators)
 
     def _fit(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from exchangeable.families.abilities import ABILITIES
 from exchangeable.families.family import Family, Trainer
+from exchangeable.families.items import Conditional
 from exchangeable.families.model import Model
 from exchangeable.runtime.memory import check_memory, times_available
 
@@ -131,6 +132,9 @@ class FamilySpec:
         The largest number of components for each row.
     held_out : float or None
         Share of the rows to hold out, where the user holds out none.
+    conditional : callable, optional
+        Returns what the likelihood of answers given their total needs, for items of the kinds that
+        it is for: see `families.items`.
     settings : object, optional
         What users may write in place of the name, with settings of the family's own, here at their
         defaults. It has the family's name as `family`.
@@ -162,6 +166,7 @@ class FamilySpec:
     components: int = 20
     most_per_row: float = 1.0
     held_out: float | None = None
+    conditional: Conditional | None = None
     settings: Any = None
 
     def __post_init__(self) -> None:

@@ -53,7 +53,7 @@ def run_training(
         if stop is not None and stop.is_set():
             break
     mixture = trainer.mixture(data)
-    valid = trainer.problem.valid
+    valid = trainer.problem.valid_rows
     if scored or not history:
         history.append(mixture.log_likelihood(data.examples, data.n_jobs) / data.total)
     else:

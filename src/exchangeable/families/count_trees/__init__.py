@@ -28,8 +28,6 @@ SPECS = (
         before=_blocks_first,
         search=SearchSpace(nanoseconds=200.0),
         cannot={
-            "holes in chunks": "its edges are chosen from rows whose holes are drawn one after the "
-            "other, in the order of all distinct rows; load X into memory",
             "partial_fit": "its edges are chosen from all rows at once; use fit",
             "hybrid": "its scores are not log-linear in the variables; choose another family",
             "relearn": "its blocks are always learned before its trees, and stay while those are",

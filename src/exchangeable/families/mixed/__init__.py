@@ -1,6 +1,7 @@
 """Columns of every kind: a component is a product of parts, each over columns of one kind."""
 
 from exchangeable.families.contract import FamilySpec
+from exchangeable.families.mixed.conditional import conditional
 from exchangeable.families.mixed.family import MixedFamily
 from exchangeable.families.mixed.model import MixedModel
 
@@ -14,6 +15,7 @@ SPECS = (
         blocks_hint="which columns go together is not learned yet",
         shared_blocks=True,
         kinds=("binary", "nominal", "ordinal", "count", "continuous"),
+        conditional=conditional,
         cannot={
             "partial_fit": "levels and transforms are decided from all rows at once; use fit",
             "chunks": "levels and transforms are decided from all rows; load X into memory",

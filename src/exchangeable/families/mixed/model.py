@@ -12,6 +12,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, TypedRows
 from exchangeable.data.schema import typed, typed_rows
 from exchangeable.families.contract import Arrays, Model
+from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed import kernels, saved
 from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
 from exchangeable.families.sums import RowsInMemory, Sums
@@ -220,6 +221,11 @@ class MixedModel(Model):
             if np.isin(block, part.columns).all() and hasattr(part, "log_totals"):
                 return np.asarray(np.exp(part.log_totals[:, y]))
         return np.empty(0)
+
+    def item_scale(self) -> ItemScale | None:
+        """Return the items of the one block of binary or ordinal columns that go together."""
+        scales = [scale for part in self.parts if (scale := part.item_scale()) is not None]
+        return scales[0] if len(scales) == 1 else None
 
     def log_totals(self) -> FloatArray:
         """Return log Σ_x P(x | y) of each class, which the checks of each part have settled."""

@@ -1,6 +1,7 @@
 """Weighted urns: in a block heavier variables are on more often, given how many are."""
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.urns.conditional import conditional
 from exchangeable.families.urns.family import UrnFamily
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.families.urns.normalising import normalise
@@ -23,5 +24,6 @@ SPECS = (
         },
         search=SearchSpace(),
         normalise=normalise,
+        conditional=conditional,
     ),
 )
