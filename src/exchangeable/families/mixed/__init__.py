@@ -1,6 +1,7 @@
 """Columns of every kind: a component is a product of parts, each over columns of one kind."""
 
 from exchangeable.families.contract import FamilySpec
+from exchangeable.families.mixed.conditional import conditional
 from exchangeable.families.mixed.family import MixedFamily
 from exchangeable.families.mixed.model import MixedModel
 
@@ -14,7 +15,11 @@ SPECS = (
         blocks_hint="which columns go together is not learned yet",
         shared_blocks=True,
         kinds=("binary", "nominal", "ordinal", "count", "continuous"),
+        row_priors=True,
+        conditional=conditional,
         cannot={
+            "device": "its parts are of different kinds, whose sums do not make one array; its "
+            "passes are made on the processor",
             "partial_fit": "levels and transforms are decided from all rows at once; use fit",
             "chunks": "levels and transforms are decided from all rows; load X into memory",
             "accept": "its blocks are not learned",
