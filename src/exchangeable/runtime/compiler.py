@@ -29,6 +29,16 @@ class KernelFlags(Flags):
         mine, others = self._values, other._values
         return bool(mine == others or DEFAULTS | mine == DEFAULTS | others)
 
+    def copy(self) -> "KernelFlags":
+        """Return what operations are looked up by: how the caller is called is not their concern.
+
+        Otherwise Numba's own functions would be compiled again for each way.
+        """
+        shared: KernelFlags = super().copy()  # type: ignore[no-untyped-call]
+        for name in ("forceinline", "inline", "no_compile", "no_cpython_wrapper"):
+            shared.discard(name)  # type: ignore[no-untyped-call]
+        return shared
+
 
 class KernelLibrary(JITCodeLibrary):
     """Machine code of a kernel, optimised once."""
