@@ -4,9 +4,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
-from exchangeable import ExchangeableClassifier
+from exchangeable import ExchangeableClassifier, RaschModel
 from exchangeable.datasets import fetch_classification
+from exchangeable.plotting import ItemCurvesDisplay
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -53,5 +55,19 @@ def block_of_words() -> None:
     figure.savefig(IMAGES / "block_of_words.png", dpi=130)
 
 
+def rasch_items() -> None:
+    """Show the curves of the items of `guide/rasch.md`."""
+    rng = np.random.default_rng(0)
+    names = ["add", "subtract", "double", "halve", "multiply", "divide", "percent", "ratio"]
+    difficulty = np.array([-1.6, -1.1, -0.7, -0.2, 0.3, 0.7, 1.1, 1.5])
+    ability = rng.normal(0.3, 1.1, size=(1200, 1))
+    solved = 1.0 * (rng.random((1200, 8)) < 1 / (1 + np.exp(difficulty - ability)))
+    test = pd.DataFrame(solved, columns=names).mask(rng.random(solved.shape) < 0.1)
+    display = ItemCurvesDisplay.from_estimator(RaschModel().fit(test))
+    IMAGES.mkdir(exist_ok=True)
+    display.figure_.savefig(IMAGES / "rasch_items.png", dpi=110)
+
+
 if __name__ == "__main__":
     block_of_words()
+    rasch_items()

@@ -196,6 +196,14 @@ def test_too_few_persons_for_standard_errors():
     assert np.isnan(found.standard_errors).all()
 
 
+def test_more_classes_than_can_be_told_apart():
+    """Three items alike: any two classes fit, so that nothing is known about each."""
+    X = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]] * 20)
+    with pytest.warns(UserWarning, match="more classes than can be told apart"):
+        model = RaschModel(2, n_init=1, tol=1e-3, random_state=0).fit(X)
+    assert np.isnan(model.item_parameters_.standard_errors).all()
+
+
 def test_items_that_all_of_a_class_solve():
     """One class solves the last item always: its difficulty there is no number."""
     X = np.array(BINARY)
