@@ -1,5 +1,6 @@
 """One component of an exchangeable variable model: variables, a statistic, and its weights."""
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -132,9 +133,9 @@ class EVM(Queries, BaseEstimator):
         log_urns = self._log_urns()
         return log_marginals(self.statistic, log_urns, self._symbols(X))
 
-    def score_samples(self, X: Any) -> FloatArray:
-        """Return the log-probability of each row: another name for `log_prob`."""
-        return self.log_prob(X)
+    def score_samples(self, X: Any) -> Any:
+        """Return the log-probability of each row, as `log_prob`; of a dict as `log_marginal`."""
+        return self.log_marginal(X) if isinstance(X, Mapping) else self.log_prob(X)
 
     def log_marginal(self, given: Evidence = None) -> float:
         """Return the log-probability of a partial assignment, −inf if it is impossible.

@@ -177,7 +177,26 @@ def cluster(spec: FamilySpec, folder: Path) -> None:
 
 
 def holes_in_chunks(spec: FamilySpec, folder: Path) -> None:
-    same(mixture(spec).fit(cut(HOLED)), mixture(spec).fit(HOLED))
+    for init in ("rows", "random"):
+        in_chunks = mixture(spec, init=init).fit(cut(HOLED), sample_weight=WEIGHT)
+        same(in_chunks, mixture(spec, init=init).fit(HOLED, sample_weight=WEIGHT))
+    if spec.why_not("classes in chunks") is None:
+        same(classifier(spec).fit(cut(HOLED), KIND), classifier(spec).fit(HOLED, KIND))
+
+
+def labels_in_chunks(spec: FamilySpec, folder: Path) -> None:
+    some = np.where(np.arange(60) % 3 == 0, -1, KIND)
+    in_chunks = classifier(spec, semi_supervised=True).fit(cut(HOLED), some)
+    same(in_chunks, classifier(spec, semi_supervised=True).fit(HOLED, some))
+
+
+def held_out_rows_in_chunks(spec: FamilySpec, folder: Path) -> None:
+    for valid in (X[40:], [HOLED[:7], HOLED[7:20]]):
+        in_chunks = mixture(spec).fit(cut(X), X_valid=valid)
+        one = valid if isinstance(valid, np.ndarray) else np.concatenate(valid)
+        same(in_chunks, mixture(spec).fit(X, X_valid=one))
+    in_chunks = mixture(spec, validation_fraction=0.3).fit(cut(X), sample_weight=WEIGHT)
+    same(in_chunks, mixture(spec, validation_fraction=0.3).fit(X, sample_weight=WEIGHT))
 
 
 def averaging(spec: FamilySpec, folder: Path) -> None:
@@ -257,6 +276,8 @@ TRIES: dict[str, Callable[[FamilySpec, Path], None]] = {
     "pooling in chunks": pooling_in_chunks,
     "cluster": cluster,
     "holes in chunks": holes_in_chunks,
+    "labels in chunks": labels_in_chunks,
+    "held-out rows in chunks": held_out_rows_in_chunks,
     "averaging": averaging,
     "joining": joining,
     "pooling": pooling,

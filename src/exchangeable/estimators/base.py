@@ -15,7 +15,8 @@ from exchangeable.estimators.kinds import (
     observe_typed,
     schema_of,
 )
-from exchangeable.estimators.rows import as_checked, by_chunks, validated
+from exchangeable.estimators.names import give_names
+from exchangeable.estimators.rows import as_checked, by_chunks, validated, warn_if_cut
 from exchangeable.estimators.summary import summary_html
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.mixture import Mixture
@@ -92,13 +93,18 @@ class MixtureEstimator(TypedQueries):
         self._fitted()
         return schema_of(self)
 
-    def _rows_to_fit(self, spec: FamilySpec, X: Any) -> tuple[FamilySpec, Observed]:
+    def _rows_to_fit(
+        self, spec: FamilySpec, X: Any, feature_names: Any
+    ) -> tuple[FamilySpec, Observed]:
         """Return the rows of `fit`, and the family for what their columns are."""
         spec, schema = decide_kinds(self, spec, X)
         if schema is None:
             self.__dict__.pop(COLUMNS, None)
-            return spec, self._observed(X, reset=True)
-        return spec, observe_typed(self, X, schema, reset=True)
+            observed = self._observed(X, reset=True)
+        else:
+            observed = observe_typed(self, X, schema, reset=True)
+        give_names(self, feature_names)
+        return spec, observed
 
     def _fitted(self) -> Model:
         """Return the model, or say that there is none yet."""
@@ -145,4 +151,7 @@ class MixtureEstimator(TypedQueries):
         schema = None if reset else schema_of(self)
         if schema is not None:
             return observe_typed(self, X, schema, reset=False)
-        return as_observed(validated(self, X, reset), self.binarize, self.n_jobs)
+        matrix = validated(self, X, reset)
+        if reset:
+            warn_if_cut(matrix, self.binarize, X)
+        return as_observed(matrix, self.binarize, self.n_jobs)

@@ -20,6 +20,7 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.names import give_names
 from exchangeable.families import REGISTRY, family_named
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.em import EMState, StopRule
@@ -42,8 +43,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     and the strengths of the priors are searched in stages, each trial compared by the likelihood
     of held-out rows. The best settings of each are fitted again from several starts and averaged.
     The averages of all families, each with the share that suits the held-out rows, are the model,
-    which is itself one mixture. All queries are exact, except that the most probable completion may
-    be a local maximum where hidden trees are among the families.
+    which is itself one mixture. All queries are exact; where hidden trees are among the families
+    `most_probable` says how far its search has come.
 
     Parameters
     ----------
@@ -151,6 +152,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         X_valid: Any = None,
+        feature_names: Any = None,
     ) -> Self:
         """Search, fit the best settings of each family from several starts, and average.
 
@@ -166,9 +168,13 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             How much each row counts, 1 by default; those of X that are held out count by it too.
         X_valid : {array-like, sparse matrix}, optional
             Rows to compare by; by default some of X are held out for that.
+        feature_names : array-like of str or transformer, optional
+            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
+            pipeline the vectorizer before this step.
         """
         began = time.monotonic()
         observed = self._observed(X, reset=True)
+        give_names(self, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         if not weight.all():
             counting = np.flatnonzero(weight)

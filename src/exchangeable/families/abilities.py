@@ -51,6 +51,14 @@ ABILITIES: Mapping[str, Ability] = {
     ),
     "cluster": Ability("rows on a cluster", "Dask collections in `fit`", ("chunks",)),
     "holes in chunks": Ability("missing entries in chunks", "NaN and chunks in `fit`", ("chunks",)),
+    "labels in chunks": Ability(
+        "missing labels in chunks",
+        "`semi_supervised=True` and chunks",
+        ("semi_supervised", "classes in chunks"),
+    ),
+    "held-out rows in chunks": Ability(
+        "early stopping in chunks", "`X_valid`, `validation_fraction` and chunks", ("chunks",)
+    ),
     "averaging": Ability("averages of fits", "`combine='average'`"),
     "joining": Ability("joined with other families", "`ExchangeableDensity`"),
     "pooling": Ability("pooled prior", "`pooling=…`"),

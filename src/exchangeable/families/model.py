@@ -33,6 +33,47 @@ class Normal(NamedTuple):
     variance: FloatArray
 
 
+class Completions(NamedTuple):
+    """The most probable completion of every row.
+
+    Attributes
+    ----------
+    rows : array of shape (n_rows, n_variables)
+        The completed rows x.
+    classes : array of shape (n_rows,)
+        The class y of each.
+    log_prob : array of shape (n_rows,)
+        log P(x, y).
+    bound : array of shape (n_rows,)
+        What log P(x, y) of no completion exceeds: `log_prob` itself, where that is the maximum.
+    """
+
+    rows: SymbolArray
+    classes: IntArray
+    log_prob: FloatArray
+    bound: FloatArray
+
+    @classmethod
+    def none(cls, observed: Observed) -> Self:
+        """Return completions that every other one betters."""
+        n_rows = observed.n_rows
+        rows = np.zeros((n_rows, observed.n_variables), dtype=np.uint8)
+        nothing = np.full(n_rows, -np.inf)
+        return cls(rows, np.zeros(n_rows, dtype=np.int64), nothing, nothing.copy())
+
+    def take(self, rows: IntArray) -> Self:
+        """Return the completions of some rows."""
+        x, classes, log_prob, bound = self
+        return type(self)(x[rows], classes[rows], log_prob[rows], bound[rows])
+
+    def take_better(self, other: Self) -> None:
+        """Take over the rows that another candidate completes better; bounds hold for both."""
+        better = other.log_prob > self.log_prob
+        for mine, theirs in zip(self[:3], other[:3], strict=True):
+            mine[better] = theirs[better]
+        np.maximum(self.bound, other.bound, out=self.bound)
+
+
 class Model(ABC):
     """Distributions over binary variables, one per class or component y.
 
@@ -81,12 +122,32 @@ class Model(ABC):
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y).
 
-        Where that is hard to find, as with hidden states in a class, one that is hard to improve.
+        Where that is hard to find, as with hidden states in a class, one that is hard to improve;
+        `most_probable` then searches for it.
         """
+
+    def most_probable(
+        self, observed: Observed, log_prior: FloatArray, classes: IntArray
+    ) -> Completions:
+        """Return the completion and class that are jointly most probable, out of some classes."""
+        best = Completions.none(observed)
+        for y in classes:
+            rows, scores = self.complete(observed, int(y))
+            log_prob = scores + log_prior[y]
+            best.take_better(Completions(rows, np.full(len(rows), y), log_prob, log_prob))
+        return best
 
     @abstractmethod
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
+
+    def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...] | IntArray:
+        """Return how many random numbers `draw` takes, by which rows find theirs in chunks.
+
+        A tuple: for each row of a part (`Observed.chunks`), in turn. An array, a line per row: rows
+        take theirs in the order of their states, and equal rows column by column.
+        """
+        raise NotImplementedError(f"{self.kind} do not say which random numbers a row takes")
 
     @abstractmethod
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
@@ -179,6 +240,13 @@ class Model(ABC):
         """
         return None
 
+    def level_shares(self) -> list[FloatArray] | None:
+        """Return P(x_j = v | y) for every column, shape (n_levels, n_classes) each.
+
+        None where columns depend on each other in a class, or one of them has no levels.
+        """
+        return None
+
     def whole(self) -> Self:
         """Return the model that can score any row; while fitting, some cannot."""
         return self
@@ -214,6 +282,11 @@ class Model(ABC):
         cls, data: RowsInMemory, candidates: Sequence["Mixture"], moments: bool = False
     ) -> tuple[Sums, "Mixture"]:
         """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        if len(candidates) > 1 and data.examples.clamp.size:  # labels count, too
+            passes = [
+                (each.model.expect(data, each.log_prior, moments), each) for each in candidates
+            ]
+            return max(passes, key=lambda made: made[0].log_likelihood)
         chosen = candidates[0]
         if len(candidates) > 1:
             worth = [each.log_likelihood(data.examples, data.n_jobs) for each in candidates]

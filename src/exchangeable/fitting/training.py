@@ -51,7 +51,7 @@ def run_training(
         if stop is not None and stop.is_set():
             break
     mixture = trainer.mixture(data)
-    valid = trainer.problem.valid
+    valid = trainer.problem.valid_rows
     history.append(mixture.log_likelihood(data.examples, data.n_jobs) / data.total)
     if valid is not None:
         valid_history.append(mixture.log_likelihood(valid, data.n_jobs) / valid.total)

@@ -10,6 +10,7 @@ from exchangeable.plotting._counts import CountDistributionDisplay
 from exchangeable.plotting._exchangeability import ExchangeabilityDisplay
 from exchangeable.plotting._history import EMHistoryDisplay
 from exchangeable.plotting._items import ItemCurvesDisplay
+from exchangeable.plotting._profiles import ProfileDisplay
 
 __all__ = [
     "BlockMapDisplay",
@@ -18,4 +19,5 @@ __all__ = [
     "EMHistoryDisplay",
     "ExchangeabilityDisplay",
     "ItemCurvesDisplay",
+    "ProfileDisplay",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, unique_labels
+from exchangeable.arrays import FloatArray, IntArray, unique_labels
 from exchangeable.data import packed_kernels
 from exchangeable.data.examples import MAX_PACKED, Examples, encoded, listed
 from exchangeable.data.forms import CODE_BITS, Codes, Words
@@ -35,6 +35,8 @@ class Chunk:
         How many rows of positive weight come before these.
     holes : Rows, optional
         The entries that are not known; None where every entry is.
+    before : Chunk, optional
+        The chunk as it was before its holes were filled, where they were.
     """
 
     rows: Rows
@@ -42,6 +44,7 @@ class Chunk:
     weights: FloatArray = field(default_factory=lambda: NO_WEIGHTS)
     first: int = 0
     holes: Rows | None = None
+    before: "Chunk | None" = None
 
     @property
     def n_counting(self) -> int:
@@ -70,9 +73,14 @@ class Chunk:
         """Return the rows of positive weight, with the numbers of their classes if given."""
         if classes is None:
             return self.examples
-        number = np.searchsorted(classes, self._labels)
+        number = self._numbers(classes)
         counting = number[np.flatnonzero(self.weights)] if self.weights.size else number
         return replace(self.examples, clamp=counting)
+
+    def _numbers(self, classes: npt.NDArray[Any]) -> IntArray:
+        """Return the number of each row's class, −1 for labels that are none of them."""
+        number = np.minimum(np.searchsorted(classes, self._labels), classes.size - 1)
+        return np.where(classes[number] == self._labels, number, -1)
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -90,7 +98,7 @@ class Chunk:
 
     def groups(self, classes: npt.NDArray[Any]) -> list[Group]:
         """Return the rows of each class, with their weights."""
-        number = np.searchsorted(classes, self._labels)
+        number = self._numbers(classes)
         weights = self.weights
         members = [np.flatnonzero(number == y) for y in range(classes.size)]
         return [Group(m, weights[m] if weights.size else weights) for m in members]

@@ -63,7 +63,9 @@ def _packed_histogram(rows: Rows, group: Group, partition: Partition) -> FloatAr
 
 
 def posterior_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:
-    """Return the moments of some rows' posteriors, and the components' weights."""
+    """Return the moments of some rows' posteriors, if complete, and the components' weights."""
+    if examples.holes is not None:
+        return Sums(-np.inf, posterior, examples.weights @ posterior)
     moments = sum_moments(examples, posterior, n_jobs=n_jobs)
     return Sums(-np.inf, posterior, examples.weights @ posterior, moments=moments)
 

@@ -27,8 +27,6 @@ SPECS = (
         needs_smoothing=True,
         before=_blocks_first,
         cannot={
-            "holes in chunks": "its edges are chosen from rows whose holes are drawn one after the "
-            "other, in the order of all distinct rows; load X into memory",
             "partial_fit": "its edges are chosen from all rows at once; use fit",
             "hybrid": "its scores are not log-linear in the variables; choose another family",
             "relearn": "its blocks are always learned before its trees, and stay while those are",

@@ -16,8 +16,6 @@ CANNOT = {
     "partial_fit": "its edges are chosen from all rows at once; use fit",
     "accept": "its blocks are not learned",
     "relearn": "its blocks are not learned",
-    "holes in chunks": "its edges are chosen from rows whose holes are drawn one after the other, "
-    "in the order of all distinct rows; load X into memory",
 }
 
 
