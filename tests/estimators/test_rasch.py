@@ -126,6 +126,15 @@ def test_names_tables_and_text():
         model.abilities(frame.rename(columns={"a": "z"}))
 
 
+def test_tables_with_missing_values_of_their_own():
+    frame = pd.DataFrame(HOLED).astype("Int64")
+    own = RaschModel().fit(frame.set_axis([f"i{j}" for j in range(8)], axis=1)).item_parameters_
+    np.testing.assert_array_equal(
+        own.thresholds, RaschModel().fit(HOLED).item_parameters_.thresholds
+    )
+    assert own.names[0] == "i0"
+
+
 def test_by_score_and_by_person():
     model = RaschModel().fit(HOLED)
     by_score = model.abilities()

@@ -20,8 +20,10 @@ from exchangeable.rasch.parameters import ItemParameters, among, to_thresholds
 MOST_STEPS = 50
 FEW_PATTERNS = 2_000
 """With more patterns Newton's method starts from a fit to this many of them."""
-LARGEST = 25.0
+LARGEST = 16.0
 """Thresholds beyond this are on their way to infinity."""
+LEAST_INFORMATION = 1e-4
+"""With less, standard errors would be larger than 100: the likelihood is flat."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ class _Problem:
         worth = float(counts @ log_credits) - sums.log_norm
         enough = 1e-10 * answered.weights.sum()
         for n_iter in range(1, MOST_STEPS + 1):
+            self._check_finite(log_credits, sums.information)
             gradient = counts - sums.expected
             step = np.linalg.solve(regular(self.answers.highest, sums.information), gradient)
             gain = float(gradient @ step)
@@ -160,7 +163,6 @@ class _Problem:
                     break
                 size *= 0.5
             log_credits, sums, worth = tried, new, reached
-            self._check_finite(log_credits)
         warnings.warn(
             f"Newton's method has not converged after {MOST_STEPS} steps; the items may be "
             "nearly separated",
@@ -168,13 +170,17 @@ class _Problem:
         )
         return log_credits, sums.information, worth, MOST_STEPS
 
-    def _check_finite(self, log_credits: FloatArray) -> None:
-        """Refuse to go on where thresholds run away."""
+    def _check_finite(self, log_credits: FloatArray, information: FloatArray) -> None:
+        """Refuse to go on where thresholds run away, or the likelihood is flat."""
         thresholds = to_thresholds(self.answers.highest) @ log_credits
-        far = np.flatnonzero(~(np.abs(thresholds) < LARGEST))
-        if far.size:
-            name = self.answers.names[items_of(self.answers.highest)[far[0]]]
-            raise ValueError(
-                f"the likelihood has no maximum: a threshold of item {name!r} runs off to infinity;"
-                " merge answers that hardly anybody gave, or leave the item out"
-            )
+        far = np.abs(thresholds)
+        values, vectors = np.linalg.eigh(regular(self.answers.highest, information))
+        if values[0] < LEAST_INFORMATION * self.answers.weights.mean():
+            far = np.abs(to_thresholds(self.answers.highest) @ vectors[:, 0])
+        elif not (far > LARGEST).any():
+            return
+        name = self.answers.names[items_of(self.answers.highest)[np.argmax(far)]]
+        raise ValueError(
+            f"the likelihood has no maximum: a threshold of item {name!r} runs off to infinity; "
+            "merge answers that hardly anybody gave, or leave the item out"
+        )
