@@ -277,3 +277,14 @@ def test_andersens_test_finds_the_classes():
     random = model.andersen(BINARY, rng.integers(0, 3, size=1500))
     assert random.degrees == 14
     assert random.p_value > 0.001
+
+
+def test_andersens_test_where_everybody_answered_other_items():
+    X = with_holes(BINARY[:100], 0.4, np.random.default_rng(5))
+    X = X[np.unique(np.isnan(X), axis=0, return_index=True)[1]]
+    model = RaschModel().fit(HOLED)
+    with pytest.raises(ValueError, match="split='ability' makes two"):
+        model.andersen(X)
+    found = model.andersen(HOLED, "ability")
+    assert found.groups == ("high", "low")
+    assert found.degrees == 7
