@@ -182,6 +182,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         Number of free parameters: k·n + k − 1 for ``"blocks"``, whatever they are.
     urn_weights_ : ndarray of shape (n_components, n_features)
         Weight θ of each variable in each component; only ratios in a block matter.
+    item_parameters_ : ItemParameters
+        Difficulties of items in each component, where these are Rasch or partial credit models: one
+        block of binary columns with weights, or of ordinal columns.
     edges_ : list of ndarray of shape (n_edges, 2)
         For each component its tree's edges, each a variable and its parent, or a block and its
         parent where the tree is over counts or hidden.
