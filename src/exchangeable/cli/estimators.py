@@ -1,9 +1,11 @@
 """From the options of `fit` to an estimator: which one, and which options it takes."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import click
+from sklearn.exceptions import ConvergenceWarning
 
 from exchangeable import (
     EVM,
@@ -107,7 +109,9 @@ class Plan(NamedTuple):
         if self.name in ("mixture", "imputer"):
             if self.components == AUTO:
                 sizes = [k for k in TRIED if k <= rows.shape[0]]
-                found = ExchangeableMixture.select(rows, n_components=sizes, **options)
+                with warnings.catch_warnings():  # sizes that are too large are tried, too
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    found = ExchangeableMixture.select(rows, n_components=sizes, **options)
                 return found.best, found
             model: Any = ExchangeableMixture(self.components, **options)
             if self.name == "imputer":
