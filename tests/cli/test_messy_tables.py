@@ -66,8 +66,7 @@ def test_separators_encodings_and_marks_make_no_difference(folder):
         "tabs.csv": text.replace(";", "\t").encode(),
         "pipe.tsv": text.replace(";", "|").encode(),
         "numbered.csv": "\n".join(
-            f"{row}{';' if row else ';'}{line}" if row else f";{line}"
-            for row, line in enumerate(text.splitlines())
+            f"{row or ''};{line}" for row, line in enumerate(text.splitlines())
         ).encode(),
     }
     expected, said = coded("m.csv")

@@ -196,6 +196,6 @@ def test_numbers_that_are_cut_are_counted(make):
         ExchangeableMixture(1, binarize=1.5).fit(counts)
         ExchangeableMixture(1).fit(make(np.eye(3)))
         ExchangeableMixture(1).fit(np.array([[np.nan, 1.0], [0.0, 1.0]]))
+    table = pd.DataFrame({"a": [0, 1, 0, 1], "b": [0, 5, 0, 9]})
     with pytest.warns(UserWarning, match="4 distinct values: column 'b' is count"):
-        table = pd.DataFrame({"a": [0, 1, 0, 1], "b": [0, 5, 0, 9]})
         ExchangeableMixture(1, family="urns").fit(table)

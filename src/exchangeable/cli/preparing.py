@@ -81,7 +81,7 @@ def prepare(table: TableData, asked: dict[str, Any], plan: Plan, dialect: Dialec
             weights = None if weights is None else weights[used]
     if isinstance(coding, RawCoding):
         alone = constants(rows, coding.columns)
-        kinds = alone | _kinds(asked["kinds"], list(coding.columns)) or None
+        kinds = alone | column_kinds(asked["kinds"], list(coding.columns)) or None
     return Prepared(coding, rows, y, weights, kinds, told)
 
 
@@ -119,7 +119,7 @@ def _coding(
                     table.column(name)
         problems.report()
         return learn_words(table, text, target, asked["min_documents"], layout), []
-    told = _kinds(asked["kinds"], [str(name) for name in table.frame.columns])
+    told = column_kinds(asked["kinds"], [str(name) for name in table.frame.columns])
     choice = Choice(
         target,
         asked["key"],
@@ -135,7 +135,7 @@ def _coding(
     return learn_coding(table, choice, asked["binarize"], any_kind, problems)
 
 
-def _kinds(kinds: tuple[str, ...], names: list[str]) -> dict[str, str]:
+def column_kinds(kinds: tuple[str, ...], names: list[str]) -> dict[str, str]:
     """Return what --kind says, by column; a pattern stands for all columns that it matches."""
     told = dict[str, str]()
     for text in kinds:
