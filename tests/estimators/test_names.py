@@ -128,7 +128,7 @@ def test_tables_are_answered_by_tables(mixture):
     best = mixture.most_probable(HOLED)
     assert best.X.columns.tolist() == list("abcd")
     assert best.y.shape == (60,)
-    open_frame = HOLED.assign(a=pd.NA, b=pd.NA)
+    open_frame = HOLED.assign(a=np.nan, b=np.nan).astype("Float64")
     joint = mixture.conditional(["a", "b"], open_frame)
     assert joint.columns.names == ["a", "b"]
     expected = mixture.conditional([0, 1], open_frame.to_numpy(dtype=float, na_value=np.nan))
