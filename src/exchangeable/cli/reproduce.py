@@ -6,7 +6,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from exchangeable.cli.errors import one_line
+from exchangeable.cli.errors import collected, one_line
 from exchangeable.datasets._density import DENSITY_SETS
 from exchangeable.devices.choice import DEVICES
 from exchangeable.experiments.beyond import KEY, SETS, Beyond
@@ -141,11 +141,14 @@ def run_paper(
                 f"table {table!r} has no cells of the given data sets and models; leave out "
                 "--dataset or --model, or choose others"
             )
-        try:
-            for line in run_experiments(tasks, folder, console, again):
-                console.print(f"left out: {line}")
-        except KeyboardInterrupt:
-            interrupted = True
+        with collected() as told:
+            try:
+                for line in run_experiments(tasks, folder, console, again):
+                    console.print(f"left out: {line}")
+            except KeyboardInterrupt:
+                interrupted = True
+        for text, number in told.items():
+            console.print(f"said by {number} fits: {text}", highlight=False, markup=False)
     html = write_pages(folder, page, scale)
     console.print(f"cells in {folder}; pages written to {page} and {html}")
     if interrupted:
