@@ -9,8 +9,8 @@ from exchangeable import ExchangeableMixture, save
 from exchangeable.classes.analysis import Analysis, analyse
 from exchangeable.classes.selection import CRITERIA
 from exchangeable.cli.errors import one_line
-from exchangeable.cli.fit import column_kinds
 from exchangeable.cli.options import busy, data_argument, dialect_options, notes, seed_option
+from exchangeable.cli.preparing import column_kinds
 from exchangeable.cli.texts import examples
 from exchangeable.data.schema import KINDS
 from exchangeable.report.classes import write_classes_report

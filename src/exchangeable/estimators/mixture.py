@@ -1,6 +1,6 @@
 """Mixtures for density estimation and clustering, of any family."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -30,7 +30,7 @@ from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.covariates import add_covariates, forget_covariates, log_posterior
-from exchangeable.estimators.kinds import spec_for
+from exchangeable.estimators.kinds import decide_kinds, spec_for
 from exchangeable.estimators.rows import by_chunks, check_width, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
@@ -40,6 +40,7 @@ from exchangeable.families.problem import Problem
 from exchangeable.fitting.batches import parts_of
 from exchangeable.fitting.mixtures import FittedMixture, fit_mixture
 from exchangeable.fitting.runs import Runs
+from exchangeable.fitting.streams import Stream
 from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
@@ -66,11 +67,9 @@ def _takes_batches(mixture: Any) -> bool:
         spec.check("partial_fit", "partial_fit")
     except (TypeError, ValueError) as error:
         raise AttributeError(str(error)) from None
-    if mixture.pooling is not None or mixture.combine != "best":
-        raise AttributeError(
-            "partial_fit does not go with pooling, whose prior needs all rows, or with averages"
-        )
-    return spec.stream is not None
+    if mixture.combine != "best":
+        raise AttributeError("partial_fit goes on from one fit; use combine='best'")
+    return True
 
 
 def _merged(observed: Observed) -> Examples:
@@ -366,24 +365,26 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         """Go on with a batch of rows, by stochastic EM.
 
         The first batch is fitted as by `fit`, and should have some thousand rows; later ones move
-        what is known of all rows by steps that shrink. Blocks are revised now and then, on up to
-        4,096 rows that are kept. After `fit` or `load`, which keep none, blocks stay.
+        what is known of all rows by steps that shrink. Blocks and trees are revised now and then,
+        on up to 4,096 rows that are kept. After `fit` or `load`, which keep none, blocks stay; rows
+        that other families draw stand for those that are gone.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples of this batch, without NaN.
+            Examples of this batch; a NaN is not known.
         y : ignored
             Present for scikit-learn's sake.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
         spec, first = self._check_options(), not hasattr(self, "_model")
+        own, schema = decide_kinds(self, spec, X)
+        if schema is not None:
+            own.check("partial_fit", "partial_fit")
         if first:
             self.fit(X, sample_weight=sample_weight)
         observed = self._observed(X)
-        if observed.holes is not None:
-            raise ValueError("X contains NaN; partial_fit needs complete rows: use fit for others")
         weight = check_sample_weight(sample_weight, observed.n_rows)
         mixture = self._mixture()
         if not isinstance(mixture.model, spec.model):
@@ -392,15 +393,31 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             )
         k = mixture.log_prior.size
         problem = problem_of(self, spec, observed.n_variables, range(k), labelled=False)
-        for rows in parts_of(observed, weight, self.random_state):
-            if first:
-                mixture = spec.stream.keep(mixture, rows)
-            else:
-                mixture = spec.stream.add(problem, mixture, rows, self.n_jobs)
+        parts = parts_of(observed, weight, self.random_state)
+        if spec.stream is None or problem.pooling is not None:
+            mixture = self._go_on(Stream(spec, problem, rule_of(self), self.n_jobs), parts, first)
+        else:
+            for rows in parts:
+                if first:
+                    mixture = spec.stream.keep(mixture, rows)
+                else:
+                    mixture = spec.stream.add(problem, mixture, rows, self.n_jobs)
         self._model, self.weights_ = mixture.model, np.exp(mixture.log_prior)
         if not first:
             self.n_samples_weight_: float = self.n_samples_weight_ + float(weight.sum())
         return self
+
+    def _go_on(self, stream: Stream, parts: Iterator[Examples], first: bool) -> Mixture:
+        """Return the mixture after some more rows, having kept what the next ones need."""
+        mixture = self._mixture()
+        if first:
+            self._kept = stream.begin(mixture, parts)
+            return mixture
+        kept = getattr(self, "_kept", None)
+        if kept is None:
+            kept = stream.imagine(mixture, self.weights_ * self.n_samples_weight_)
+        mixture, self._kept = stream.add(mixture, kept, parts)
+        return mixture
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the average log-probability of the rows."""
@@ -559,6 +576,7 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
     def _keep(self, fitted: FittedMixture, total: float) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""
         kept = fitted.states[fitted.best]
+        self.__dict__.pop("_kept", None)
         self._model, self.weights_ = fitted.model, fitted.weights
         self.history_ = [state.history for state in fitted.states]
         self.__dict__.pop("valid_history_", None)

@@ -54,6 +54,8 @@ class Problem:
         Where there are some: the variables that are in none, of which `structure` is.
     varied : bool
         Whether the first run is to differ from others as these do from each other.
+    open_ended : bool
+        Whether rows are to come that may have more ones than any that there is.
     settings : object, optional
         Settings of the family's own.
     device : {"auto", "cpu", "gpu"}
@@ -75,6 +77,7 @@ class Problem:
     statistic_blocks: tuple[StatisticBlock, ...] = ()
     others: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     varied: bool = False
+    open_ended: bool = False
     settings: Any = None
     device: str = "auto"
 
@@ -127,6 +130,8 @@ class Problem:
     @cached_property
     def largest_count(self) -> int | None:
         """The largest number of ones of a row, None where holes make it unknown."""
+        if self.open_ended:
+            return None
         sets = [self.rows if self.chunks is None else self.chunks, self.valid]
         found = [self._most_ones(each) for each in sets if each is not None]
         known = [each for each in found if each is not None]
