@@ -86,6 +86,12 @@ def test_more_parameters_than_cells_are_told():
         ExchangeableMixture.select(X, n_components=[1, 3], blocks="independent", random_state=0)
 
 
+def test_a_sample_that_is_too_small_is_told():
+    X = clusters(20, 8, 2, seed=0)
+    with pytest.warns(UserWarning, match="3 classes have 26 parameters for 20 rows"):
+        ExchangeableMixture.select(X, n_components=[1, 3], blocks="independent", random_state=0)
+
+
 def test_a_picture_shows_the_criteria():
     plt = pytest.importorskip("matplotlib.pyplot")
     X, _ = answers(200)

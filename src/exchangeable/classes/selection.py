@@ -244,6 +244,12 @@ def _judged(
             "can tell apart: the model is not identified; use fewer classes or more items",
             stacklevel=4,
         )
+    if found.n <= found.n_parameters:
+        warnings.warn(
+            f"{k} classes have {found.n_parameters} parameters for {found.n:,.0f} rows: the sample "
+            "is too small for them; use fewer classes or items",
+            stacklevel=4,
+        )
     return Tried(
         k,
         found.log_likelihood / found.n,
