@@ -85,6 +85,12 @@ def latent_classes() -> None:
     page = (Path(__file__).parent / "guide" / "latent_classes.md").read_text(encoding="utf-8")
     made: dict[str, Any] = {}
     exec(re.findall(r"```python\n(.*?)```", page, re.S)[0], made)
+    options = {"blocks": "independent", "n_init": 10, "random_state": 0}
+    tried = {"n_components": range(1, 6), "bootstrap": 499}
+    selection = ExchangeableMixture.select(made["survey"], **tried, **options)
+    sys.stdout.write(selection.to_markdown())
+    axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")[1]
+    selection.plot(axes).figure.savefig(IMAGES / "classes_selection.png", dpi=110)
     found = analyse(
         ExchangeableMixture,
         made["survey"],
@@ -92,16 +98,11 @@ def latent_classes() -> None:
         sample_weight=made["weight"],
         covariates=made["pd"].DataFrame({"age": (made["age"] - 45) / 10}),
         outcome=made["pd"].DataFrame({"income": made["income"]}),
-        bootstrap=499,
         n_draws=1000,
-        blocks="independent",
-        n_init=10,
-        random_state=0,
+        **options,
     )
-    sys.stdout.write(found.selection.to_markdown())
-    axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")[1]
-    found.selection.plot(axes).figure.savefig(IMAGES / "classes_selection.png", dpi=110)
-    display = ProfileDisplay.from_errors(found.errors)
+    names = ["garden", "travel", "screen"]
+    display = ProfileDisplay.from_errors(found.errors, names=names)
     display.figure_.savefig(IMAGES / "classes_profiles.png", dpi=110)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "report.html")

@@ -21,9 +21,10 @@ from exchangeable.arrays import (
     check_flag,
     check_sample_weight,
 )
+from exchangeable.classes.choice import select_components
 from exchangeable.classes.profiles import Profiles, profiles_of
 from exchangeable.classes.refits import Refits
-from exchangeable.classes.selection import Selection, select_components
+from exchangeable.classes.selection import Selection
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.stream.passes import Passes

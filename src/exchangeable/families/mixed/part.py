@@ -18,7 +18,7 @@ from exchangeable.data.rows import ColumnType
 from exchangeable.families.contract import Normal
 from exchangeable.families.items import ItemScale
 
-__all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "draw_levels"]
+__all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 PartSums = dict[str, FloatArray]
@@ -166,11 +166,3 @@ def add_sums(parts: Sequence[PartSums]) -> PartSums:
         for name, array in part.items():
             total[name] += array
     return total
-
-
-def draw_levels(shares: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return a level for every row, drawn from its probabilities."""
-    heights = np.cumsum(shares, axis=1)
-    uniform = rng.random((len(shares), 1)) * heights[:, -1:]
-    drawn = np.minimum((heights <= uniform).sum(axis=1), shares.shape[1] - 1)
-    return np.asarray(drawn, dtype=np.float64)
