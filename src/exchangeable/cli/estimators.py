@@ -179,7 +179,9 @@ def _needs(supervised: bool) -> str:
 def _refused(option: str, name: str) -> str:
     """Return why an option does not go with an estimator, and what it goes with."""
     parameter = PARAMETERS.get(option, option)
-    takers = [other for other, kind in ESTIMATORS.items() if parameter in kind._get_param_names()]
+    takers = [
+        other for other, kind in ESTIMATORS.items() if parameter in kind._get_param_names()
+    ]
     flag = f"--{option.replace('_', '-')}"
     chosen = "a classifier" if name == "classifier" else f"--estimator {name}"
     return f"{flag} does not go with {chosen}, but with {', '.join(takers)}; leave it out"

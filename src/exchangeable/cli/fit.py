@@ -96,7 +96,9 @@ TABLE_ONLY = ("drop", "keep", "key", "weights", "text", "date_format", "kinds")
     show_default=True,
     help="Split dates into year, month, weekday and hour, as far as these vary, or drop them.",
 )
-@click.option("--date-format", metavar="FORMAT", help="How dates are written, such as '%m/%d/%Y'.")
+@click.option(
+    "--date-format", metavar="FORMAT", help="How dates are written, such as '%m/%d/%Y'."
+)
 @click.option(
     "--binarize",
     type=click.Choice(["never", "auto"]),
@@ -191,9 +193,7 @@ def fit(data: str, output: str, dialect: Dialect, **asked: Any) -> None:
     if selection is not None:
         tried = ", ".join(str(row.n_components) for row in selection.table)
         best = selection.best.n_components
-        notes(
-            output, [f"{best} components have the lowest {selection.criterion.upper()} of {tried}"]
-        )
+        notes(output, [f"{best} components have the lowest {selection.criterion.upper()} of {tried}"])
     facts = [f"{prepared.rows.shape[0]:,} rows", f"{len(prepared.coding.variables):,} variables"]
     facts += [*_facts(model), f"{seconds:.1f} s"]
     click.echo(f"{printable(output)}: {', '.join(facts)}", err=True)

@@ -56,7 +56,7 @@ def open_labels(y: Any, semi_supervised: bool) -> Labels:
         if missing.any():
             row = int(missing.argmax())
             raise ValueError(
-                f"Input y contains NaN: row {row} of {what} is {array[row]!s}, but every row needs "
+                f"Input y contains NaN: row {row} of {what} is {str(array[row])}, but every row needs "
                 "a class; leave out such rows, or learn from them with semi_supervised=True"
             )
         return Labels(y, None)
@@ -68,9 +68,7 @@ def open_labels(y: Any, semi_supervised: bool) -> Labels:
         )
     without = missing | _marked(array)
     if without.all():
-        raise ValueError(
-            f"all rows are unlabelled: {what} holds -1 or None only; one needs a class"
-        )
+        raise ValueError(f"all rows are unlabelled: {what} holds -1 or None only; one needs a class")
     filled = array.copy()
     filled[without] = array[~without][0]
     if filled.dtype == object and all(isinstance(v, Number) for v in filled.tolist()):

@@ -121,7 +121,9 @@ def documents(table: TableData, column: str) -> list[str]:
     cells = table.column(column)
     present = cells.dropna()
     if len(present) and not all(isinstance(cell, str) for cell in present):
-        row = next(i for i, cell in enumerate(cells) if not isinstance(cell, str) and cell == cell)
+        row = next(
+            i for i, cell in enumerate(cells) if not isinstance(cell, str) and cell == cell
+        )
         raise ValueError(
             f"{table.name}: row {row + 1}, column {column!r} is {cells.iloc[row]!r}, not text; "
             "--text needs a column of documents"
