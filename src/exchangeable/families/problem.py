@@ -14,7 +14,7 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.partitions import Partition
-from exchangeable.structure.learner import Structure
+from exchangeable.structure.learner import BlockLearner, Structure
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
 
@@ -87,6 +87,14 @@ class Problem:
         if self.examples is None:
             raise TypeError("this family needs its rows in memory")
         return self.examples
+
+    def known_partitions(self, n_variables: int) -> list[Partition] | None:
+        """Return the blocks of each component where no rows are needed to know them, else None."""
+        if not isinstance(self.structure, BlockLearner):
+            return list(self.structure)
+        if self.structure.needs_moments:
+            return None
+        return list(self.structure.without_rows(n_variables, self.n_components))
 
     @property
     def valid_rows(self) -> Examples | None:

@@ -15,6 +15,7 @@ SPECS = (
         blocks_hint="which columns go together is not learned yet",
         shared_blocks=True,
         kinds=("binary", "nominal", "ordinal", "count", "continuous"),
+        row_priors=True,
         conditional=conditional,
         cannot={
             "device": "its parts are of different kinds, whose sums do not make one array; its "
