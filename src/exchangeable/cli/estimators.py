@@ -17,8 +17,8 @@ from exchangeable import (
     Runs,
     Transitions,
 )
+from exchangeable.classes.selection import Selection
 from exchangeable.families import REGISTRY
-from exchangeable.fitting.selection import Selection
 
 ESTIMATORS: Mapping[str, type[Any]] = {
     "classifier": ExchangeableClassifier,

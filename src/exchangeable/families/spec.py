@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from exchangeable.families.abilities import ABILITIES
@@ -27,18 +28,33 @@ class SearchSpace:
         Pseudo-rows of the first trial, for few and for many variables.
     alone : bool
         Whether what other families found says nothing about the number of components here.
-    climbs : bool
-        Whether sizes and priors are searched, or the first trial is the only one.
-    unasked : bool
-        Whether it is tried where users name no families.
+    steps : mapping from name to tuple of float
+        What is searched, and by which factors, coarse ones first: numbers of components, strengths
+        of priors, or settings of the family's own.
+    nanoseconds : float
+        About how long a fit takes for each row, variable and component; it decides what comes
+        first, and what is not begun where time is short.
+    start_up : float
+        Seconds that a fit takes at least.
     """
 
     first_components: int = 30
-    most_components: int = 1 << 30
+    most_components: int = 500
     pooling: tuple[float, float] = (8.0, 32.0)
     alone: bool = False
-    climbs: bool = True
-    unasked: bool = True
+    steps: Mapping[str, tuple[float, ...]] = field(
+        default_factory=lambda: {
+            "n_components": (2.5, 1.5),
+            "pooling": (4.0, 2.0),
+            "shrinkage": (4.0, 2.0),
+        }
+    )
+    nanoseconds: float = 100.0
+    start_up: float = 0.0
+
+    def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
+        """Return about how long a fit takes."""
+        return self.start_up + 1e-9 * self.nanoseconds * n_rows * n_variables * n_components
 
 
 NUMBER = 8
@@ -97,6 +113,8 @@ class FamilySpec:
         What it refuses, of `families.abilities.ABILITIES`.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    needs : str, optional
+        A module without which it cannot be fitted, and which not everybody has installed.
     normalise : callable, optional
         Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
         their total, and that logarithm; None where the family cannot represent such scores.
@@ -143,6 +161,7 @@ class FamilySpec:
     stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    needs: str | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
     kinds: tuple[str, ...] = ("binary",)
     other_kinds: str | None = None
@@ -172,6 +191,11 @@ class FamilySpec:
         reason = self.why_not(ability)
         if reason is not None:
             raise ValueError(f"{asked} does not go with family={self.name!r}: {reason}")
+
+    @property
+    def installed(self) -> bool:
+        """Whether the module that it needs, if any, is there."""
+        return self.needs is None or find_spec(self.needs) is not None
 
     def check_size(self, n_variables: int) -> None:
         """Refuse more variables than the family can be fitted to."""

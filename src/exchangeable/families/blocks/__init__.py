@@ -7,7 +7,7 @@ from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.blocks.online import BlockStream
 from exchangeable.families.common.log_linear import LogLinear
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.mixture import Mixture, weighed
 
 
@@ -29,6 +29,7 @@ SPECS = (
         stream=BlockStream,
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
+        search=SearchSpace(),
         normalise=_normalise,
         other_kinds="mixed",
     ),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.count_trees.family import CountTreeFamily
 from exchangeable.families.count_trees.model import CountTreeModel
 
@@ -26,6 +26,7 @@ SPECS = (
         shrinkage=4.0,
         needs_smoothing=True,
         before=_blocks_first,
+        search=SearchSpace(nanoseconds=200.0),
         cannot={
             "device": "each class has bins and edges of its own, which do not make one array; its "
             "passes are made on the processor",

@@ -38,6 +38,6 @@ SPECS = (
             "exact completion": "a maximum over rows of a sum over hidden states is hard; the "
             "answer is locally optimal: changing any single block does not improve it",
         },
-        search=SearchSpace(16, 128, (0.5, 0.5), alone=True),
+        search=SearchSpace(16, 128, (0.5, 0.5), alone=True, nanoseconds=1500.0),
     ),
 )

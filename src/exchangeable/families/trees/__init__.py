@@ -66,7 +66,7 @@ SPECS = (
         memory=_weighted_memory,
         before=_urns_first,
         cannot=CANNOT,
-        search=SearchSpace(),
+        search=SearchSpace(nanoseconds=150.0),
         normalise=normalise,
     ),
 )
