@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from exchangeable.arrays import (
     as_generator,
     check_alpha,
     check_count,
+    check_flag,
     check_number,
     check_sample_weight,
 )
@@ -27,6 +30,7 @@ from exchangeable.estimators.names import give_names
 from exchangeable.estimators.rows import by_chunks
 from exchangeable.families import REGISTRY, family_named
 from exchangeable.fitting.em import StopRule
+from exchangeable.fitting.kept_fits import KeptFits
 from exchangeable.fitting.lanes import Lanes
 from exchangeable.fitting.progress import SearchProgress
 from exchangeable.fitting.search import Search
@@ -72,6 +76,13 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         Largest number of iterations of a fit.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the fit before: of the same rows with the same seed it makes no
+        fit twice, so that it may be given more time; of others it begins with the settings that
+        were best.
+    checkpoint : path-like, optional
+        A file that holds all fits so far, written every ten seconds and at the end; a search that
+        finds it goes on from there.
     random_state : int, RandomState, Generator or None
         Seed of the starts. The same seed gives the same density, unless there is a `time_budget`:
         how far a search gets then depends on the machine.
@@ -142,6 +153,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         tol: float = 1e-3,
         max_iter: int = 500,
         binarize: float | None = 0.0,
+        warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         device: str = "auto",
@@ -155,6 +168,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.binarize = binarize
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.device = device
@@ -215,11 +230,15 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             interrupts() as interrupt,
             threadpool_limits(1, "blas"),
             SearchProgress() as progress,
+            self._fits_to_keep(search) as kept,
         ):
             search.fitter.stop = interrupt.stop
             search.report = lambda search: progress.show(_summary(search))
             search.run()
             self._take_over(search)
+            self.__dict__.pop("_fits", None)
+            if self.warm_start:
+                self._fits = kept
             if interrupt.stop.is_set():
                 interrupt.warn("the search", stacklevel=3)
         return self
@@ -330,6 +349,33 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             notes=left_out,
             began=began,
         )
+
+    def _fits_to_keep(self, search: Search) -> KeptFits:
+        """Return where the search finds and leaves its fits, and begin where the last one ended."""
+        path, fitter = None if self.checkpoint is None else Path(self.checkpoint), search.fitter
+        check_flag(self.warm_start, "warm_start")
+        if path is not None and not isinstance(self.random_state, int | np.integer):
+            raise ValueError(
+                f"checkpoint needs a whole number as random_state, got {self.random_state!r}: "
+                "without one the same starts cannot be had again"
+            )
+        purpose = {
+            "data": fitter.examples.fingerprint,
+            "held-out rows": fitter.valid.fingerprint,
+            "seed": fitter.seed,
+            "alpha": fitter.alpha,
+            "tol": fitter.rule.tol,
+            "max_iter": fitter.rule.max_iter,
+        }
+        kept, before = KeptFits(purpose, path), getattr(self, "_fits", None)
+        if self.warm_start and before is not None:
+            if before.purpose == purpose:
+                kept.fits = {**before.fits, **kept.fits}
+            else:
+                search.starts = before.best_settings()
+        if path is not None or self.warm_start:
+            fitter.kept = kept
+        return kept
 
     def _has_gpu(self, families: Sequence[str]) -> bool:
         """Return whether networks are trained elsewhere than on the processor."""

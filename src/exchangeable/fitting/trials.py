@@ -4,7 +4,7 @@ import threading
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
@@ -180,6 +180,16 @@ class Fit:
     whole: bool
 
 
+class FitStore(Protocol):
+    """Where fits are kept."""
+
+    def get(self, settings: Settings, number: int) -> Fit | None:
+        """Return a fit, None if it is not known."""
+
+    def put(self, settings: Settings, number: int, fit: Fit) -> None:
+        """Keep a fit."""
+
+
 @dataclass
 class Fitter:
     """Fits settings to given rows.
@@ -200,6 +210,8 @@ class Fitter:
         The latter.
     stop : threading.Event
         Once it is set, a fit that goes on is cut short.
+    kept : FitStore, optional
+        Where fits are found that need not be made again.
     """
 
     examples: Examples
@@ -210,6 +222,7 @@ class Fitter:
     device: str = "auto"
     em_device: Any = None
     stop: threading.Event = field(default_factory=threading.Event)
+    kept: "FitStore | None" = None
     _before: dict[tuple[Any, ...], Mixture] = field(default_factory=dict)
     _locks: Any = field(default_factory=lambda: defaultdict(threading.Lock))
 
@@ -224,6 +237,9 @@ class Fitter:
 
         A fit ends with the iteration in which the deadline passes, or `stop` is set.
         """
+        known = None if self.kept is None else self.kept.get(settings, number)
+        if known is not None:
+            return known
         began = time.monotonic()
         rule = self.rule
         if number > 0:
@@ -231,7 +247,7 @@ class Fitter:
         state = self.run(settings, self.seed + number, rule, number > 0, deadline, n_jobs)
         best = state.best
         each = best.model.log_likelihoods(best.log_prior, self.valid, n_jobs)
-        return Fit(
+        fit = Fit(
             best,
             each,
             float(self.valid.weights @ each) / self.valid.total,
@@ -240,6 +256,9 @@ class Fitter:
             time.monotonic() - began,
             state.ended or state.n_iter >= rule.max_iter,
         )
+        if self.kept is not None and fit.whole:
+            self.kept.put(settings, number, fit)
+        return fit
 
     def run(
         self,
