@@ -28,16 +28,17 @@ from exchangeable.devices.choice import check_device, find_device
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.names import give_names
 from exchangeable.estimators.rows import by_chunks
-from exchangeable.families import REGISTRY, family_named
+from exchangeable.families import REGISTRY, WITH_STATISTICS, family_named
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.kept_fits import KeptFits
 from exchangeable.fitting.lanes import Lanes
 from exchangeable.fitting.progress import SearchProgress
 from exchangeable.fitting.search import Search
 from exchangeable.fitting.tasks import em_device, held_out
-from exchangeable.fitting.trials import Fitter
+from exchangeable.fitting.trials import NO_BLOCKS, STATISTICS, Fitter, NamedBlocks
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.runtime.interrupts import interrupts
+from exchangeable.structure.statistic_blocks import has_statistics, statistic_blocks
 
 NO_MASS = 1e-10
 """A component with a smaller probability is dropped."""
@@ -59,6 +60,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     families : sequence of str, optional
         Families to try, as `ExchangeableMixture` names them; by default all that are made for a
         search, have room for this many variables and are installed (neural families need JAX).
+    blocks : list of pairs of variables and a statistic, optional
+        Blocks with statistics, as `ExchangeableMixture` takes them, for ``family="blocks"``, which
+        is then tried beside the others.
     n_init : int, default=64
         Largest number of fits of the same settings that are averaged.
     max_components : int, optional
@@ -145,6 +149,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         self,
         families: Sequence[str] | None = None,
         *,
+        blocks: Any = None,
         n_init: int = 64,
         max_components: int | None = None,
         time_budget: float | None = None,
@@ -160,6 +165,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         device: str = "auto",
     ) -> None:
         self.families = families
+        self.blocks = blocks
         self.n_init = n_init
         self.max_components = max_components
         self.time_budget = time_budget
@@ -329,6 +335,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         check_device(self.device)
         rows = examples.rows
         families, left_out = self._families(rows.n_variables, rows.n_rows)
+        named = self._named_blocks(rows.n_variables)
+        if named.blocks and self.families is None:
+            families += [name for name in WITH_STATISTICS if name not in families]
         fitter = Fitter(
             examples,
             held,
@@ -337,6 +346,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             int(rng.integers(2**31)),
             self.device,
             em_device(self),
+            named=named,
         )
         most = self.max_components
         return Search(
@@ -349,6 +359,30 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             notes=left_out,
             began=began,
         )
+
+    def _named_blocks(self, n_variables: int) -> NamedBlocks:
+        """Return the blocks with statistics."""
+        if self.blocks is None:
+            return NO_BLOCKS
+        if not has_statistics(self.blocks):
+            raise ValueError(
+                f"blocks={self.blocks!r}: expected pairs of variables and a statistic; other "
+                "blocks are searched, or learned by the families"
+            )
+        if self.families is not None and not set(WITH_STATISTICS) & set(self.families):
+            raise ValueError(
+                f"blocks with statistics go with {', '.join(WITH_STATISTICS)}, but "
+                f"families={list(self.families)!r}"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        found = NamedBlocks(*statistic_blocks(self.blocks, n_variables, names))
+        for number, block in enumerate(found.blocks):
+            if len(block.statistics) > 1:
+                raise ValueError(
+                    f"block {number} has {len(block.statistics)} statistics, of which fits that "
+                    "are averaged could choose different ones; give one"
+                )
+        return found
 
     def _fits_to_keep(self, search: Search) -> KeptFits:
         """Return where the search finds and leaves its fits, and begin where the last one ended."""
@@ -366,6 +400,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             "alpha": fitter.alpha,
             "tol": fitter.rule.tol,
             "max_iter": fitter.rule.max_iter,
+            "blocks": repr(self.blocks),
         }
         kept, before = KeptFits(purpose, path), getattr(self, "_fits", None)
         if self.warm_start and before is not None:
@@ -402,6 +437,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             for group in groups
         ]
         self.best_params_ = best.settings.parameters()
+        for row in (self.best_params_, *self.table_, *self.members_):
+            if row.get("blocks") == STATISTICS:
+                row["blocks"] = self.blocks
         self.best_score_ = best.first.valid
         self.n_parameters_ = mixture.n_parameters
 

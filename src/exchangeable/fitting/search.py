@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.families import family_named
+from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.lanes import Lanes, Task
 from exchangeable.fitting.portfolio import Group, Portfolio
-from exchangeable.fitting.trials import ANYWHERE, Fitter, Settings
+from exchangeable.fitting.trials import ANYWHERE, STATISTICS, Fitter, Settings
 from exchangeable.runtime.threads import n_threads
 
 MANY_VARIABLES = 400
@@ -168,7 +168,9 @@ class Search:
         space = spec.search or ANYWHERE
         wide = self.fitter.examples.rows.n_variables >= MANY_VARIABLES
         k = max(1, min(space.first_components, self._most(family)))
-        return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0)
+        named = self.fitter.named.blocks and family in WITH_STATISTICS
+        blocks = STATISTICS if named else "auto"
+        return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
 
     def seconds_of(self, settings: Settings) -> float:
         """Return about how long a fit takes: as the family's latest did, where seconds count.
