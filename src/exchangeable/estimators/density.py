@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +19,7 @@ from exchangeable.arrays import (
     as_generator,
     check_alpha,
     check_count,
+    check_flag,
     check_number,
     check_sample_weight,
 )
@@ -25,15 +28,17 @@ from exchangeable.devices.choice import check_device, find_device
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.names import give_names
 from exchangeable.estimators.rows import by_chunks
-from exchangeable.families import REGISTRY, family_named
+from exchangeable.families import REGISTRY, WITH_STATISTICS, family_named
 from exchangeable.fitting.em import StopRule
+from exchangeable.fitting.kept_fits import KeptFits
 from exchangeable.fitting.lanes import Lanes
 from exchangeable.fitting.progress import SearchProgress
 from exchangeable.fitting.search import Search
 from exchangeable.fitting.tasks import em_device, held_out
-from exchangeable.fitting.trials import Fitter
+from exchangeable.fitting.trials import NO_BLOCKS, STATISTICS, Fitter, NamedBlocks
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.runtime.interrupts import interrupts
+from exchangeable.structure.statistic_blocks import has_statistics, statistic_blocks
 
 NO_MASS = 1e-10
 """A component with a smaller probability is dropped."""
@@ -55,6 +60,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     families : sequence of str, optional
         Families to try, as `ExchangeableMixture` names them; by default all that are made for a
         search, have room for this many variables and are installed (neural families need JAX).
+    blocks : list of pairs of variables and a statistic, optional
+        Blocks with statistics, as `ExchangeableMixture` takes them, for ``family="blocks"``, which
+        is then tried beside the others.
     n_init : int, default=64
         Largest number of fits of the same settings that are averaged.
     max_components : int, optional
@@ -72,6 +80,13 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         Largest number of iterations of a fit.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the fit before: of the same rows with the same seed it makes no
+        fit twice, so that it may be given more time; of others it begins with the settings that
+        were best.
+    checkpoint : path-like, optional
+        A file that holds all fits so far, written every ten seconds and at the end; a search that
+        finds it goes on from there.
     random_state : int, RandomState, Generator or None
         Seed of the starts. The same seed gives the same density, unless there is a `time_budget`:
         how far a search gets then depends on the machine.
@@ -134,6 +149,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         self,
         families: Sequence[str] | None = None,
         *,
+        blocks: Any = None,
         n_init: int = 64,
         max_components: int | None = None,
         time_budget: float | None = None,
@@ -142,11 +158,14 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         tol: float = 1e-3,
         max_iter: int = 500,
         binarize: float | None = 0.0,
+        warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         device: str = "auto",
     ) -> None:
         self.families = families
+        self.blocks = blocks
         self.n_init = n_init
         self.max_components = max_components
         self.time_budget = time_budget
@@ -155,6 +174,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.binarize = binarize
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.device = device
@@ -215,11 +236,15 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             interrupts() as interrupt,
             threadpool_limits(1, "blas"),
             SearchProgress() as progress,
+            self._fits_to_keep(search) as kept,
         ):
             search.fitter.stop = interrupt.stop
             search.report = lambda search: progress.show(_summary(search))
             search.run()
             self._take_over(search)
+            self.__dict__.pop("_fits", None)
+            if self.warm_start:
+                self._fits = kept
             if interrupt.stop.is_set():
                 interrupt.warn("the search", stacklevel=3)
         return self
@@ -310,6 +335,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         check_device(self.device)
         rows = examples.rows
         families, left_out = self._families(rows.n_variables, rows.n_rows)
+        named = self._named_blocks(rows.n_variables)
+        if named.blocks and self.families is None:
+            families += [name for name in WITH_STATISTICS if name not in families]
         fitter = Fitter(
             examples,
             held,
@@ -318,6 +346,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             int(rng.integers(2**31)),
             self.device,
             em_device(self),
+            named=named,
         )
         most = self.max_components
         return Search(
@@ -330,6 +359,58 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             notes=left_out,
             began=began,
         )
+
+    def _named_blocks(self, n_variables: int) -> NamedBlocks:
+        """Return the blocks with statistics."""
+        if self.blocks is None:
+            return NO_BLOCKS
+        if not has_statistics(self.blocks):
+            raise ValueError(
+                f"blocks={self.blocks!r}: expected pairs of variables and a statistic; other "
+                "blocks are searched, or learned by the families"
+            )
+        if self.families is not None and not set(WITH_STATISTICS) & set(self.families):
+            raise ValueError(
+                f"blocks with statistics go with {', '.join(WITH_STATISTICS)}, but "
+                f"families={list(self.families)!r}"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        found = NamedBlocks(*statistic_blocks(self.blocks, n_variables, names))
+        for number, block in enumerate(found.blocks):
+            if len(block.statistics) > 1:
+                raise ValueError(
+                    f"block {number} has {len(block.statistics)} statistics, of which fits that "
+                    "are averaged could choose different ones; give one"
+                )
+        return found
+
+    def _fits_to_keep(self, search: Search) -> KeptFits:
+        """Return where the search finds and leaves its fits, and begin where the last one ended."""
+        path, fitter = None if self.checkpoint is None else Path(self.checkpoint), search.fitter
+        check_flag(self.warm_start, "warm_start")
+        if path is not None and not isinstance(self.random_state, int | np.integer):
+            raise ValueError(
+                f"checkpoint needs a whole number as random_state, got {self.random_state!r}: "
+                "without one the same starts cannot be had again"
+            )
+        purpose = {
+            "data": fitter.examples.fingerprint,
+            "held-out rows": fitter.valid.fingerprint,
+            "seed": fitter.seed,
+            "alpha": fitter.alpha,
+            "tol": fitter.rule.tol,
+            "max_iter": fitter.rule.max_iter,
+            "blocks": repr(self.blocks),
+        }
+        kept, before = KeptFits(purpose, path), getattr(self, "_fits", None)
+        if self.warm_start and before is not None:
+            if before.purpose == purpose:
+                kept.fits = {**before.fits, **kept.fits}
+            else:
+                search.starts = before.best_settings()
+        if path is not None or self.warm_start:
+            fitter.kept = kept
+        return kept
 
     def _has_gpu(self, families: Sequence[str]) -> bool:
         """Return whether networks are trained elsewhere than on the processor."""
@@ -356,6 +437,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             for group in groups
         ]
         self.best_params_ = best.settings.parameters()
+        for row in (self.best_params_, *self.table_, *self.members_):
+            if row.get("blocks") == STATISTICS:
+                row["blocks"] = self.blocks
         self.best_score_ = best.first.valid
         self.n_parameters_ = mixture.n_parameters
 

@@ -14,16 +14,16 @@ search gets depends on the machine.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from exchangeable.families import family_named
+from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.lanes import Lanes, Task
 from exchangeable.fitting.portfolio import Group, Portfolio
-from exchangeable.fitting.trials import ANYWHERE, Fitter, Settings
+from exchangeable.fitting.trials import ANYWHERE, STATISTICS, Fitter, Settings
 from exchangeable.runtime.threads import n_threads
 
 MANY_VARIABLES = 400
@@ -70,6 +70,8 @@ class Search:
         What each round has led to.
     began : float
         When it began.
+    starts : dict
+        The settings with which families begin, by name, where others than the usual are wanted.
     n_made : int
         Number of fits so far.
     portfolio : Portfolio
@@ -86,6 +88,7 @@ class Search:
     notes: dict[str, str] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    starts: dict[str, Settings] = field(default_factory=dict)
     n_made: int = 0
     portfolio: Portfolio = field(init=False)
     _effort: float = 0.0
@@ -158,11 +161,16 @@ class Search:
 
     def first(self, family: str) -> Settings:
         """Return the settings with which a family begins."""
+        if family in self.starts:
+            wanted = self.starts[family]
+            return replace(wanted, n_components=min(wanted.n_components, self._most(family)))
         spec = family_named(family)
         space = spec.search or ANYWHERE
         wide = self.fitter.examples.rows.n_variables >= MANY_VARIABLES
         k = max(1, min(space.first_components, self._most(family)))
-        return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0)
+        named = self.fitter.named.blocks and family in WITH_STATISTICS
+        blocks = STATISTICS if named else "auto"
+        return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
 
     def seconds_of(self, settings: Settings) -> float:
         """Return about how long a fit takes: as the family's latest did, where seconds count.

@@ -62,8 +62,8 @@ CLASSES: dict[str, type[Any]] = {
 }
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
 MODEL, TREE = "_model", "_tree"
-KEPT = "_kept"
-"""What batches leave behind, which files do not hold."""
+KEPT, FITS = "_kept", "_fits"
+"""What batches and searches leave behind, which files do not hold."""
 NEEDED = {
     "ExchangeableClassifier": ("classes_", "class_count_", "class_log_prior_"),
     "ExchangeableDensity": ("weights_",),
@@ -115,7 +115,7 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
         )
     attributes = {}
     for name, value in vars(estimator).items():
-        if name in parameters or name in (MODEL, TREE, KEPT, CONFIG):
+        if name in parameters or name in (MODEL, TREE, KEPT, FITS, CONFIG):
             continue
         if not FITTED.fullmatch(name):
             raise TypeError(f"the attribute {name} of {kind.__name__} has no place in a file")
