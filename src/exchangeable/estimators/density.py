@@ -1,5 +1,6 @@
 """Automatic search for a density model of binary data."""
 
+import copy
 import time
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -26,6 +27,7 @@ from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.names import give_names
 from exchangeable.estimators.rows import by_chunks
 from exchangeable.families import REGISTRY, family_named
+from exchangeable.fitting.compression import Compressor, part_numbers
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.lanes import Lanes
 from exchangeable.fitting.progress import SearchProgress
@@ -109,6 +111,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         Number of fits in it.
     n_parameters_ : int
         Number of its free parameters.
+    compression_ : dict
+        After `compress`: parameters, score of the rows that judge, and loss.
 
     Examples
     --------
@@ -223,6 +227,58 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             if interrupt.stop.is_set():
                 interrupt.warn("the search", stacklevel=3)
         return self
+
+    def compress(
+        self, X: Any, *, n_parameters: int | None = None, loss: float | None = None
+    ) -> "ExchangeableDensity":
+        """Return a smaller density that is nearly as good, still one exact mixture.
+
+        Components that are needed little are left out, the others are fitted again to rows drawn
+        from this density, and so are their weights. Nothing is fitted to X, by which the loss is
+        judged. The same `random_state` gives the same result.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows that were not fitted, such as those held out.
+        n_parameters : int, optional
+            The largest number of parameters.
+        loss : float, optional
+            The largest loss in log-likelihood of X, as a part of it: 0.001 is 0.1 %. The smallest
+            density that is found is returned, this one if no smaller one is good enough.
+
+        Returns
+        -------
+        ExchangeableDensity
+            Fitted; its ``compression_`` says how large and how good it was before and is now.
+        """
+        if (n_parameters is None) == (loss is None):
+            raise ValueError("give either n_parameters or loss, and not both")
+        mixture = self._mixture()
+        observed = self._observed(X)
+        judges = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
+        seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
+        families = [member["family"] for member in self.members_]
+        compressor = Compressor(mixture, families, judges, int(seed), self.n_jobs)
+        with threadpool_limits(1, "blas"):
+            if n_parameters is not None:
+                found = compressor.to_size(check_count(n_parameters, "n_parameters"))
+            else:
+                found = compressor.to_loss(check_loss(loss))
+        smaller = copy.copy(self)
+        smaller._model, smaller.weights_ = found.mixture.model, np.exp(found.mixture.log_prior)
+        smaller.n_parameters_ = found.mixture.n_parameters
+        shares = np.bincount(part_numbers(smaller._model), smaller.weights_)
+        smaller.members_ = [
+            {**self.members_[number], "share": float(share)}
+            for number, share in zip(found.parts, shares, strict=True)
+        ]
+        smaller.compression_ = {
+            "n_parameters": (self.n_parameters_, smaller.n_parameters_),
+            "score": (found.before, found.after),
+            "loss": found.loss,
+        }
+        return smaller
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the average log-probability of the rows."""
@@ -358,6 +414,14 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         self.best_params_ = best.settings.parameters()
         self.best_score_ = best.first.valid
         self.n_parameters_ = mixture.n_parameters
+
+
+def check_loss(loss: Any) -> float:
+    """Return a loss, refusing what is none."""
+    checked = check_number(loss, "loss")
+    if not 0 <= checked < 1:
+        raise ValueError(f"loss must lie in [0, 1), a part of the log-likelihood, got {checked}")
+    return checked
 
 
 def _summary(search: Search) -> str:
