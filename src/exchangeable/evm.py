@@ -148,7 +148,7 @@ class EVM(Queries, BaseEstimator):
         """
         return self._log_joint(self._assigned(given), self._log_urns())[1]
 
-    def marginals(self, given: Any = None) -> FloatArray:
+    def marginals(self, given: Any = None, *, given_class: Any = None) -> FloatArray:
         """Return the probability of each variable being on, given what is known.
 
         For variables with more than two values the result has one column per value, and one
@@ -158,7 +158,10 @@ class EVM(Queries, BaseEstimator):
         ----------
         given : array-like of shape (n_variables,) or (n_samples, n_variables), dict or None
             As in `log_marginal`, or one row per question; it must be possible.
+        given_class : label, optional
+            Only 0 makes sense: there is one component.
         """
+        self._classes_of(given_class)
         if self.statistic.n_symbols == 2 and np.ndim(given) > 1:
             return super().marginals(given)
         log_urns, assigned = self._log_urns(), self._assigned(given)

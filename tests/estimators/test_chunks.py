@@ -256,6 +256,15 @@ def test_rows_without_any_label_are_refused_in_chunks(rows: Any) -> None:
     semi = ExchangeableClassifier(semi_supervised=True)
     with pytest.raises(ValueError, match="all rows are unlabelled"):
         semi.fit(cut(X), np.full(len(y), -1))
+    with pytest.raises(ValueError, match="y contains NaN or None, but every row needs a class"):
+        ExchangeableClassifier().fit(cut(X), np.where(y == 0, np.nan, y))
+    words = np.array(["low", "middle", "high"], dtype=object)[y]
+    words[::3] = None
+    local, chunked = (
+        ExchangeableClassifier(semi_supervised=True, max_iter=2).fit(form, words)
+        for form in (X, cut(X))
+    )
+    np.testing.assert_allclose(local.predict_proba(X), chunked.predict_proba(X), rtol=1e-9)
     some = np.where(np.arange(len(y)) < 5, y, -1)
     with pytest.raises(ValueError, match="sample_weight is zero for every labelled row"):
         semi.fit(cut(X), some, sample_weight=np.arange(len(y)) >= 5)

@@ -76,6 +76,7 @@ FORMS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:numbers greater than binarize:UserWarning")
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_every_form_of_input_gives_the_same(form):
     X, y = toy()

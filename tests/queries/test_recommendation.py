@@ -71,7 +71,8 @@ def test_names_and_tables(model):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"n": 0}, "n must be at least 1"), ({"by": "price"}, "by='price' is unknown")]
+    ("options", "message"),
+    [({"n": 0}, "n must be at least 1"), ({"by": "price"}, "by='price' is unknown")],
 )
 def test_what_makes_no_sense(model, options, message):
     with pytest.raises(ValueError, match=message):

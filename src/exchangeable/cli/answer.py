@@ -199,9 +199,7 @@ def sample(
             f"{model_path} is a {type(saved.model).__name__}, which cannot draw rows; expected a "
             "classifier, mixture or density"
         )
-    drawn = saved.model.sample(
-        n_rows, evidence_of(given, coding, saved.model), random_state=seed
-    )
+    drawn = saved.model.sample(n_rows, evidence_of(given, coding, saved.model), random_state=seed)
     rows = drawn[0] if isinstance(drawn, tuple) else drawn
     columns: dict[str, Any]
     if isinstance(coding, WordCoding):
@@ -265,7 +263,9 @@ def impute(
     copied = {str(name): table.frame[name].to_numpy() for name in table.frame.columns}
     for date in coding.layout.dates:
         if date.name in copied and table.frame[date.name].isna().any():
-            notes(table.name, [f"empty dates in {date.name!r} stay empty: a model knows their parts"])
+            notes(
+                table.name, [f"empty dates in {date.name!r} stay empty: a model knows their parts"]
+            )
     with busy("filling"):
         filled = model.impute(rows, method, random_state=seed)
     if isinstance(coding, RawCoding):

@@ -14,9 +14,6 @@ from exchangeable.runtime.interrupts import InterruptedFitWarning
 from exchangeable.runtime.text import printable, printable_lines
 from exchangeable.tables.problems import TableError
 
-INTERRUPTED = 130
-"""The exit status of a command that Ctrl-C has ended, as shells have it."""
-UNFINISHED = "the command has not finished"
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, AttributeError, RuntimeError)
 
 
@@ -33,11 +30,6 @@ def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
                 return command(*arguments, **options)
         except BrokenPipeError:
             raise
-        except KeyboardInterrupt as interrupt:
-            if debug:
-                raise
-            click.echo(f"Interrupted: {printable(str(interrupt)) or UNFINISHED}", file=sys.stderr)
-            raise click.exceptions.Exit(INTERRUPTED) from None
         except EXPECTED as error:
             if debug:
                 raise

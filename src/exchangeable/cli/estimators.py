@@ -17,8 +17,8 @@ from exchangeable import (
     Runs,
     Transitions,
 )
+from exchangeable.classes.selection import Selection
 from exchangeable.families import REGISTRY
-from exchangeable.fitting.selection import Selection
 
 ESTIMATORS: Mapping[str, type[Any]] = {
     "classifier": ExchangeableClassifier,
@@ -50,19 +50,13 @@ TRIED = (1, 2, 3, 5, 8, 12, 20, 30, 50)
 """Numbers of components that are compared."""
 
 
-class Components(click.ParamType):
-    """A number of components, or the word that has it chosen."""
-
-    name = "integer or auto"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the number, or the word."""
-        if value == AUTO:
-            return value
-        try:
-            return click.IntRange(1).convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f"{value!r} is neither a number of at least 1 nor {AUTO!r}", param, ctx)
+def as_components(context: click.Context, option: click.Parameter, value: str | None) -> Any:
+    """Return a number of components, or the word that has it chosen."""
+    if value is None or value == AUTO:
+        return value
+    if not value.isdecimal() or int(value) < 1:
+        raise click.BadParameter(f"{value!r} is neither a number of at least 1 nor {AUTO!r}")
+    return int(value)
 
 
 class Plan(NamedTuple):
@@ -179,9 +173,7 @@ def _needs(supervised: bool) -> str:
 def _refused(option: str, name: str) -> str:
     """Return why an option does not go with an estimator, and what it goes with."""
     parameter = PARAMETERS.get(option, option)
-    takers = [
-        other for other, kind in ESTIMATORS.items() if parameter in kind._get_param_names()
-    ]
+    takers = [other for other, kind in ESTIMATORS.items() if parameter in kind._get_param_names()]
     flag = f"--{option.replace('_', '-')}"
     chosen = "a classifier" if name == "classifier" else f"--estimator {name}"
     return f"{flag} does not go with {chosen}, but with {', '.join(takers)}; leave it out"

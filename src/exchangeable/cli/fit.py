@@ -1,14 +1,13 @@
 """`exchangeable fit`: fit a model to a table and save it."""
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
-import numpy as np
 
 from exchangeable import save
 from exchangeable.cli.errors import best_so_far, one_line
-from exchangeable.cli.estimators import ESTIMATORS, STATISTICS, Components, Plan, plan_of
+from exchangeable.cli.estimators import ESTIMATORS, STATISTICS, as_components, plan_of
 from exchangeable.cli.options import (
     busy,
     data_argument,
@@ -16,6 +15,7 @@ from exchangeable.cli.options import (
     notes,
     seed_option,
 )
+from exchangeable.cli.preparing import prepare
 from exchangeable.cli.texts import definitions, examples
 from exchangeable.data.schema import KINDS
 from exchangeable.families import REGISTRY
@@ -24,13 +24,9 @@ from exchangeable.runtime.text import printable
 from exchangeable.structure.blocks import AUTO
 from exchangeable.structure.learner import METHODS
 from exchangeable.tables.delimited import Dialect
-from exchangeable.tables.layout import DATES, Choice, Layout, matching
-from exchangeable.tables.learning import constants, learn_coding
-from exchangeable.tables.problems import Problems
-from exchangeable.tables.raw import RawCoding
-from exchangeable.tables.reading import TableData, read_labels, read_table
-from exchangeable.tables.targets import UNLABELLED, read_target, read_weights
-from exchangeable.tables.words import AnyCoding, SparseCoding, learn_words
+from exchangeable.tables.layout import DATES
+from exchangeable.tables.reading import read_table
+from exchangeable.tables.targets import UNLABELLED
 
 FAMILIES = definitions(
     "Families, and which blocks each can have (the first is what 'auto' stands for):",
@@ -48,8 +44,6 @@ EXAMPLES = examples(
     "fit clicks.csv --estimator density --time-budget 60 --output clicks.exch",
     "fit - --components 10 --output groups.exch < clicks.csv",
 )
-TABLE_ONLY = ("drop", "keep", "key", "weights", "text", "date_format", "kinds")
-"""Options about named columns, which sparse files do not have."""
 
 
 @click.command(epilog=f"{FAMILIES}\n\n{EXAMPLES}")
@@ -96,9 +90,7 @@ TABLE_ONLY = ("drop", "keep", "key", "weights", "text", "date_format", "kinds")
     show_default=True,
     help="Split dates into year, month, weekday and hour, as far as these vary, or drop them.",
 )
-@click.option(
-    "--date-format", metavar="FORMAT", help="How dates are written, such as '%m/%d/%Y'."
-)
+@click.option("--date-format", metavar="FORMAT", help="How dates are written, such as '%m/%d/%Y'.")
 @click.option(
     "--binarize",
     type=click.Choice(["never", "auto"]),
@@ -145,7 +137,7 @@ TABLE_ONLY = ("drop", "keep", "key", "weights", "text", "date_format", "kinds")
 @click.option("--alpha", type=float, help="Laplace smoothing.  [default: 0.1]")
 @click.option(
     "--components",
-    type=Components(),
+    callback=as_components,
     metavar="N|auto",
     help="Number of components of a mixture; 'auto' compares several by BIC.  [default: what suits "
     "the family, 20 for most]",
@@ -181,7 +173,7 @@ def fit(data: str, output: str, dialect: Dialect, **asked: Any) -> None:
     plan = plan_of(asked, supervised)
     with busy(f"reading {data}"):
         table = read_table(data, dialect)
-        prepared = _prepare(table, asked, plan, dialect)
+        prepared = prepare(table, asked, plan, dialect)
     notes(table.name, [*table.notes, *prepared.notes])
     began = time.perf_counter()
     with best_so_far() as interrupted:
@@ -193,33 +185,12 @@ def fit(data: str, output: str, dialect: Dialect, **asked: Any) -> None:
     if selection is not None:
         tried = ", ".join(str(row.n_components) for row in selection.table)
         best = selection.best.n_components
-        notes(output, [f"{best} components have the lowest {selection.criterion.upper()} of {tried}"])
+        notes(
+            output, [f"{best} components have the lowest {selection.criterion.upper()} of {tried}"]
+        )
     facts = [f"{prepared.rows.shape[0]:,} rows", f"{len(prepared.coding.variables):,} variables"]
     facts += [*_facts(model), f"{seconds:.1f} s"]
     click.echo(f"{printable(output)}: {', '.join(facts)}", err=True)
-
-
-class Prepared(NamedTuple):
-    """A table as an estimator takes it.
-
-    Attributes
-    ----------
-    coding : coding
-        How the table becomes rows.
-    rows, y, weights
-        What `fit` takes.
-    kinds : dict or None
-        What columns are, where they are not coded.
-    notes : list of str
-        What a user should know.
-    """
-
-    coding: AnyCoding
-    rows: Any
-    y: Any
-    weights: Any
-    kinds: dict[str, str] | None
-    notes: list[str]
 
 
 def _check_usage(asked: dict[str, Any], supervised: bool) -> None:
@@ -232,100 +203,13 @@ def _check_usage(asked: dict[str, Any], supervised: bool) -> None:
         asked["drop"] or asked["keep"] or asked["kinds"] or asked["binarize"] != "never"
     ):
         raise click.UsageError(
-            "--text uses only that column, so --drop, --keep, --kind and --binarize have no effect; "
+            "--text uses only that column: --drop, --keep, --kind and --binarize have no effect; "
             "leave them out"
         )
     if asked["text"] is None and asked["min_documents"] != 1:
         raise click.UsageError("--min-documents needs --text COLUMN")
     if asked["kinds"] and asked["binarize"] != "never":
         raise click.UsageError("--kind is for columns that are not coded; leave out --binarize")
-
-
-def _prepare(table: TableData, asked: dict[str, Any], plan: Plan, dialect: Dialect) -> Prepared:
-    """Return a table as rows, or raise all that is wrong with it."""
-    if not table.n_rows:
-        raise ValueError(f"{table.name}: it has no rows; a model needs at least one")
-    problems = Problems(table.name)
-    coding, told = _coding(table, asked, plan, dialect, problems)
-    y, weights, used = None, None, np.full(table.n_rows, True)
-    unlabelled = asked["unlabelled"] or UNLABELLED[0]
-    if asked["labels"] is not None:
-        y, used = read_labels(asked["labels"], table.n_rows, unlabelled)
-    elif asked["target"] is not None and _has(table, asked["target"]):
-        with problems.noted():
-            y, used = read_target(table, asked["target"], unlabelled)
-    if asked["weights"] is not None and _has(table, asked["weights"]):
-        with problems.noted():
-            weights = read_weights(table, asked["weights"])
-    problems.report()
-    rows, kinds = coding.rows(table), None
-    if not used.all():
-        many = f"{int((~used).sum()):,} rows without a class"
-        told.append(f"{many}: {'left out' if unlabelled == 'drop' else 'learned from as well'}")
-        if unlabelled == "drop":
-            rows, y = rows[used], y[used]
-            weights = None if weights is None else weights[used]
-    if isinstance(coding, RawCoding):
-        alone = constants(rows, coding.columns)
-        kinds = alone | _kinds(asked["kinds"], list(coding.columns)) or None
-    return Prepared(coding, rows, y, weights, kinds, told)
-
-
-def _has(table: TableData, name: str) -> bool:
-    """Whether a table has a column; that a frame lacks it has been noted with its columns."""
-    return table.frame is None or name in table.frame.columns
-
-
-def _coding(
-    table: TableData, asked: dict[str, Any], plan: Plan, dialect: Dialect, problems: Problems
-) -> tuple[AnyCoding, list[str]]:
-    target, text = asked["target"], asked["text"]
-    if table.frame is None:
-        given = [name for name in TABLE_ONLY if asked[name]]
-        if given or asked["binarize"] != "never":
-            raise ValueError(
-                f"{table.name}: options about columns need named columns, which a sparse file does "
-                "not have; leave them out"
-            )
-        if target is not None:
-            table.column(target)
-        return SparseCoding(int(table.matrix.shape[1]), target), []
-    if text is not None:
-        layout = Layout(asked["key"], (), dialect.empty)
-        problems.found += table.problems
-        for name in (target, asked["key"], asked["weights"], text):
-            if name is not None:
-                with problems.noted():
-                    table.column(name)
-        problems.report()
-        return learn_words(table, text, target, asked["min_documents"], layout), []
-    told = _kinds(asked["kinds"], [str(name) for name in table.frame.columns])
-    choice = Choice(
-        target,
-        asked["key"],
-        asked["weights"],
-        asked["drop"],
-        asked["keep"],
-        asked["dates"],
-        asked["date_format"],
-        told,
-        dialect.empty,
-    )
-    any_kind = plan.takes_kinds or bool(told)
-    return learn_coding(table, choice, asked["binarize"], any_kind, problems)
-
-
-def _kinds(kinds: tuple[str, ...], names: list[str]) -> dict[str, str]:
-    """Return what --kind says, by column; a pattern stands for all columns that it matches."""
-    told = {}
-    for text in kinds:
-        pattern, equals, kind = text.rpartition("=")
-        if not equals or kind not in KINDS:
-            raise ValueError(
-                f"--kind {text!r}: expected COLUMN=KIND, a kind being one of {', '.join(KINDS)}"
-            )
-        told |= dict.fromkeys(matching(pattern, names) or [pattern], kind)
-    return told
 
 
 def _facts(model: Any) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from exchangeable.cli.errors import one_line
 from exchangeable.datasets._density import DENSITY_SETS
 from exchangeable.devices.choice import DEVICES
 from exchangeable.experiments.beyond import KEY, SETS, Beyond
@@ -23,6 +24,7 @@ from exchangeable.experiments.scale import FULL, QUICK
 from exchangeable.experiments.store import Store
 
 ALL, BEYOND = "all", "beyond"
+KEPT = "finished cells are kept; the same command goes on from there"
 BUDGET = 600.0
 
 
@@ -85,6 +87,7 @@ BUDGET = 600.0
     "--quick reproduction.md in the folder of results.",
 )
 @click.option("--n-jobs", type=int, help="Number of threads; all cores by default.")
+@one_line
 def reproduce(table: str, quick: bool, again: bool, **options: Any) -> None:
     """Run the paper's experiments, cell by cell, and compare the results with the paper's tables.
 
@@ -122,7 +125,7 @@ def run_paper(
     **_: None,
 ) -> None:
     """Run the paper's tables."""
-    scale = QUICK if quick else FULL
+    scale, interrupted = QUICK if quick else FULL, False
     folder = results or Path("results/quick" if quick else "results")
     page = page or (folder / "reproduction.md" if quick else Path("docs/reproduction.md"))
     if unknown := set(models) - set(ALL_MODELS):
@@ -142,9 +145,11 @@ def run_paper(
             for line in run_experiments(tasks, folder, console, again):
                 console.print(f"left out: {line}")
         except KeyboardInterrupt:
-            console.print("interrupted; finished cells are kept")
+            interrupted = True
     html = write_pages(folder, page, scale)
     console.print(f"cells in {folder}; pages written to {page} and {html}")
+    if interrupted:
+        raise KeyboardInterrupt(KEPT)
 
 
 def run_beyond(
@@ -173,7 +178,7 @@ def run_beyond(
             f"--dataset {sorted(unknown)[0]!r} is not part of --table beyond; expected one of "
             f"{', '.join(DENSITY_SETS)}"
         )
-    store = Store(results, KEY)
+    store, interrupted = Store(results, KEY), False
     if not report_only:
         experiment = Beyond(store, console.log, n_jobs, device or DEVICES[0])
         try:
@@ -185,6 +190,8 @@ def run_beyond(
                 download,
             )
         except KeyboardInterrupt:
-            console.print("interrupted; finished cells are kept")
+            interrupted = True
     write_report(store, page)
     console.print(f"{len(store.rows)} cells in {results}; page written to {page}")
+    if interrupted:
+        raise KeyboardInterrupt(KEPT)

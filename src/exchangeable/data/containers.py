@@ -150,8 +150,8 @@ def _as_numbers(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     if array.dtype.kind in "mM":
         what = "points in time" if array.dtype.kind == "M" else "lengths of time"
         raise ValueError(
-            f"{name} holds {what}{_such_as(array)} (dtype {array.dtype}); split them into numbers "
-            "or categories, such as the month, or drop them"
+            f"{name} holds {what}{_such_as(array)} (dtype {array.dtype}); split them into parts, "
+            f"such as the month, drop them, or {HINT}"
         )
     if array.dtype.kind in "USV":
         raise ValueError(

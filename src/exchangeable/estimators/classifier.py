@@ -28,7 +28,12 @@ from exchangeable.estimators.hybrid import (
     mixture_of,
 )
 from exchangeable.estimators.kinds import COLUMNS, decide_kinds, labels_of, observe_typed
-from exchangeable.estimators.labels import check_class_weight, open_labels, weigh_classes
+from exchangeable.estimators.labels import (
+    UNLABELLED,
+    check_class_weight,
+    open_labels,
+    weigh_classes,
+)
 from exchangeable.estimators.names import give_names
 from exchangeable.estimators.rows import (
     by_chunks,
@@ -38,7 +43,8 @@ from exchangeable.estimators.rows import (
     warn_if_cut,
 )
 from exchangeable.families.common.recipes import class_weights
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import Family, FamilySpec
+from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.classes import (
     FittedClasses,
@@ -49,6 +55,7 @@ from exchangeable.fitting.classes import (
     unique_labels,
 )
 from exchangeable.fitting.hybrid.settings import Hybrid, as_training
+from exchangeable.fitting.streams import Stream
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.blocks import as_blocks, kind_of
@@ -62,8 +69,6 @@ def _adds_up(classifier: Any) -> bool:
         spec_of(classifier).check("partial_fit", "partial_fit")
     except (TypeError, ValueError) as error:
         raise AttributeError(str(error)) from None
-    if classifier.pooling is not None:
-        raise AttributeError("partial_fit does not go with pooling, whose prior needs all rows")
     if as_training(classifier.training) is not None:
         raise AttributeError(f"training={classifier.training!r} needs all rows at once; use fit")
     return True
@@ -372,9 +377,15 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         direct = spec.direct is not None and self.pooling is None
         watched = WatchedPasses(data)
         by_label = self._sums_by_label(spec if direct else None, watched)
-        unlabelled = by_label.pop(-1, (0.0,))[0] if self.semi_supervised else 0.0
+        marks = (None, UNLABELLED) if self.semi_supervised else ()
+        unlabelled = sum(by_label.pop(mark)[0] for mark in marks if mark in by_label)
+        if None in by_label:
+            raise ValueError(
+                "Input y contains NaN or None, but every row needs a class; leave out such rows, "
+                "or learn from them with semi_supervised=True"
+            )
         if not by_label:
-            raise ValueError("all rows are unlabelled (-1); at least one needs a class")
+            raise ValueError("all rows are unlabelled: y holds -1 or None only; one needs a class")
         classes = unique_labels(list(by_label), "y")
         sums = [by_label[label] for label in classes.tolist()]
         if not sum(total for total, *_ in sums) > 0:
@@ -423,14 +434,15 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Add a batch of rows to what is known.
 
-        The blocks of a class are learned again as it grows, from sums over all batches and from up
-        to 4,096 of its rows, which are kept; memory does not grow with the number of rows. After
-        `fit` or `load`, which keep none, blocks stay and only the counts in them add up.
+        The blocks and trees of a class are learned again as it grows, from sums over all batches
+        and from up to 4,096 of its rows, which are kept; memory does not grow with the number of
+        rows. After `fit` or `load`, which keep none, blocks stay and only the counts in them add
+        up; rows that other families draw stand for those that are gone.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples of this batch.
+            Examples of this batch; a NaN is not known.
         y : array-like of shape (n_samples,)
             Class labels of this batch.
         classes : array-like of shape (n_classes,), optional
@@ -449,12 +461,6 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         y = open_labels(y, semi_supervised=False).y
         X, y = validated_with_labels(self, X, y, reset=first)
         observed = as_observed(X, self.binarize, self.n_jobs)
-        if observed.holes is not None:
-            raise ValueError(
-                "X contains NaN; partial_fit needs complete rows, since hidden counts of one batch "
-                "depend on the others: use fit for rows with holes"
-            )
-        rows = observed.ones
         if not (classes is None or np.array_equal(known, np.unique(np.asarray(classes)))):
             raise ValueError(f"classes={classes!r} is not the same as on the first call: {known}")
         unknown = np.setdiff1d(y, known)
@@ -466,15 +472,40 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
                 "class to weight"
             )
         number = np.searchsorted(known, y)
-        groups = class_groups(y, known, weigh_classes(self.class_weight, known, number, sample_weight))
-        problem = problem_of(self, spec, rows.n_variables, known.tolist(), labelled=True)
+        weight = weigh_classes(self.class_weight, known, number, sample_weight)
+        problem = problem_of(self, spec, observed.n_variables, known.tolist(), labelled=True)
         before = None if first else self._fitted()
         if before is not None and not isinstance(before, spec.model):
             raise ValueError(
                 f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
             )
-        model = spec.direct.add(problem, before, rows, groups, self.n_jobs)
+        if spec.direct is None or problem.pooling is not None:
+            return self._go_on(spec, problem, observed, number, known, weight)
+        groups = class_groups(y, known, weight)
+        model = spec.direct.add(problem, before, observed, groups, self.n_jobs)
         self._keep(FittedClasses(model, model.totals), known)
+        return self
+
+    def _go_on(
+        self,
+        spec: FamilySpec,
+        problem: Problem,
+        observed: Observed,
+        labels: IntArray,
+        classes: npt.NDArray[Any],
+        sample_weight: npt.ArrayLike | None,
+    ) -> Self:
+        """Add a batch to sums from which the family makes its parameters."""
+        stream = Stream(spec, problem, rule_of(self), self.n_jobs)
+        weight, before = check_sample_weight(sample_weight, len(labels)), None
+        if hasattr(self, "_model"):
+            before = Mixture(self._model, Family.log_shares_of(self.class_count_))
+        kept = getattr(self, "_kept", None)
+        if before is not None and kept is None:
+            kept = stream.imagine(before, self.class_count_)
+        mixture, kept = stream.add_labelled(before, kept, observed, labels, weight)
+        self._keep(FittedClasses(mixture.model, kept.sums.totals), classes)
+        self._kept = kept
         return self
 
     @by_chunks
@@ -526,6 +557,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     def _keep(self, fitted: FittedClasses, classes: npt.NDArray[Any]) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""
         state = fitted.state
+        self.__dict__.pop("_kept", None)
         if state is None:
             prior = log_prior(fitted.totals, self.fit_prior, self.class_prior)
             for name in ("history_", "log_likelihood_", "converged_", *TRAINED):

@@ -76,7 +76,7 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
         return spec, None
     training = getattr(estimator, "training", "generative")
     try:
-        chosen = _spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
+        chosen = spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
         if training != "generative":
             chosen.check("hybrid", f"training={training!r}")
         return chosen, schema
@@ -100,7 +100,7 @@ def _is_number(column: Column) -> bool:
     return not any(isinstance(level, str) for level in column.levels)
 
 
-def _spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
+def spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
     """Return the family that is fitted to columns of some kinds, having checked its blocks."""
     if len(spec.kinds) > 1:
         return spec

@@ -1,7 +1,7 @@
 """Labels of rows: which are known, and how much the rows of each class count."""
 
 from collections.abc import Mapping
-from numbers import Number
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +56,7 @@ def open_labels(y: Any, semi_supervised: bool) -> Labels:
         if missing.any():
             row = int(missing.argmax())
             raise ValueError(
-                f"Input y contains NaN: row {row} of {what} is {str(array[row])}, but every row needs "
+                f"Input y contains NaN: row {row} of {what} is {array[row]!s}, but every row needs "
                 "a class; leave out such rows, or learn from them with semi_supervised=True"
             )
         return Labels(y, None)
@@ -68,10 +68,12 @@ def open_labels(y: Any, semi_supervised: bool) -> Labels:
         )
     without = missing | _marked(array)
     if without.all():
-        raise ValueError(f"all rows are unlabelled: {what} holds -1 or None only; one needs a class")
+        raise ValueError(
+            f"all rows are unlabelled: {what} holds -1 or None only; one needs a class"
+        )
     filled = array.copy()
     filled[without] = array[~without][0]
-    if filled.dtype == object and all(isinstance(v, Number) for v in filled.tolist()):
+    if filled.dtype == object and all(isinstance(v, Real) for v in filled.tolist()):
         filled = np.array(filled.tolist())
     return Labels(filled, ~without)
 
@@ -82,7 +84,7 @@ def _marked(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         return np.asarray(array == UNLABELLED)
     if array.dtype.kind != "O":
         return np.zeros(array.shape, dtype=np.bool_)
-    return np.array([isinstance(v, Number) and v == UNLABELLED for v in array.tolist()])
+    return np.array([isinstance(v, Real) and v == UNLABELLED for v in array.tolist()])
 
 
 def weigh_classes(

@@ -14,7 +14,7 @@ from exchangeable.rasch.errors import (
     class_parameters,
     warn_of_infinite,
     with_errors,
-    without_small,
+    without_unknown,
 )
 from exchangeable.rasch.existence import check_answers, usable_items
 from exchangeable.rasch.parameters import among
@@ -78,10 +78,10 @@ class RaschModel(RaschQuestions, BaseEstimator):
     >>> model = RaschModel().fit(X)
     >>> print(model.item_parameters_)
     item  difficulty     s.e.
-    x0       -1.1202   0.0753
-    x1       -0.0203   0.0681
-    x2        0.0614   0.0683
-    x3        1.0791   0.0740
+    x0       -0.9015   0.0693
+    x1       -0.0634   0.0661
+    x2        0.0621   0.0659
+    x3        0.9029   0.0722
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class RaschModel(RaschQuestions, BaseEstimator):
         scale = mixture._fitted().item_scale()
         assert scale is not None
         posterior = mixture.predict_proba(values)
-        scale = without_small(scale, answers.weights @ posterior)
+        scale = without_unknown(scale, values, answers.weights[:, None] * posterior)
         found = class_parameters(scale, inside.names)
         warn_of_infinite(found)
         rest = (mixture.weights_, posterior, values, inside.weights)

@@ -37,6 +37,9 @@ ABILITIES: Mapping[str, Ability] = {
     "classes": Ability("classes", "`ExchangeableClassifier`"),
     "semi_supervised": Ability("missing labels", "`semi_supervised=True`", ("classes",)),
     "partial_fit": Ability("batches that are read once", "`partial_fit`"),
+    "holes in batches": Ability(
+        "missing entries in batches", "NaN in `partial_fit`", ("partial_fit", "holes")
+    ),
     "warm_start": Ability("going on from a fit", "`warm_start=True`"),
     "checkpoint": Ability("going on after a stop", "`checkpoint=path`"),
     "accept": Ability("blocks per component", "`Blocks(accept='component')`"),
@@ -59,6 +62,7 @@ ABILITIES: Mapping[str, Ability] = {
     "held-out rows in chunks": Ability(
         "early stopping in chunks", "`X_valid`, `validation_fraction` and chunks", ("chunks",)
     ),
+    "device": Ability("passes on a device", "`device='gpu'`", refused=False),
     "averaging": Ability("averages of fits", "`combine='average'`"),
     "joining": Ability("joined with other families", "`ExchangeableDensity`"),
     "pooling": Ability("pooled prior", "`pooling=…`"),

@@ -247,6 +247,13 @@ class Model(ABC):
         """
         return None
 
+    def level_shares(self) -> list[FloatArray] | None:
+        """Return P(x_j = v | y) for every column, shape (n_levels, n_classes) each.
+
+        None where columns depend on each other in a class, or one of them has no levels.
+        """
+        return None
+
     def whole(self) -> Self:
         """Return the model that can score any row; while fitting, some cannot."""
         return self

@@ -14,7 +14,7 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.partitions import Partition
-from exchangeable.structure.learner import Structure
+from exchangeable.structure.learner import BlockLearner, Structure
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
 
@@ -54,6 +54,8 @@ class Problem:
         Where there are some: the variables that are in none, of which `structure` is.
     varied : bool
         Whether the first run is to differ from others as these do from each other.
+    open_ended : bool
+        Whether rows are to come that may have more ones than any that there is.
     settings : object, optional
         Settings of the family's own.
     device : {"auto", "cpu", "gpu"}
@@ -75,6 +77,7 @@ class Problem:
     statistic_blocks: tuple[StatisticBlock, ...] = ()
     others: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     varied: bool = False
+    open_ended: bool = False
     settings: Any = None
     device: str = "auto"
 
@@ -84,6 +87,14 @@ class Problem:
         if self.examples is None:
             raise TypeError("this family needs its rows in memory")
         return self.examples
+
+    def known_partitions(self, n_variables: int) -> list[Partition] | None:
+        """Return the blocks of each component where no rows are needed to know them, else None."""
+        if not isinstance(self.structure, BlockLearner):
+            return list(self.structure)
+        if self.structure.needs_moments:
+            return None
+        return list(self.structure.without_rows(n_variables, self.n_components))
 
     @property
     def valid_rows(self) -> Examples | None:
@@ -119,6 +130,8 @@ class Problem:
     @cached_property
     def largest_count(self) -> int | None:
         """The largest number of ones of a row, None where holes make it unknown."""
+        if self.open_ended:
+            return None
         sets = [self.rows if self.chunks is None else self.chunks, self.valid]
         found = [self._most_ones(each) for each in sets if each is not None]
         known = [each for each in found if each is not None]

@@ -124,6 +124,9 @@ class FamilySpec:
         Kinds of columns that it is for.
     other_kinds : str, optional
         The family that stands in for it where columns are of other kinds.
+    row_priors : bool
+        Whether passes take a line of log-probabilities of the classes for every row, as covariates
+        of the classes need.
     memory : callable
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
         of variables and of components; 0 rows where only sums over them are kept. A fit for which
@@ -165,6 +168,7 @@ class FamilySpec:
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
     kinds: tuple[str, ...] = ("binary",)
     other_kinds: str | None = None
+    row_priors: bool = False
     memory: Callable[[int, int, int], float] = least_memory
     components: int = 20
     most_per_row: float = 1.0

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from exchangeable.arrays import LARGEST
 from exchangeable.baselines import ChowLiuTree, LatentTree, saved
 from exchangeable.baselines.base import TreeEstimator
+from exchangeable.classes.design import Design
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
@@ -60,6 +62,8 @@ CLASSES: dict[str, type[Any]] = {
 }
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
 MODEL, TREE = "_model", "_tree"
+KEPT = "_kept"
+"""What batches leave behind, which files do not hold."""
 NEEDED = {
     "ExchangeableClassifier": ("classes_", "class_count_", "class_log_prior_"),
     "ExchangeableDensity": ("weights_",),
@@ -111,7 +115,7 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
         )
     attributes = {}
     for name, value in vars(estimator).items():
-        if name in parameters or name in (MODEL, TREE, CONFIG):
+        if name in parameters or name in (MODEL, TREE, KEPT, CONFIG):
             continue
         if not FITTED.fullmatch(name):
             raise TypeError(f"the attribute {name} of {kind.__name__} has no place in a file")
@@ -237,6 +241,7 @@ def _check(estimator: Any) -> None:
         _check_classes(estimator, model.n_classes)
         _check_names(estimator, model.n_variables)
         _check_columns(estimator, model)
+        _check_covariates(estimator, model.n_classes)
     elif kind == "EVM":
         if not isinstance(estimator.statistic, Statistic) or not hasattr(estimator, "weights_"):
             raise ModelFileError("has no statistic, or no weights")
@@ -258,6 +263,18 @@ def _check_columns(estimator: Any, model: Model) -> None:
         raise ModelFileError(f"has columns that cannot be used: {error}") from None
     if schema is not None and schema.types != getattr(model, "types", None):
         raise ModelFileError("says of its columns what its model does not")
+
+
+def _check_covariates(estimator: Any, k: int) -> None:
+    """Check that coefficients go with what is said of their covariates."""
+    if not hasattr(estimator, "coefficients_") and not hasattr(estimator, "covariates_"):
+        return
+    try:
+        terms = Design.from_plain(getattr(estimator, "covariates_", None)).terms
+    except ValueError as error:
+        raise ModelFileError(f"has covariates that cannot be used: {error}") from None
+    coefficients = _array(getattr(estimator, "coefficients_", None))
+    numbers(coefficients, "coefficients_", (k, len(terms)), low=-LARGEST, high=LARGEST)
 
 
 def _check_classes(estimator: Any, k: int) -> None:

@@ -96,4 +96,3 @@ def decode_pipeline(value: Mapping[str, Any], decode: Callable[[Any, str], Any])
     if len({name for name, _ in made}) < len(made):
         raise ModelFileError("is a pipeline with two steps of the same name")
     return Pipeline(made)
-

@@ -21,7 +21,6 @@ TRANSFORMERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Binarizer": ("sklearn.preprocessing", COLUMNS),
     "CountVectorizer": ("sklearn.feature_extraction.text", WORDS),
     "HashingVectorizer": ("sklearn.feature_extraction.text", ()),
-    "KBinsDiscretizer": ("sklearn.preprocessing", (*COLUMNS, "bin_edges_", "n_bins_", "_encoder")),
     "OneHotEncoder": (
         "sklearn.preprocessing",
         (
@@ -87,7 +86,7 @@ def decode_step(value: Any, reader: Reader) -> Any:
     """Return the transformer that JSON and arrays stand for, everything checked."""
     name = value.get("class") if isinstance(value, dict) else None
     kind = class_named(name)
-    if kind is None:
+    if kind is None or name is None:
         raise ModelFileError(f"holds {short(name)}, which is not a step that is known here")
     parameters, attributes = value.get("parameters"), value.get("attributes")
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):

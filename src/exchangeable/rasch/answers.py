@@ -69,11 +69,14 @@ class Answers:
             values, weights = values[persons], weights[persons]
         return Answers(names, values, weights, highest)
 
-    def counts(self) -> FloatArray:
-        """Return the weight of the persons at each step."""
-        every = enumerate(np.ascontiguousarray(self.values.T))
-        lines = [np.bincount(np.maximum(v, 0), self.weights, self.highest[j] + 1) for j, v in every]
-        return np.concatenate([line[1:] for line in lines])
+    def counts(self) -> tuple[FloatArray, FloatArray]:
+        """Return the weight of the persons at each step, and of those at answer 0 of its item."""
+        lines = [
+            np.bincount(column, self.weights, top + 2)[1:]  # the first are holes
+            for column, top in zip((self.values.T + np.int8(1)), self.highest, strict=True)
+        ]
+        below = np.repeat([line[0] for line in lines], self.highest)
+        return np.concatenate([line[1:] for line in lines]), below
 
 
 def read_answers(

@@ -12,7 +12,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families import REGISTRY
-from exchangeable.families.items import Answered, Conditional, ConditionalSums, answers_of, items_of
+from exchangeable.families.items import Answered, Conditional, answers_of, items_of
 from exchangeable.rasch.answers import Answers, sort_answers
 from exchangeable.rasch.existence import check_existence, usable_items
 from exchangeable.rasch.parameters import ItemParameters, among, to_thresholds
@@ -72,15 +72,16 @@ def fit_conditional(answers: Answers, n_jobs: int | None = None) -> ConditionalF
     inside = answers.only(items=used)
     inside = inside.only(persons=inside.informative)
     check_existence(inside)
-    answered, counts = sort_answers(inside), inside.counts()
-    problem = _Problem(inside, answered, counts, conditional_of(inside.highest), n_jobs)
-    log_credits, sums, n_iter = problem.solve()
+    problem = _Problem(
+        inside, sort_answers(inside), *inside.counts(), conditional_of(inside.highest), n_jobs
+    )
+    log_credits, information, log_likelihood, n_iter = problem.solve()
     thresholds = to_thresholds(inside.highest) @ log_credits
-    covariance = inverse_information(inside.highest, sums.information)
+    covariance = inverse_information(inside.highest, information)
     found = ItemParameters(inside.names, inside.highest, thresholds[:, None], covariance)
     return ConditionalFit(
         among(found, answers.names, answers.highest, used),
-        float(counts @ log_credits) - sums.log_norm,
+        log_likelihood,
         log_credits.size - 1,
         float(inside.weights.sum()),
         n_iter,
@@ -107,11 +108,12 @@ class _Problem:
     answers: Answers
     answered: Answered
     counts: FloatArray
+    below: FloatArray
     sums: Conditional
     n_jobs: int | None
 
-    def solve(self) -> tuple[FloatArray, ConditionalSums, int]:
-        """Return log ε, the sums there, and the number of steps."""
+    def solve(self) -> tuple[FloatArray, FloatArray, float, int]:
+        """Return log ε, the information, the log-likelihood, and the number of steps."""
         start = self._start()
         n_patterns = len(self.answered.patterns)
         if n_patterns > 2 * FEW_PATTERNS:
@@ -120,11 +122,8 @@ class _Problem:
         return self._newton(start, self.answered, self.counts)
 
     def _start(self) -> FloatArray:
-        """Return log-odds of the counts, centred."""
-        begins = np.concatenate([[0], np.cumsum(self.answers.highest)[:-1]]).astype(np.int64)
-        seen = self.answers.weights @ self.answers.known
-        zero = np.repeat(seen - np.add.reduceat(self.counts, begins), self.answers.highest)
-        return np.log((self.counts + 0.5) / (zero + 0.5))
+        """Return log-odds of the counts."""
+        return np.log((self.counts + 0.5) / (self.below + 0.5))
 
     def _of_few(self, start: FloatArray, chosen: IntArray) -> FloatArray:
         """Return two steps on some of the patterns; what these expect stands for all."""
@@ -141,7 +140,7 @@ class _Problem:
 
     def _newton(
         self, start: FloatArray, answered: Answered, counts: FloatArray
-    ) -> tuple[FloatArray, ConditionalSums, int]:
+    ) -> tuple[FloatArray, FloatArray, float, int]:
         log_credits = start
         sums = self.sums(self.answers.highest, log_credits, answered, self.n_jobs)
         worth = float(counts @ log_credits) - sums.log_norm
@@ -151,7 +150,7 @@ class _Problem:
             step = np.linalg.solve(regular(self.answers.highest, sums.information), gradient)
             gain = float(gradient @ step)
             if gain < enough and np.abs(step).max() < 1e-6:
-                return log_credits + step, sums, n_iter
+                return log_credits + step, sums.information, worth + 0.5 * gain, n_iter
             size = 1.0
             while True:
                 tried = log_credits + size * step
@@ -167,7 +166,7 @@ class _Problem:
             "nearly separated",
             stacklevel=4,
         )
-        return log_credits, sums, MOST_STEPS
+        return log_credits, sums.information, worth, MOST_STEPS
 
     def _check_finite(self, log_credits: FloatArray) -> None:
         """Refuse to go on where thresholds run away."""

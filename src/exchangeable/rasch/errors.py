@@ -20,6 +20,8 @@ CHUNK = 1 << 12
 LARGEST = 12.0
 """Thresholds beyond this stand for answers that all or none of a class give."""
 LEAST_TOTAL = 1e-300
+LEAST_PERSONS = 0.5
+"""Answers given by fewer persons of a class are taken to be given by none."""
 NOTHING = 1e-9
 """Eigenvalues below this share of the largest stand for no information."""
 BoolArray = npt.NDArray[np.bool_]
@@ -55,17 +57,22 @@ def warn_of_infinite(parameters: ItemParameters) -> None:
             )
 
 
-def without_small(scale: ItemScale, persons: FloatArray) -> ItemScale:
-    """Return the scale without estimates in classes that hold fewer persons than parameters.
+def without_unknown(scale: ItemScale, values: FloatArray, mass: FloatArray) -> ItemScale:
+    """Return the scale without estimates that the answers do not support.
+
+    A class that holds fewer persons than it has parameters has none. An item has none in a class
+    where some answer was given by less than half a person: EM takes long to reach infinity.
 
     Parameters
     ----------
     scale : ItemScale
         The items as they were fitted.
-    persons : array of shape (n_classes,)
-        Expected number of persons in each class.
+    values : array of shape (n_persons, n_items)
+        The answers, NaN where there is none.
+    mass : array of shape (n_persons, n_classes)
+        Weights of the persons, shared out over the classes.
     """
-    n_free = len(scale.log_credits) - 1
+    persons, n_free = mass.sum(axis=0), len(scale.log_credits) - 1
     small = persons < n_free + 1
     for y in np.flatnonzero(small):
         warnings.warn(
@@ -73,7 +80,14 @@ def without_small(scale: ItemScale, persons: FloatArray) -> ItemScale:
             f"{n_free} item parameters, which are NaN; fit fewer classes",
             stacklevel=4,
         )
-    return _without(scale, np.broadcast_to(small, scale.log_credits.shape))
+    lost = np.array(np.broadcast_to(small, scale.log_credits.shape))
+    scores, possible = np.nansum(values, axis=1), ~np.isnan(values) @ scale.highest
+    inside = mass * ((scores > 0) & (scores < possible))[:, None]
+    items = items_of(scale.highest)
+    for j, top in enumerate(scale.highest.tolist()):
+        given = np.array([(values[:, j] == v) @ inside for v in range(top + 1)])
+        lost[items == j] |= (given < LEAST_PERSONS).any(axis=0)
+    return _without(scale, lost)
 
 
 def with_errors(

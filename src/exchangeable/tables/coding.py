@@ -6,7 +6,7 @@ two categories). Empty cells stay unknown.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class Coding:
 
     columns: tuple[Column, ...]
     target: str | None = None
-    layout: Layout = Layout()
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def n_variables(self) -> int:

@@ -27,7 +27,9 @@ WRITTEN = (
     "%B %d, %Y",
 )
 """Other ways to write dates, in the order in which they are tried."""
-LOOKS_STANDARD = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?")
+LOOKS_STANDARD = re.compile(
+    r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?"
+)
 LOOKS_WRITTEN = re.compile(r"\d{1,4}[./ -]\w{1,9}[./ -]\d{2,4}\b.*|[A-Za-z]{3,9} \d{1,2}, \d{4}")
 PARTS = ("year", "month", "weekday", "hour")
 

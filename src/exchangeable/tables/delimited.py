@@ -58,9 +58,7 @@ class Delimited(NamedTuple):
     problems: list[str]
 
 
-def read_delimited(
-    source: IO[bytes] | str, usual: str, dialect: Dialect, pandas: Any
-) -> Delimited:
+def read_delimited(source: IO[bytes] | str, usual: str, dialect: Dialect, pandas: Any) -> Delimited:
     """Read a table with separators.
 
     Parameters
@@ -82,7 +80,9 @@ def read_delimited(
     try:
         return _read(source, head, encoding, usual, dialect, pandas)
     except LookupError:
-        raise ValueError(f"encoding {encoding!r} is unknown; expected one such as latin-1") from None
+        raise ValueError(
+            f"encoding {encoding!r} is unknown; expected one such as latin-1"
+        ) from None
     except UnicodeError as error:
         if older is None:
             raise ValueError(f"the file is not {encoding}: {error}") from None
@@ -98,9 +98,7 @@ def _head(source: IO[bytes] | str, pandas: Any) -> bytes:
         head = source.read(HEAD)
         source.seek(0)
         return head
-    with pandas.io.common.get_handle(
-        source, "rb", compression="infer", is_text=False
-    ) as handles:
+    with pandas.io.common.get_handle(source, "rb", compression="infer", is_text=False) as handles:
         return bytes(handles.handle.read(HEAD))
 
 
@@ -228,5 +226,3 @@ def _with_commas(column: Any, separator: str, pandas: Any) -> tuple[Any, str] | 
     if not good.all():
         return None
     return pandas.to_numeric(plain).reindex(column.index), how
-
-

@@ -1,7 +1,7 @@
 """Columns of any kind that a model takes as they are."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ class RawCoding:
 
     columns: tuple[str, ...]
     target: str | None = None
-    layout: Layout = Layout()
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def n_variables(self) -> int:

@@ -142,7 +142,7 @@ def _frame(name: str, found: Delimited) -> TableData:
     frame = found.frame
     frame.columns = [str(column) for column in frame.columns]
     for at, kind in enumerate(frame.dtypes):
-        if kind == object:
+        if isinstance(kind, np.dtype) and kind.kind == "O":
             known = frame.iloc[:, at].dropna()
             if len(known) and all(isinstance(cell, bool) for cell in known):
                 frame.isetitem(at, frame.iloc[:, at].astype("boolean"))

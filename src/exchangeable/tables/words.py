@@ -1,7 +1,7 @@
 """Coding of a column of documents as a binary bag of words, and of sparse matrices."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer
@@ -30,7 +30,7 @@ class WordCoding:
     column: str
     variables: list[str]
     target: str | None = None
-    layout: Layout = Layout()
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def n_variables(self) -> int:
@@ -62,7 +62,7 @@ class SparseCoding:
 
     n_columns: int
     target: str | None = None
-    layout: Layout = Layout()
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def n_variables(self) -> int:
@@ -121,9 +121,7 @@ def documents(table: TableData, column: str) -> list[str]:
     cells = table.column(column)
     present = cells.dropna()
     if len(present) and not all(isinstance(cell, str) for cell in present):
-        row = next(
-            i for i, cell in enumerate(cells) if not isinstance(cell, str) and cell == cell
-        )
+        row = next(i for i, cell in enumerate(cells) if not isinstance(cell, str) and cell == cell)
         raise ValueError(
             f"{table.name}: row {row + 1}, column {column!r} is {cells.iloc[row]!r}, not text; "
             "--text needs a column of documents"

@@ -13,6 +13,7 @@ from exchangeable.data import packed_kernels
 from exchangeable.data.examples import MAX_PACKED, Examples, encoded, listed
 from exchangeable.data.forms import CODE_BITS, Codes, Words
 from exchangeable.data.groups import NO_WEIGHTS, Group
+from exchangeable.data.raw_columns import missing_entries
 from exchangeable.data.rows import Rows, take_rows
 
 SAMPLE = 256
@@ -79,13 +80,32 @@ class Chunk:
 
     def _numbers(self, classes: npt.NDArray[Any]) -> IntArray:
         """Return the number of each row's class, −1 for labels that are none of them."""
-        number = np.minimum(np.searchsorted(classes, self._labels), classes.size - 1)
-        return np.where(classes[number] == self._labels, number, -1)
+        result = np.full(self._labels.size, -1)
+        given = np.flatnonzero(~self._unlabelled)
+        labels = self._labels[given]
+        number = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
+        result[given] = np.where(classes[number] == labels, number, -1)
+        return result
+
+    @cached_property
+    def _unlabelled(self) -> npt.NDArray[np.bool_]:
+        """Which rows have None or NaN for a label."""
+        if self._labels.dtype.kind not in "Of":
+            return np.zeros(self._labels.size, dtype=np.bool_)
+        return missing_entries(self._labels)
+
+    @property
+    def unlabelled_weight(self) -> float:
+        """Weight of the rows that have None or NaN for a label."""
+        if not self.weights.size:
+            return float(np.count_nonzero(self._unlabelled))
+        return float(self.weights[self._unlabelled].sum())
 
     @property
     def classes(self) -> npt.NDArray[Any]:
         """The distinct labels of these rows, in order."""
-        return unique_labels(self._labels, "y") if self._labels.size else self._labels
+        labels = self._labels[~self._unlabelled]
+        return unique_labels(labels, "y") if labels.size else labels
 
     @property
     def _labels(self) -> npt.NDArray[Any]:

@@ -28,10 +28,13 @@ from exchangeable.structure.intervals import ClassSums, group_sums
 
 
 def class_sums(chunk: Chunk, n_jobs: int | None = None) -> dict[Any, ClassSums]:
-    """Return the sums of each class that occurs, by its label."""
+    """Return the sums of each class that occurs, by its label; None for no label."""
     classes = chunk.classes
-    summed = group_sums(chunk.rows, chunk.groups(classes), n_jobs)
-    return dict(zip(classes.tolist(), summed, strict=True))
+    summed = group_sums(chunk.rows, chunk.groups(classes), n_jobs) if classes.size else []
+    sums: dict[Any, ClassSums] = dict(zip(classes.tolist(), summed, strict=True))
+    if chunk.unlabelled_weight:
+        sums[None] = (chunk.unlabelled_weight, np.zeros(chunk.rows.n_variables), 0.0, 0.0)
+    return sums
 
 
 def class_histograms(

@@ -11,10 +11,10 @@ from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import Observed
+from exchangeable.data.sketch import Sketch
 from exchangeable.families.blocks import holes, passes, saved
 from exchangeable.families.blocks.passes import BlockSums
 from exchangeable.families.blocks.row_counts import RowCounts
-from exchangeable.families.blocks.sketch import Sketch
 from exchangeable.families.common import on_device, table_kernels
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.common.tables import Tables, score_tables

@@ -85,7 +85,7 @@ def stretches_by_rank(
     its rows, then ``widths[1]`` for each, and so on. The rows at hand are asked for in such parts.
 
     >>> stretches_by_rank(np.array([1, 2, 4]), 5, (2, 3), 2)
-    (array([ 2, 10,  7, 12, 20, 22]), array([2, 2, 3, 3, 2, 3]))
+    (array([ 2, 10,  7, 14, 20, 22]), array([2, 2, 3, 3, 2, 3]))
     """
     number = ranks // part
     size = np.minimum(part, n_ranks - number * part)

@@ -110,9 +110,8 @@ class Dealt(PosteriorRecipe):
 
 
 def class_weights(chunk: Chunk) -> dict[Any, float]:
-    """Return the weight of each class that occurs in a chunk, by its label."""
+    """Return the weight of each class that occurs in a chunk, by its label; None for no label."""
     classes = chunk.classes
-    return {
-        label: group.total
-        for label, group in zip(classes.tolist(), chunk.groups(classes), strict=True)
-    }
+    pairs = zip(classes.tolist(), chunk.groups(classes) if classes.size else [], strict=True)
+    weights = {label: group.total for label, group in pairs}
+    return weights | ({None: chunk.unlabelled_weight} if chunk.unlabelled_weight else {})

@@ -28,7 +28,8 @@ SPECS = (
         before=_blocks_first,
         search=SearchSpace(nanoseconds=200.0),
         cannot={
-            "partial_fit": "its edges are chosen from all rows at once; use fit",
+            "device": "each class has bins and edges of its own, which do not make one array; its "
+            "passes are made on the processor",
             "hybrid": "its scores are not log-linear in the variables; choose another family",
             "relearn": "its blocks are always learned before its trees, and stay while those are",
         },

@@ -33,7 +33,6 @@ SPECS = (
         cannot={
             "classes": "its components are hidden states, which nobody can label; fit an "
             "ExchangeableMixture to the rows of each class, or choose another family",
-            "partial_fit": "it has hidden states; use fit",
             "accept": "its blocks are not learned",
             "relearn": "its blocks are not learned",
             "exact completion": "a maximum over rows of a sum over hidden states is hard; the "

@@ -15,8 +15,11 @@ SPECS = (
         blocks_hint="which columns go together is not learned yet",
         shared_blocks=True,
         kinds=("binary", "nominal", "ordinal", "count", "continuous"),
+        row_priors=True,
         conditional=conditional,
         cannot={
+            "device": "its parts are of different kinds, whose sums do not make one array; its "
+            "passes are made on the processor",
             "partial_fit": "levels and transforms are decided from all rows at once; use fit",
             "chunks": "levels and transforms are decided from all rows; load X into memory",
             "accept": "its blocks are not learned",

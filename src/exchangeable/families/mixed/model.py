@@ -154,16 +154,21 @@ class MixedModel(Model):
         return rows
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> MixedSums:
-        """Find the posteriors of all rows, and sum what the next parameters are made of."""
+        """Find the posteriors of all rows, and sum what the next parameters are made of.
+
+        `log_prior` may have a line for every row.
+        """
         examples = data.examples
+        usual = log_prior if log_prior.ndim == 1 else log_prior.mean(axis=0)
         rows = self._rows(examples.observed)
         posterior = np.empty((rows.n_rows, self.n_classes))
 
         def one(span: tuple[int, int]) -> tuple[float, list[PartSums]]:
             chosen = slice(*span)
             values, weights = rows.values[chosen], examples.weights[chosen]
-            shares = self._score(values) + log_prior
-            worth = kernels.settle_rows(shares, log_prior, examples.clamp[chosen], weights)
+            own = log_prior if log_prior.ndim == 1 else log_prior[chosen]
+            shares = self._score(values) + own
+            worth = kernels.settle_rows(shares, usual, examples.clamp[chosen], weights)
             posterior[chosen] = shares
             mass = weights[:, None] * shares
             return worth + float(weights @ rows.log_jacobian[chosen]), [
@@ -221,6 +226,17 @@ class MixedModel(Model):
             if np.isin(block, part.columns).all() and hasattr(part, "log_totals"):
                 return np.asarray(np.exp(part.log_totals[:, y]))
         return np.empty(0)
+
+    def level_shares(self) -> list[FloatArray] | None:
+        """Return P(x_j = v | y) for every column, where all are independent and have levels."""
+        tables: list[FloatArray] = [np.empty((0, 0))] * self.n_variables
+        for part in self.parts:
+            own = part.level_shares()
+            if own is None:
+                return None
+            for j, table in zip(part.columns, own, strict=True):
+                tables[j] = table
+        return tables
 
     def item_scale(self) -> ItemScale | None:
         """Return the items of the one block of binary or ordinal columns that go together."""

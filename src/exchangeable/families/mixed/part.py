@@ -143,6 +143,13 @@ class Part(ABC):
     ) -> Self:
         """Return the part of arrays that were read, refusing what cannot be."""
 
+    def level_shares(self) -> list[FloatArray] | None:
+        """Return the probabilities of each column's levels, (n_levels, n_classes) each.
+
+        None where columns depend on each other or have no levels.
+        """
+        return None
+
     def item_scale(self) -> ItemScale | None:
         """Return the part as items of a test, where their total says all about a row."""
         return None

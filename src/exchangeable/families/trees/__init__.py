@@ -13,7 +13,6 @@ from exchangeable.families.trees.normalising import normalise
 from exchangeable.families.trees.polynomials import MOST_VARIABLES
 
 CANNOT = {
-    "partial_fit": "its edges are chosen from all rows at once; use fit",
     "accept": "its blocks are not learned",
     "relearn": "its blocks are not learned",
 }

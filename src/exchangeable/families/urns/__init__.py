@@ -19,7 +19,6 @@ SPECS = (
         pooling=8.0,
         needs_smoothing=True,
         cannot={
-            "partial_fit": "its weights are fitted to all rows at once; use fit",
             "accept": "its components change their blocks all at once",
         },
         search=SearchSpace(),
