@@ -74,6 +74,17 @@ def test_differences_are_means_over_pairs_of_test_rows(tmp_path, small_set):
     assert settings["n_init"] == 10
 
 
+def test_a_density_can_be_made_smaller_too(tmp_path, small_set):
+    store = Store(tmp_path / "cells.csv", KEY)
+    Beyond(store, device="cpu", loss=0.01).run(["nltcs"], [DEFAULT], [0.0], [0])
+    (row,) = store.rows
+    assert float(row["small_loss"]) <= 0.01
+    assert int(row["small_parameters"]) <= int(row["n_parameters"])
+    assert 0 < int(row["small_bytes"]) <= int(row["file_bytes"])
+    write_report(store, tmp_path / "page.md")
+    assert f"{100 * float(row['small_loss']):.3f} %" in (tmp_path / "page.md").read_text()
+
+
 def test_a_peer_that_is_run_later_is_compared_too(tmp_path, small_set):
     store = Store(tmp_path / "cells.csv", KEY)
     experiment = Beyond(store, device="cpu")

@@ -8,12 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import ClassifierTags
 from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import (
-    FloatArray,
-    IntArray,
     RandomState,
     as_generator,
     check_alpha,
@@ -23,9 +20,8 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.devices.choice import check_device, find_device
-from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.components import ComponentEstimator
 from exchangeable.estimators.names import give_names
-from exchangeable.estimators.rows import by_chunks
 from exchangeable.families import REGISTRY, family_named
 from exchangeable.fitting.compression import Compressor, part_numbers
 from exchangeable.fitting.em import StopRule
@@ -41,7 +37,7 @@ NO_MASS = 1e-10
 """A component with a smaller probability is dropped."""
 
 
-class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
+class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     """Density of binary rows: finds families, sizes and priors by itself, and joins what it finds.
 
     Every family is fitted once, the quick ones first. Then come rounds of about twice the effort
@@ -167,8 +163,6 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        # scikit-learn's check of sparse input asks whatever has a predict_proba for these.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
     @all_or_nothing
@@ -279,38 +273,6 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             "loss": found.loss,
         }
         return smaller
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the average log-probability of the rows."""
-        return float(self.score_samples(X).mean())
-
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the log-probability of each component for every row."""
-        return self._mixture().log_posterior(self._observed(X), self.n_jobs)[0]
-
-    @by_chunks
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each component for every row."""
-        return np.exp(self.predict_log_proba(X))
-
-    @by_chunks
-    def predict(self, X: Any) -> IntArray:
-        """Return the most probable component of every row."""
-        return np.asarray(self.predict_log_proba(X).argmax(axis=1))
-
-    def bic(self, X: Any) -> float:
-        """Return the Bayesian information criterion on X; the lower the better."""
-        log_likelihood = self.score_samples(X)
-        return float(-2 * log_likelihood.sum() + self.n_parameters_ * np.log(log_likelihood.size))
-
-    def aic(self, X: Any) -> float:
-        """Return the Akaike information criterion on X; the lower the better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self.n_parameters_)
-
-    @property
-    def _log_prior(self) -> FloatArray:
-        return np.asarray(np.log(self.weights_))
 
     def _split(self, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
         if n_rows < 2:
