@@ -86,17 +86,19 @@ def test_what_helps_is_tried_together_and_nothing_twice(examples):
         climb.tried.add(settings)
 
     add(start, -5.0)
-    first = climb.neighbours([])
+    first = dict(climb.neighbours([]))
     assert len(first) == 6
+    assert sum(first.values()) == pytest.approx(1.0)
+    assert max(first, key=first.get) == Settings("tree", 10, 8.0, 32.0)  # more components
     for settings in first:
         up = settings.n_components > 4 or settings.pooling < 8.0
         add(settings, -4.0 if settings.n_components > 4 else -4.5 if up else -6.0)
-    second = climb.neighbours([])
+    second = [settings for settings, _ in climb.neighbours([])]
     assert second[0] == Settings("tree", 10, 2.0, 32.0)
     assert not set(second) & set(first)
     for settings in second:
         add(settings, -9.0)
-    finer = climb.neighbours([])
+    finer = [settings for settings, _ in climb.neighbours([])]
     assert climb.step == 1
     assert Settings("tree", 15, 8.0, 32.0) in finer
     for settings in finer:
@@ -110,7 +112,7 @@ def test_sizes_that_are_best_for_another_family_are_tried(examples):
     fit = search.portfolio.groups[search.first("urns")].first
     search.portfolio.add(Settings("urns", 7, 5.0), _worth(fit, 0.0), 0)
     near = search._climbs["tree"].neighbours([search.portfolio.best_of("urns")])
-    assert (7, 5.0) in [(settings.n_components, settings.pooling) for settings in near]
+    assert (7, 5.0) in [(settings.n_components, settings.pooling) for settings, _ in near]
 
 
 def test_every_family_is_tried_first_and_the_cheap_ones_before(examples, monkeypatch):
@@ -147,6 +149,20 @@ def test_a_family_that_fails_is_noted_and_the_others_go_on(examples, monkeypatch
     alone = search_of(examples, examples, ["tree"])
     with pytest.raises(RuntimeError, match="no family could be fitted: tree: too large"):
         alone.run()
+
+
+def test_a_first_fit_that_was_cut_short_is_made_again(examples):
+    search = search_of(examples, examples, ["urns"], RULE, deadline=1e9)
+    settings = search.first("urns")
+    search._make([Task(settings)], 0.0, fairly=True)
+    (group,) = search.portfolio.alive
+    assert not group.first.whole
+    assert [task.settings for task in search.step(1e9)] == [settings]
+    search._make(search.step(1e9), np.inf)
+    (again,) = search.portfolio.alive
+    assert again.first.whole
+    assert again.first.valid > group.first.valid
+    assert settings not in [task.settings for task in search.step(1e-9) if task.number == 0]
 
 
 def test_fits_cut_short_are_not_averaged(examples):
