@@ -1,5 +1,6 @@
 """The search for settings: where it begins, what it tries, what it finds, and when it ends."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -227,3 +228,28 @@ def test_a_search_is_as_good_as_the_right_number_of_components():
     right = search.fitter.fit(Settings("urns", 4, 2.0))
     assert search.portfolio.worth > right.valid - 0.02
     assert right.valid > search.fitter.fit(Settings("urns", 1, 2.0)).valid + 1.0
+
+
+def test_networks_are_trained_beside_other_fits_where_they_have_a_device(examples, monkeypatch):
+    """All fits wait for one another: only if both lanes go on at once does any of them end."""
+    together, lanes = threading.Barrier(2, timeout=20), set()
+
+    def fit(self, settings, *arguments):
+        lanes.add((settings.trained, threading.get_ident()))
+        together.wait()
+        return settings
+
+    monkeypatch.setattr(Fitter, "fit", fit)
+    tasks = [Task(Settings("urns", 2, 1.0)), Task(Settings("neural tree", 8, 1.0))]
+    results = Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, np.inf)
+    assert results == [task.settings for task in tasks]
+    assert len({thread for _, thread in lanes}) == 2
+
+    def failing(self, settings, *arguments):
+        if settings.trained:
+            raise KeyError("not expected")
+        return settings
+
+    monkeypatch.setattr(Fitter, "fit", failing)
+    with pytest.raises(KeyError, match="not expected"):
+        Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, np.inf)
