@@ -144,6 +144,33 @@ class Beyond:
         self.compare(cell)
         self.tell(f"{said}: valid {measured['valid']}, test {measured['test']}, {seconds:.0f} s")
 
+    def add(self, name: str, model: str, each: FloatArray, **more: Any) -> None:
+        """Add a cell of a peer that was run by other means, from log-probabilities of test rows.
+
+        Parameters
+        ----------
+        name, model : str
+            The data set, and what the peer is called.
+        each : array of shape (n_rows,)
+            Log-probabilities of the test rows, in their order.
+        **more
+            What else its cell says, such as ``seconds``.
+        """
+        if model in MODELS:
+            raise ValueError(f"{model!r} is run by the benchmark itself; give another name")
+        n_rows = DENSITY_SETS[name].n_rows[2]
+        if each.shape != (n_rows,) or not np.isfinite(each).all():
+            raise ValueError(
+                f"{model} on {name}: expected {n_rows:,} log-probabilities, got an array of shape "
+                f"{each.shape}, or numbers that are not finite"
+            )
+        cell = {"dataset": name, "model": model, "budget": "0", "seed": "0"}
+        error = each.std(ddof=1) / np.sqrt(each.size)
+        measured = {"valid": "", "test": f"{each.mean():.5f}", "error": f"{error:.5f}"}
+        self.store.add({**cell, **measured, "seconds": "", **more})
+        self.keep_rows(cell, each)
+        self.compare(cell)
+
     def _fitted(self, model: str, budget: float, seed: int, data: Any) -> tuple[Any, Row]:
         """Return a model fitted to training rows, and what its cell says of the search."""
         options: dict[str, Any] = {"random_state": seed, "n_jobs": self.n_jobs}
@@ -257,6 +284,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--n-jobs", type=int)
     parser.add_argument("--compress", type=float, metavar="LOSS")
+    parser.add_argument(
+        "--peer",
+        nargs=2,
+        metavar=("NAME", "FILE"),
+        help="run nothing; add log-probabilities of the test rows of one set (.npy) under a name",
+    )
     parser.add_argument("--results", type=Path, default=Path("results/beyond.csv"))
     options = parser.parse_args(arguments)
 
@@ -265,6 +298,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     store = Store(options.results, KEY)
     experiment = Beyond(store, tell, options.n_jobs, options.device, options.compress)
+    if options.peer:
+        (name,), (peer, path) = options.sets, options.peer
+        experiment.add(name, peer, np.load(path).astype(np.float64))
+        return
     experiment.run(options.sets, options.models, options.time_budget, options.seed)
 
 

@@ -161,7 +161,7 @@ def _costs(store: Store, sets: list[str]) -> str:
             size = _size(int(row["n_parameters"])) if row.get("n_parameters") else ""
             rows.append(
                 [
-                    *(name, model, row["seed"], row["valid"].replace("-", MINUS)),
+                    *(name, model, row["seed"], row.get("valid", "").replace("-", MINUS)),
                     *(row["seconds"], row.get("scoring_seconds", ""), size),
                     *(row.get("cores", ""), row.get("device", "")),
                 ]
