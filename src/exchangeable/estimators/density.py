@@ -1,5 +1,6 @@
 """Automatic search for a density model of binary data."""
 
+import copy
 import time
 from collections.abc import Sequence
 from os import PathLike
@@ -9,12 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import ClassifierTags
 from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import (
-    FloatArray,
-    IntArray,
     RandomState,
     as_generator,
     check_alpha,
@@ -25,10 +23,10 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.devices.choice import check_device, find_device
-from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.components import ComponentEstimator
 from exchangeable.estimators.names import give_names
-from exchangeable.estimators.rows import by_chunks
 from exchangeable.families import REGISTRY, WITH_STATISTICS, family_named
+from exchangeable.fitting.compression import Compressor, part_numbers
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.kept_fits import KeptFits
 from exchangeable.fitting.lanes import Lanes
@@ -44,7 +42,7 @@ NO_MASS = 1e-10
 """A component with a smaller probability is dropped."""
 
 
-class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
+class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     """Density of binary rows: finds families, sizes and priors by itself, and joins what it finds.
 
     Every family is fitted once, the quick ones first. Then come rounds of about twice the effort
@@ -124,6 +122,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         Number of fits in it.
     n_parameters_ : int
         Number of its free parameters.
+    compression_ : dict
+        After `compress`: parameters, score of the rows that judge, and loss.
 
     Examples
     --------
@@ -184,8 +184,6 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        # scikit-learn's check of sparse input asks whatever has a predict_proba for these.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
     @all_or_nothing
@@ -249,37 +247,57 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
                 interrupt.warn("the search", stacklevel=3)
         return self
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the average log-probability of the rows."""
-        return float(self.score_samples(X).mean())
+    def compress(
+        self, X: Any, *, n_parameters: int | None = None, loss: float | None = None
+    ) -> "ExchangeableDensity":
+        """Return a smaller density that is nearly as good, still one exact mixture.
 
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the log-probability of each component for every row."""
-        return self._mixture().log_posterior(self._observed(X), self.n_jobs)[0]
+        Components that are needed little are left out, the others are fitted again to rows drawn
+        from this density, and so are their weights. Nothing is fitted to X, by which the loss is
+        judged. The same `random_state` gives the same result.
 
-    @by_chunks
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each component for every row."""
-        return np.exp(self.predict_log_proba(X))
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows that were not fitted, such as those held out.
+        n_parameters : int, optional
+            The largest number of parameters.
+        loss : float, optional
+            The largest loss in log-likelihood of X, as a part of it: 0.001 is 0.1 %. The smallest
+            density that is found is returned, this one if no smaller one is good enough.
 
-    @by_chunks
-    def predict(self, X: Any) -> IntArray:
-        """Return the most probable component of every row."""
-        return np.asarray(self.predict_log_proba(X).argmax(axis=1))
-
-    def bic(self, X: Any) -> float:
-        """Return the Bayesian information criterion on X; the lower the better."""
-        log_likelihood = self.score_samples(X)
-        return float(-2 * log_likelihood.sum() + self.n_parameters_ * np.log(log_likelihood.size))
-
-    def aic(self, X: Any) -> float:
-        """Return the Akaike information criterion on X; the lower the better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self.n_parameters_)
-
-    @property
-    def _log_prior(self) -> FloatArray:
-        return np.asarray(np.log(self.weights_))
+        Returns
+        -------
+        ExchangeableDensity
+            Fitted; its ``compression_`` says how large and how good it was before and is now.
+        """
+        if (n_parameters is None) == (loss is None):
+            raise ValueError("give either n_parameters or loss, and not both")
+        mixture = self._mixture()
+        observed = self._observed(X)
+        judges = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
+        seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
+        families = [member["family"] for member in self.members_]
+        compressor = Compressor(mixture, families, judges, int(seed), self.n_jobs)
+        with threadpool_limits(1, "blas"):
+            if n_parameters is not None:
+                found = compressor.to_size(check_count(n_parameters, "n_parameters"))
+            else:
+                found = compressor.to_loss(check_loss(loss))
+        smaller = copy.copy(self)
+        smaller._model, smaller.weights_ = found.mixture.model, np.exp(found.mixture.log_prior)
+        smaller.n_parameters_ = found.mixture.n_parameters
+        shares = np.bincount(part_numbers(smaller._model), smaller.weights_)
+        smaller.members_ = [
+            {**self.members_[number], "share": float(share)}
+            for number, share in zip(found.parts, shares, strict=True)
+        ]
+        smaller.compression_ = {
+            "n_parameters": (self.n_parameters_, smaller.n_parameters_),
+            "score": (found.before, found.after),
+            "loss": found.loss,
+        }
+        return smaller
 
     def _split(self, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
         if n_rows < 2:
@@ -442,6 +460,14 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
                 row["blocks"] = self.blocks
         self.best_score_ = best.first.valid
         self.n_parameters_ = mixture.n_parameters
+
+
+def check_loss(loss: Any) -> float:
+    """Return a loss, refusing what is none."""
+    checked = check_number(loss, "loss")
+    if not 0 <= checked < 1:
+        raise ValueError(f"loss must lie in [0, 1), a part of the log-likelihood, got {checked}")
+    return checked
 
 
 def _summary(search: Search) -> str:

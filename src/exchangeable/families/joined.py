@@ -60,6 +60,14 @@ class JoinedModel(Model):
         """Return the log-weight of each variable in each class, 0 where a part has no weights."""
         return np.concatenate([part.log_urn_weights() for part in self.parts], axis=1)
 
+    def units(self) -> IntArray:
+        """Return the number of the set of classes with which each class shares parameters."""
+        each, begin = list[IntArray](), 0
+        for part in self.parts:
+            each.append(part.units() + begin)
+            begin = int(each[-1][-1]) + 1
+        return np.concatenate(each)
+
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes, in the order they have here."""
         kept, begin = [], 0

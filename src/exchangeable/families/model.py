@@ -234,6 +234,13 @@ class Model(ABC):
         """Whether the model has blocks with these statistics, and no others."""
         return not blocks
 
+    def units(self) -> IntArray:
+        """Return, for each class, the number of the set of classes with which it shares parameters.
+
+        Sets are numbered in the order of their classes; by default every class is one by itself.
+        """
+        return np.arange(self.n_classes)
+
     def log_urn_weights(self) -> FloatArray:
         """Return the log-weight of each variable in its urn, shape (n_variables, n_classes)."""
         return np.zeros((self.n_variables, self.n_classes))

@@ -113,6 +113,8 @@ class FamilySpec:
         What it refuses, of `families.abilities.ABILITIES`.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    refits : str, optional
+        For a family that is trained: the one by EM whose parameters are of the same type.
     needs : str, optional
         A module without which it cannot be fitted, and which not everybody has installed.
     normalise : callable, optional
@@ -161,6 +163,7 @@ class FamilySpec:
     stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    refits: str | None = None
     needs: str | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
     kinds: tuple[str, ...] = ("binary",)

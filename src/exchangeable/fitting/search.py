@@ -40,6 +40,12 @@ STEPS = 4
 """Of a round: decisions are made anew after each."""
 AVERAGING_GAIN = 2e-3
 """What an average of many fits gains over one, as a part of the log-likelihood, about."""
+UNFINISHED_GAIN = 5e-3
+"""What a first fit gains that was cut short, if it ends by itself."""
+LONGER = 4.0
+"""It takes so many times longer then, about."""
+ROWS_PER_COMPONENT, MORE = 150, 4
+"""A first fit has a component for so many rows, within a factor of what is usual."""
 SLOWER = 1.5
 """A fit takes this power of its number of components, about."""
 
@@ -147,7 +153,7 @@ class Search:
 
     def step(self, effort: float) -> list[Task]:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
-        promising = [*self._neighbours(), *self._again()]
+        promising = [*self._unfinished(), *self._neighbours(), *self._again()]
         promising.sort(key=lambda one: -one[0])
         left, chosen = {True: effort, False: effort}, list[Task]()
         now = time.monotonic()
@@ -167,7 +173,11 @@ class Search:
         spec = family_named(family)
         space = spec.search or ANYWHERE
         wide = self.fitter.examples.rows.n_variables >= MANY_VARIABLES
-        k = max(1, min(space.first_components, self._most(family)))
+        k = space.first_components
+        if not space.alone:
+            rows = int(self.fitter.examples.total) // ROWS_PER_COMPONENT
+            k = max(k, min(rows, MORE * k))
+        k = max(1, min(k, self._most(family)))
         named = self.fitter.named.blocks and family in WITH_STATISTICS
         blocks = STATISTICS if named else "auto"
         return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
@@ -189,18 +199,31 @@ class Search:
         ratio = settings.n_components / latest.settings.n_components
         return float(start_up + again * ratio**SLOWER)
 
+    def _unfinished(self) -> list[tuple[float, Task]]:
+        """Return first fits that were cut short, to be made again, and what each promises."""
+        found = []
+        for group in self.portfolio.alive:
+            if not group.first.whole and group.n_made == 1:
+                task = Task(group.settings, 0, LONGER * group.seconds)
+                gain = UNFINISHED_GAIN * abs(self.portfolio.worth)
+                found.append((gain / self._cost(task), task))
+        return found
+
     def _neighbours(self) -> list[tuple[float, Task]]:
         """Return variations of settings, and what each promises for its cost."""
         best = [self.portfolio.best_of(name) for name in self.families]
         found = []
         for climb in self._climbs.values():
+            first = self.portfolio.groups.get(self.first(climb.family))
+            if first is not None and not first.first.whole:
+                continue
             near = climb.neighbours([group for group in best if group is not None])
-            for settings in near:
+            for settings, part in near:
                 task = Task(settings, 0, self.seconds_of(settings))
                 # What takes less than the best so far promises less, too.
                 usual = Task(settings, 0, self.seconds_of(climb.around or settings))
                 cost = max(self._cost(task), self._cost(usual))
-                found.append((climb.expected() / len(near) / cost, task))
+                found.append((climb.expected() * part / cost, task))
         return found
 
     def _again(self) -> list[tuple[float, Task]]:
@@ -211,7 +234,7 @@ class Search:
         found = []
         for group in self.portfolio.alive:
             have = group.n_made
-            if group.share == 0:
+            if group.share == 0 or not group.first.whole:
                 continue
             gain = group.share * self._averaging_gain(group) / (2 * have**2)
             for number in range(have, min(2 * have, self.n_init)):
