@@ -1,6 +1,6 @@
 """Independent counts: a negative binomial distribution for each column and class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Part, PartSums, Prior
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
     LEAST_MEAN,
@@ -44,16 +44,11 @@ class Counts(Part):
 
     name: ClassVar[str] = "counts"
     kinds: ClassVar[tuple[str, ...]] = ("count",)
-    columns: IntArray
-    types: tuple[ColumnType, ...]
+    parameters: ClassVar[tuple[str, ...]] = ("means", "sizes")
+    shared: ClassVar[tuple[str, ...]] = ("largest",)
     means: FloatArray
     sizes: FloatArray
     largest: IntArray
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.means.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -155,25 +150,6 @@ class Counts(Part):
                 self.means[j, y], self.sizes[j, y], open_rows.size, rng
             )
         return drawn
-
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        return replace(self, means=self.means[:, classes], sizes=self.sizes[:, classes])
-
-    @classmethod
-    def stack(cls, parts: Sequence["Counts"]) -> Self:
-        """Return the part of all classes of several."""
-        return cls(
-            parts[0].columns,
-            parts[0].types,
-            np.concatenate([part.means for part in parts], axis=1),
-            np.concatenate([part.sizes for part in parts], axis=1),
-            np.max([part.largest for part in parts], axis=0),
-        )
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {"means": self.means, "sizes": self.sizes, "largest": self.largest}
 
     @classmethod
     def decode(

@@ -1,6 +1,6 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior, draw_levels
+from exchangeable.families.mixed.part import Part, PartSums, Prior, draw_levels
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
 
@@ -28,8 +28,7 @@ class Levels(Part):
 
     name: ClassVar[str] = "levels"
     kinds: ClassVar[tuple[str, ...]] = ("binary", "nominal", "ordinal")
-    columns: IntArray
-    types: tuple[ColumnType, ...]
+    parameters: ClassVar[tuple[str, ...]] = ("log_shares",)
     log_shares: FloatArray
 
     @cached_property
@@ -41,11 +40,6 @@ class Levels(Part):
     def starts(self) -> IntArray:
         """Where the levels of each column begin."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.log_shares.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -120,20 +114,6 @@ class Levels(Part):
             open_rows = np.flatnonzero(np.isnan(values[:, j]))
             drawn[open_rows, j] = draw_levels(self.predictive(values[open_rows], j, y), rng)
         return drawn
-
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        return replace(self, log_shares=self.log_shares[:, classes])
-
-    @classmethod
-    def stack(cls, parts: Sequence["Levels"]) -> Self:
-        """Return the part of all classes of several."""
-        shares = np.concatenate([part.log_shares for part in parts], axis=1)
-        return cls(parts[0].columns, parts[0].types, shares)
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {"log_shares": self.log_shares}
 
     @classmethod
     def decode(

@@ -1,6 +1,6 @@
 """Independent measurements: a normal distribution for each column and class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Arrays, Normal, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Normal, Part, PartSums, Prior
 from exchangeable.storage.checks import needed, numbers
 
 LEAST_VARIANCE = 1e-12
@@ -31,15 +31,9 @@ class Normals(Part):
 
     name: ClassVar[str] = "normals"
     kinds: ClassVar[tuple[str, ...]] = ("continuous",)
-    columns: IntArray
-    types: tuple[ColumnType, ...]
+    parameters: ClassVar[tuple[str, ...]] = ("means", "variances")
     means: FloatArray
     variances: FloatArray
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.means.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -109,21 +103,6 @@ class Normals(Part):
         """Return the rows with their holes drawn."""
         drawn = rng.normal(self.means[:, y], np.sqrt(self.variances[:, y]), values.shape)
         return np.where(np.isnan(values), drawn, values)
-
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        return replace(self, means=self.means[:, classes], variances=self.variances[:, classes])
-
-    @classmethod
-    def stack(cls, parts: Sequence["Normals"]) -> Self:
-        """Return the part of all classes of several."""
-        means = np.concatenate([part.means for part in parts], axis=1)
-        variances = np.concatenate([part.variances for part in parts], axis=1)
-        return cls(parts[0].columns, parts[0].types, means, variances)
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {"means": self.means, "variances": self.variances}
 
     @classmethod
     def decode(

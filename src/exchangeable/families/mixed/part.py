@@ -7,7 +7,7 @@ name it in `parts.py`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -49,6 +49,7 @@ class Prior:
         return self.alpha if self.pooling is None else self.pooling
 
 
+@dataclass(frozen=True)
 class Part(ABC):
     """Distributions over some columns, one per class; holes are NaN and are summed out.
 
@@ -62,13 +63,18 @@ class Part(ABC):
     columns: IntArray
     types: tuple[ColumnType, ...]
     """Which columns these are, and what their numbers stand for."""
+    parameters: ClassVar[tuple[str, ...]]
+    """Names of the arrays of parameters, whose last axis is that of the classes."""
+    shared: ClassVar[tuple[str, ...]] = ()
+    """Names of arrays that all classes share, such as the largest count of each column; where parts
+    are stacked, the larger number counts."""
     latent: ClassVar[bool] = False
     """Whether sums depend on the parameters so far even where no entry is missing."""
 
     @property
-    @abstractmethod
     def n_classes(self) -> int:
         """Number of classes."""
+        return int(getattr(self, self.parameters[0]).shape[-1])
 
     @property
     @abstractmethod
@@ -119,18 +125,26 @@ class Part(ABC):
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
         """Return the rows with their holes drawn."""
 
-    @abstractmethod
     def only(self, classes: IntArray) -> Self:
         """Return the part of some of the classes."""
+        own: dict[str, Any] = {name: getattr(self, name)[..., classes] for name in self.parameters}
+        return replace(self, **own)
 
     @classmethod
-    @abstractmethod
-    def stack(cls, parts: Sequence[Any]) -> Self:
+    def stack(cls, parts: Sequence[Self]) -> Self:
         """Return the part of all classes of several."""
+        own: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
+            for name in cls.parameters
+        }
+        common: dict[str, Any] = {
+            name: np.max([getattr(p, name) for p in parts], axis=0) for name in cls.shared
+        }
+        return replace(parts[0], **own, **common)
 
-    @abstractmethod
     def encode(self) -> Arrays:
         """Return the parameters as arrays."""
+        return {name: getattr(self, name) for name in (*self.parameters, *self.shared)}
 
     @classmethod
     @abstractmethod

@@ -6,7 +6,7 @@ so that holes need no sums over all totals. An infinite size stands for Poisson 
 the columns would be independent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -17,7 +17,7 @@ from scipy import special
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.counts import MOST, check_largest
-from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Part, PartSums, Prior
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
     LEAST_MEAN,
@@ -53,23 +53,23 @@ class Tally(Part):
         log θ: which column a unit goes to.
     means, sizes : array of shape (n_classes,)
         The parameters of the totals.
-    largest : int
+    largest : array of shape (1,)
         The largest total that is fitted.
     """
 
     name: ClassVar[str] = "tally"
     kinds: ClassVar[tuple[str, ...]] = ("count",)
-    columns: IntArray
-    types: tuple[ColumnType, ...]
+    parameters: ClassVar[tuple[str, ...]] = ("log_shares", "means", "sizes")
+    shared: ClassVar[tuple[str, ...]] = ("largest",)
     log_shares: FloatArray
     means: FloatArray
     sizes: FloatArray
-    largest: int
+    largest: IntArray
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.log_shares.shape[1])
+    def top(self) -> int:
+        """The largest total that is fitted."""
+        return int(self.largest[0])
 
     @property
     def n_parameters(self) -> int:
@@ -99,7 +99,7 @@ class Tally(Part):
             np.full((columns.size, k), -np.log(columns.size)),
             np.full(k, max(float(filled.sum(axis=1).mean()), LEAST_MEAN)),
             np.full(k, np.inf),
-            top if known.all() else SPARE * top + 10,
+            np.array([top if known.all() else SPARE * top + 10]),
         )
         return blank.following(blank.sums(filled, mass), prior)
 
@@ -133,15 +133,15 @@ class Tally(Part):
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
         """Return the expected units of each column, and the mass of each total."""
         units = np.zeros(self.log_shares.shape)
-        totals = np.zeros((self.largest + 1, self.n_classes))
+        totals = np.zeros((self.top + 1, self.n_classes))
         holes, filled = np.isnan(values), np.nan_to_num(values)
         whole = ~holes.any(axis=1)
         counted = filled.sum(axis=1).astype(np.int64)
         for y in range(self.n_classes):
             weight = mass[:, y]
             units[:, y] = weight @ filled
-            totals[:, y] = np.bincount(counted[whole], weight[whole], minlength=self.largest + 1)[
-                : self.largest + 1
+            totals[:, y] = np.bincount(counted[whole], weight[whole], minlength=self.top + 1)[
+                : self.top + 1
             ]
             if whole.all():
                 continue
@@ -151,9 +151,9 @@ class Tally(Part):
             units[:, y] += shares * ((weight * rest.mean / open_share) @ holes)
             for row in np.flatnonzero(~whole & (weight > 0)):
                 known = int(rest.known[row])
-                more = np.arange(max(self.largest - known, 0) + 1.0)
+                more = np.arange(max(self.top - known, 0) + 1.0)
                 own = np.exp(log_counts(more, rest.mean[[row]] + 1e-300, rest.size[[row]]))[:, 0]
-                place = min(known, self.largest)
+                place = min(known, self.top)
                 totals[place:, y] += weight[row] * own / own.sum()
         return {"units": units, "totals": totals}
 
@@ -176,7 +176,7 @@ class Tally(Part):
 
     def _pseudo_totals(self, prior: Prior) -> FloatArray:
         """Return the weight that the prior gives to each total."""
-        counts = np.arange(self.largest + 1.0)
+        counts = np.arange(self.top + 1.0)
         if prior.pooled is None:
             return np.zeros((counts.size, 1))
         shares = np.exp(log_counts(counts, prior.pooled.means, prior.pooled.sizes))
@@ -187,7 +187,7 @@ class Tally(Part):
         units = np.broadcast_to(self._pseudo_units(prior), self.log_shares.shape)
         seen = units > 0
         own = float((units[seen] * self.log_shares[seen]).sum())
-        scores = log_counts(np.arange(self.largest + 1.0), self.means, self.sizes)
+        scores = log_counts(np.arange(self.top + 1.0), self.means, self.sizes)
         return own + float((self._pseudo_totals(prior) * scores).sum())
 
     def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
@@ -218,36 +218,6 @@ class Tally(Part):
             drawn[row, holes] = rng.multinomial(total, own)
         return drawn
 
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        return replace(
-            self,
-            log_shares=self.log_shares[:, classes],
-            means=self.means[classes],
-            sizes=self.sizes[classes],
-        )
-
-    @classmethod
-    def stack(cls, parts: Sequence["Tally"]) -> Self:
-        """Return the part of all classes of several."""
-        return cls(
-            parts[0].columns,
-            parts[0].types,
-            np.concatenate([part.log_shares for part in parts], axis=1),
-            np.concatenate([part.means for part in parts]),
-            np.concatenate([part.sizes for part in parts]),
-            max(part.largest for part in parts),
-        )
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {
-            "log_shares": self.log_shares,
-            "means": self.means,
-            "sizes": self.sizes,
-            "largest": np.array([self.largest], dtype=np.int64),
-        }
-
     @classmethod
     def decode(
         cls,
@@ -270,7 +240,7 @@ class Tally(Part):
         good = largest.dtype == np.int64 and largest.shape == (1,)
         if not good or not 0 <= largest[0] <= SPARE * MOST + 10:
             raise ModelFileError("largest is not a total")
-        return cls(columns, types, log_shares, means, sizes, int(largest[0]))
+        return cls(columns, types, log_shares, means, sizes, largest)
 
 
 def log_pairs(counts: FloatArray, means: FloatArray, size: float) -> FloatArray:
