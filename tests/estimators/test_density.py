@@ -115,9 +115,9 @@ def test_a_share_of_the_rows_is_held_out_and_the_others_are_fitted(monkeypatch):
     seen = {}
 
     class Watched(Search):
-        def climb(self, *arguments):
+        def climb(self, *arguments, **options):
             seen.update(examples=self.examples, valid=self.valid)
-            return super().climb(*arguments)
+            return super().climb(*arguments, **options)
 
     monkeypatch.setattr("exchangeable.estimators.density.Search", Watched)
     X = np.arange(60)[:, None] >> np.arange(6) & 1  # 60 different rows

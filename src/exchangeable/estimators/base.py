@@ -82,10 +82,14 @@ class MixtureEstimator(TypedQueries):
     def _rows_to_fit(self, spec: FamilySpec, X: Any) -> tuple[FamilySpec, Observed]:
         """Return the rows of `fit`, and the family for what their columns are."""
         spec, schema = decide_kinds(self, spec, X)
+        return spec, self._rows_of(X, schema)
+
+    def _rows_of(self, X: Any, schema: Schema | None) -> Observed:
+        """Return the rows of `fit`, and keep what was decided about their columns."""
         if schema is None:
             self.__dict__.pop(COLUMNS, None)
-            return spec, self._observed(X, reset=True)
-        return spec, observe_typed(self, X, schema, reset=True)
+            return self._observed(X, reset=True)
+        return observe_typed(self, X, schema, reset=True)
 
     def _fitted(self) -> Model:
         """Return the model, or say that there is none yet."""

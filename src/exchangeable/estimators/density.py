@@ -1,4 +1,4 @@
-"""Automatic search for a density model of binary data."""
+"""Automatic search for a density model of binary rows, or of a table."""
 
 import time
 from collections.abc import Sequence
@@ -19,12 +19,15 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.schema import Schema
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.kinds import decide_schema, specs_for
 from exchangeable.families import REGISTRY, family_named
+from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.progress import SearchProgress
-from exchangeable.fitting.search import Search, Settings, Trial
+from exchangeable.fitting.search import ANYWHERE, Search, Settings, Trial
 from exchangeable.fitting.tasks import held_out
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.runtime.interrupts import interrupts
@@ -36,7 +39,7 @@ Member = tuple[Trial, list[EMState]]
 
 
 class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
-    """Density of binary rows: finds families, sizes and priors by itself, and averages fits.
+    """Density of rows: finds families, sizes and priors by itself, and averages fits.
 
     For each family (urns, trees, weighted trees, hidden trees) the number of components
     and the strengths of the priors are searched in stages, each trial compared by the likelihood
@@ -50,7 +53,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     families : sequence of str, optional
         Families to try, as `ExchangeableMixture` names them; by default urns, trees, weighted trees
         and hidden trees, as far as they can have this many variables. Neural families, which are
-        trained with JAX, are tried where they are named.
+        trained with JAX, are tried where they are named. Where columns are of other kinds than
+        binary, the families that take these.
     n_init : int, default=10
         Number of fits of each family that are averaged.
     max_components : int, default=500
@@ -67,6 +71,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         Largest number of iterations of a fit.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
+        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
+        settings. By default the types of a table decide, and columns of arrays are binary.
     random_state : int, RandomState, Generator or None
         Seed of the starts.
     n_jobs : int, optional
@@ -77,6 +84,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     ----------
     weights_ : ndarray of shape (n_components,)
         Probability of each component, of all fits together.
+    kinds_ : dict
+        What each column was taken to be.
     table_ : list of dict
         What was tried, in order: settings, held-out and training log-likelihood, and
         seconds, which a model file does not keep.
@@ -123,6 +132,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         tol: float = 1e-3,
         max_iter: int = 500,
         binarize: float | None = 0.0,
+        kinds: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -135,6 +145,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.binarize = binarize
+        self.kinds = kinds
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -168,7 +179,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             Rows to compare by; by default some of X are held out for that.
         """
         began = time.monotonic()
-        observed = self._observed(X, reset=True)
+        schema = decide_schema(self, X)[0]
+        families = self._families(schema)
+        observed = self._rows_of(X, schema)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         if not weight.all():
             counting = np.flatnonzero(weight)
@@ -183,7 +196,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         examples = merge_equal_rows(observed, weight)[0]
         search = self._search(examples, held, rng, began)
-        families = self._families(observed.n_variables)
+        for spec in families if self.families is not None else ():
+            spec.check_size(observed.n_variables)
         with (
             interrupts() as interrupt,
             threadpool_limits(1, "blas"),
@@ -191,7 +205,12 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         ):
             search.stop = interrupt.stop
             search.report = lambda search: progress.show(_summary(search))
-            found = [search.climb(family) for family in families]
+            found = [
+                search.climb(spec.name, blocks=blocks)
+                for spec in families
+                if spec.most_variables is None or observed.n_variables <= spec.most_variables
+                for blocks in (spec.search or ANYWHERE).blocks
+            ]
             trials = sorted(filter(None, found), key=lambda trial: -trial.valid)
             members = self._refit(search, trials, began, progress)
             self._take_over(search, members)
@@ -215,24 +234,19 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         share = check_number(self.validation_fraction, "validation_fraction")
         return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
 
-    def _families(self, n_variables: int) -> Sequence[str]:
-        """Return the families to try: those asked for, or all that are searched and can be had."""
+    def _families(self, schema: Schema | None) -> list[FamilySpec]:
+        """Return the families to try: those asked for, or all that are searched, for the kinds."""
         if self.families is None:
+            binary = schema is None
             searched = [spec for spec in REGISTRY.values() if spec.search and spec.search.unasked]
-            return [
-                spec.name
-                for spec in searched
-                if spec.most_variables is None or n_variables <= spec.most_variables
-            ]
+            return [spec for spec in searched if (len(spec.kinds) == 1) == binary]
         names = [self.families] if isinstance(self.families, str) else list(self.families)
         unknown = [name for name in names if name not in REGISTRY]
         if unknown or not names:
             raise ValueError(
                 f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
             )
-        for name in names:
-            family_named(name).check_size(n_variables)
-        return names
+        return specs_for([family_named(name) for name in names], schema)
 
     def _search(
         self, examples: Examples, held: Examples, rng: np.random.Generator, began: float

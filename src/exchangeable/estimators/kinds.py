@@ -1,6 +1,7 @@
 """`Kinds`: how users say what their columns are, and how estimators take such tables."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,14 +64,7 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
     None where all are binary numbers, which are read as they always were. A threshold other than
     the default says that numbers are to be cut there.
     """
-    kinds = getattr(estimator, "kinds", None)
-    settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
-    check_choice(settings.unseen, "unseen", UNSEEN)
-    check_choice(settings.transform, "transform", TRANSFORMS)
-    told = settings.columns is not None
-    if not told and (kinds is None and estimator.binarize != 0.0):
-        return spec, None
-    schema = decide(X, settings.columns, settings.unseen, settings.transform == "auto")
+    schema, told = decide_schema(estimator, X)
     if schema is None:
         return spec, None
     training = getattr(estimator, "training", "generative")
@@ -87,6 +81,25 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
             stacklevel=4,
         )
         return spec, None
+
+
+def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
+    """Return what the columns of X are, None where all are bits, and whether kinds says so."""
+    kinds = getattr(estimator, "kinds", None)
+    settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
+    check_choice(settings.unseen, "unseen", UNSEEN)
+    check_choice(settings.transform, "transform", TRANSFORMS)
+    told = settings.columns is not None
+    if not told and (kinds is None and estimator.binarize != 0.0):
+        return None, told
+    return decide(X, settings.columns, settings.unseen, settings.transform == "auto"), told
+
+
+def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[FamilySpec]:
+    """Return the families that stand for some where columns are of the kinds of a schema."""
+    if schema is None:
+        return list(specs)
+    return list(dict.fromkeys(_spec_for(spec, schema, "auto") for spec in specs))
 
 
 def _is_number(column: Column) -> bool:

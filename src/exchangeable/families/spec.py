@@ -30,6 +30,8 @@ class SearchSpace:
         Whether sizes and priors are searched, or the first trial is the only one.
     unasked : bool
         Whether it is tried where users name no families.
+    blocks : tuple of str
+        The blocks to try, each by itself.
     """
 
     first_components: int = 30
@@ -38,6 +40,7 @@ class SearchSpace:
     alone: bool = False
     climbs: bool = True
     unasked: bool = True
+    blocks: tuple[str, ...] = ("auto",)
 
 
 NUMBER = 8

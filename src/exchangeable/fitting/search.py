@@ -174,9 +174,13 @@ class Search:
         """The best trial so far."""
         return max(self.trials.values(), key=lambda trial: trial.valid)
 
-    def best_of(self, family: str) -> Trial | None:
-        """Return the best trial of a family."""
-        tried = [trial for trial in self.trials.values() if trial.settings.family == family]
+    def best_of(self, family: str, blocks: str | None = None) -> Trial | None:
+        """Return the best trial of a family, with certain blocks if they are named."""
+        tried = [
+            trial
+            for trial in self.trials.values()
+            if trial.settings.family == family and blocks in (None, trial.settings.blocks)
+        ]
         return max(tried, key=lambda trial: trial.valid) if tried else None
 
     def try_one(self, settings: Settings) -> float:
@@ -276,16 +280,16 @@ class Search:
         for start in self.starts_of(family, near, blocks):
             self.try_one(start)
         if not (family_named(family).search or ANYWHERE).climbs:
-            return self.best_of(family)
+            return self.best_of(family, blocks)
         for factors in steps:
             moved = True
-            while moved and self.best_of(family) is not None:
+            while moved and self.best_of(family, blocks) is not None:
                 moved = False
                 for name, factor in factors.items():
                     if name == "shrinkage" and family_named(family).shrinkage is None:
                         continue
-                    moved |= self._climb_one(family, name, factor)
-        return self.best_of(family)
+                    moved |= self._climb_one(family, blocks, name, factor)
+        return self.best_of(family, blocks)
 
     @property
     def _largest(self) -> int:
@@ -293,12 +297,12 @@ class Search:
         rows = min(int(self.examples.total) // 2, self.examples.rows.n_rows)
         return max(1, min(self.max_components, rows))
 
-    def _climb_one(self, family: str, name: str, factor: float) -> bool:
+    def _climb_one(self, family: str, blocks: str, name: str, factor: float) -> bool:
         """Move one setting up or down as long as that helps; say whether it has moved."""
         moved = False
         for sign in (1, -1):
             while True:
-                best = self.best_of(family)
+                best = self.best_of(family, blocks)
                 if best is None:
                     return moved
                 following = self._scaled(best.settings, name, factor**sign)

@@ -1,6 +1,6 @@
 """Columns of every kind: a component is a product of parts, each over columns of one kind."""
 
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.mixed.family import MixedFamily
 from exchangeable.families.mixed.model import MixedModel
 
@@ -13,6 +13,7 @@ SPECS = (
         blocks=("independent", "full", "given"),
         blocks_hint="which columns go together is not learned yet",
         shared_blocks=True,
+        search=SearchSpace(pooling=(1.0, 1.0), blocks=("independent", "full")),
         kinds=("binary", "nominal", "ordinal", "count", "continuous"),
         cannot={
             "partial_fit": "levels and transforms are decided from all rows at once; use fit",
