@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exchangeable.arrays import is_sparse
 from exchangeable.data.raw_columns import RawColumn, library_of, raw_columns
 from exchangeable.data.schema import (
     KINDS,
@@ -43,6 +44,11 @@ def decide(X: Any, kinds: Any, unseen: str = "hole", bend: bool = True) -> Schem
     library = library_of(X)
     if library is None and kinds is None:
         return None
+    if is_sparse(X) and isinstance(kinds, str) and kinds == "count":
+        dtype = str(X.dtype)
+        same = Transform()
+        columns = [Column(j, kinds, (), dtype, same) for j in range(X.shape[1])]
+        return Schema(tuple(columns), None, unseen)
     raw = raw_columns(X)
     told = _told(raw, kinds)
     if any(_holds_times(column) for column in raw):
@@ -53,8 +59,8 @@ def decide(X: Any, kinds: Any, unseen: str = "hole", bend: bool = True) -> Schem
     pairs = list(zip(raw, decided, strict=True))
     if all(kind == "binary" and _holds_bits(column) for column, kind in pairs):
         return None
-    columns = [_column(column, kind, bend) for column, kind in pairs]
-    return Schema(tuple(columns), library, unseen)
+    found = [_column(column, kind, bend) for column, kind in pairs]
+    return Schema(tuple(found), library, unseen)
 
 
 def _told(raw: Sequence[RawColumn], kinds: Any) -> dict[Any, str]:

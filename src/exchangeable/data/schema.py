@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, is_sparse
 from exchangeable.data.observed import Observed
 from exchangeable.data.raw_columns import (
     LIBRARIES,
@@ -17,13 +18,15 @@ from exchangeable.data.raw_columns import (
     missing_entries,
     raw_columns,
 )
-from exchangeable.data.rows import ColumnType, TypedRows, as_rows
+from exchangeable.data.rows import ColumnType, CountRows, TypedRows, as_rows
 from exchangeable.data.transforms import POWERS, Transform
 
 KINDS = ("binary", "nominal", "ordinal", "count", "continuous")
 WITH_LEVELS = ("binary", "nominal", "ordinal")
 MOST_LEVELS = 1000
 """Levels that a column may have: more are names, not categories."""
+MOST_COLUMNS = 10_000_000
+"""Columns that a file may describe."""
 UNSEEN = ("hole", "error")
 """What a value that is no level of its column may be."""
 
@@ -110,17 +113,25 @@ class Schema:
     library: str | None = None
     unseen: str = "hole"
 
-    @property
+    @cached_property
     def types(self) -> tuple[ColumnType, ...]:
         """What the numbers of each column stand for."""
         return tuple(column.type for column in self.columns)
 
     def observed(self, X: Any) -> Observed:
         """Return a table or array of the user's values as rows."""
+        if is_sparse(X) and all(column.kind == "count" for column in self.columns):
+            counts = sparse_counts(X)
+            if counts is not None:
+                self._check_width(counts.shape[1])
+                return Observed(CountRows.of(counts, self.types))
         found = raw_columns(X)
-        if len(found) != len(self.columns):
-            raise ValueError(f"X has {len(found)} columns, expected {len(self.columns)}")
+        self._check_width(len(found))
         return self._rows(found)
+
+    def _check_width(self, n_columns: int) -> None:
+        if n_columns != len(self.columns):
+            raise ValueError(f"X has {n_columns} columns, expected {len(self.columns)}")
 
     def _rows(self, raw: Sequence[RawColumn]) -> Observed:
         n_rows = raw[0].values.size if raw else 0
@@ -171,17 +182,25 @@ class Schema:
         return make_table(library, made, dtypes, levels, ordered, index)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the schema as plain values, for files."""
-        columns = [
-            {
-                "name": c.name,
-                "kind": c.kind,
-                "levels": list(c.levels),
-                "dtype": c.dtype,
-                "transform": list(c.transform),
-            }
-            for c in self.columns
-        ]
+        """Return the schema as plain values, for files.
+
+        Columns that differ in their numbers alone, as those of an array may, are described once.
+        """
+        columns: list[dict[str, Any]] = []
+        last = None
+        for c in self.columns:
+            if last is not None and _follows(c, last):
+                columns[-1]["times"] = columns[-1].get("times", 1) + 1
+            else:
+                described = {
+                    "name": c.name,
+                    "kind": c.kind,
+                    "levels": list(c.levels),
+                    "dtype": c.dtype,
+                    "transform": list(c.transform),
+                }
+                columns.append(described)
+            last = c
         return {"library": self.library, "unseen": self.unseen, "columns": columns}
 
     @classmethod
@@ -192,7 +211,33 @@ class Schema:
         library, unseen = value.get("library"), value.get("unseen")
         if library not in (None, *LIBRARIES) or unseen not in UNSEEN:
             raise ValueError(f"columns_ says library={library!r}, unseen={unseen!r}")
-        return cls(tuple(_column_of(entry) for entry in value["columns"]), library, unseen)
+        columns = [column for entry in value["columns"] for column in _columns_of(entry)]
+        if len(columns) > MOST_COLUMNS:
+            raise ValueError(f"columns_ describes more than {MOST_COLUMNS:,} columns")
+        return cls(tuple(columns), library, unseen)
+
+
+def _follows(column: Column, last: Column) -> bool:
+    """Whether a column differs from the last in its number alone, which is the following one."""
+    numbered = type(column.name) is int and type(last.name) is int
+    same = column.kind == last.kind and column.dtype == last.dtype
+    if not (numbered and same and column.name == last.name + 1):
+        return False
+    return column.levels == last.levels and column.transform == last.transform
+
+
+def _columns_of(entry: Any) -> list[Column]:
+    """Return the columns that an entry describes."""
+    column = _column_of(entry)
+    times = entry.get("times", 1)
+    if not isinstance(times, int) or not 1 <= times <= MOST_COLUMNS:
+        raise ValueError(f"columns_ describes column {column.name!r} {times!r} times")
+    if times == 1:
+        return [column]
+    if type(column.name) is not int:
+        raise ValueError(f"columns_ describes column {column.name!r}, which has a name, {times}x")
+    same = column.kind, column.levels, column.dtype, column.transform
+    return [Column(column.name + number, *same) for number in range(times)]
 
 
 def _column_of(entry: Any) -> Column:
@@ -239,9 +284,26 @@ def typed_rows(observed: Observed) -> TypedRows:
     """
     if isinstance(observed.ones, TypedRows):
         return observed.ones
+    if isinstance(observed.ones, CountRows):
+        return TypedRows.of(observed.ones.matrix.toarray(), observed.ones.types)
     symbols = observed.symbols().astype(np.float64)
     symbols[symbols < 0] = np.nan
     return TypedRows.of(symbols, (ColumnType("binary", 2),) * observed.n_variables)
+
+
+def sparse_counts(X: Any) -> Any:
+    """Return a sparse matrix of counts in canonical form, None where some are not known."""
+    matrix = X.tocsr()
+    values = np.asarray(matrix.data, dtype=np.float64)
+    if np.isnan(values).any():
+        return None
+    matrix = type(matrix)((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+    bad = np.flatnonzero((values < 0) | (values != np.floor(values)) | np.isinf(values))
+    if bad.size:
+        check_counts(values[bad[:1]], int(matrix.indices[bad[0]]))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def listed_levels(levels: Sequence[Any]) -> str:
@@ -270,6 +332,6 @@ def finite_numbers(values: npt.NDArray[Any], name: Any, kind: str) -> FloatArray
 def check_counts(numbers: FloatArray, name: Any) -> None:
     """Refuse known numbers that are negative or not whole."""
     known = numbers[~np.isnan(numbers)]
-    bad = known[(known < 0) | (known != np.floor(known))]
+    bad = known[(known < 0) | (known != np.floor(known)) | np.isinf(known)]
     if bad.size:
         raise ValueError(f"column {name!r} is a count, but holds {bad[0]:g}; expected 0, 1, 2, …")

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ from exchangeable.fitting.tasks import check_choice, check_method
 TRANSFORMS = ("auto", "none")
 COLUMNS = "columns_"
 """The attribute of a fitted estimator that keeps what was decided."""
+_SCHEMAS: WeakKeyDictionary[Any, tuple[Any, Schema]] = WeakKeyDictionary()
+"""What the descriptions of columns that estimators keep stand for."""
 
 
 class Kinds(BaseEstimator):
@@ -147,4 +150,9 @@ def labels_of(X: Any, y: Any) -> npt.NDArray[Any]:
 def schema_of(estimator: Any) -> Schema | None:
     """Return what was decided about the columns, None where they are binary."""
     plain = vars(estimator).get(COLUMNS)
-    return None if plain is None else Schema.from_plain(plain)
+    if plain is None:
+        return None
+    known = _SCHEMAS.get(estimator)
+    if known is None or known[0] is not plain:
+        known = _SCHEMAS[estimator] = plain, Schema.from_plain(plain)
+    return known[1]

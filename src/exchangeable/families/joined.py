@@ -53,7 +53,7 @@ class JoinedModel(Model):
 
     @property
     def types(self) -> Any:
-        """What the numbers of each column stand for; None where parts do not agree or all are bits."""
+        """What the numbers of each column stand for, None where all are bits or parts disagree."""
         found = [getattr(part, "types", None) for part in self.parts]
         return found[0] if all(each == found[0] for each in found) else None
 

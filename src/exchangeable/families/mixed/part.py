@@ -17,7 +17,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.contract import Normal
 
-__all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "draw_levels"]
+__all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "csr_arrays", "draw_levels"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 PartSums = dict[str, FloatArray]
@@ -37,11 +37,14 @@ class Prior:
         Laplace smoothing alone.
     pooled : Part or None
         The part fitted to the training set as one class.
+    row : PartSums or None
+        What that part sums over the training set, for each unit of its weight.
     """
 
     alpha: float
     pooling: float | None = None
     pooled: Any = None
+    row: PartSums | None = None
 
     @property
     def strength(self) -> float:
@@ -53,7 +56,8 @@ class Prior:
 class Part(ABC):
     """Distributions over some columns, one per class; holes are NaN and are summed out.
 
-    Parameters named `values` are the part's own columns, one line per row.
+    Parameters named `values` are the part's own columns, one line per row; parts of counts take
+    sparse matrices too, in which nothing is unknown.
     """
 
     name: ClassVar[str]
@@ -68,6 +72,8 @@ class Part(ABC):
     shared: ClassVar[tuple[str, ...]] = ()
     """Names of arrays that all classes share, such as the largest count of each column; where parts
     are stacked, the larger number counts."""
+    alike: ClassVar[bool] = False
+    """Whether columns with levels must have as many of them."""
     latent: ClassVar[bool] = False
     """Whether sums depend on the parameters so far even where no entry is missing."""
 
@@ -168,6 +174,15 @@ def add_sums(parts: Sequence[PartSums]) -> PartSums:
         for name, array in part.items():
             total[name] += array
     return total
+
+
+def csr_arrays(matrix: Any) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return a sparse matrix as kernels take it: pointers, columns and numbers."""
+    return (
+        matrix.indptr.astype(np.int64, copy=False),
+        matrix.indices.astype(np.int64, copy=False),
+        matrix.data.astype(np.float64, copy=False),
+    )
 
 
 def draw_levels(shares: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -1,16 +1,19 @@
 """Which part a block of columns has, by their kind and number."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from exchangeable.arrays import IntArray
 from exchangeable.data.rows import ColumnType
+from exchangeable.families.mixed.alike import Alike
 from exchangeable.families.mixed.counts import Counts
 from exchangeable.families.mixed.factor import Factor
+from exchangeable.families.mixed.level_urn import LevelUrn
 from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.normals import Normals
 from exchangeable.families.mixed.part import Part
+from exchangeable.families.mixed.polya import Polya
 from exchangeable.families.mixed.scale import Scale
 from exchangeable.families.mixed.tally import Tally
 
@@ -28,30 +31,43 @@ TOGETHER: dict[str, type[Part]] = {
     "count": Tally,
     "continuous": Factor,
 }
-"""Columns of a block of several, by kind; other kinds are independent."""
+"""Columns of a block of several, which have weights, by kind; other kinds are independent."""
+URNS: dict[str, type[Part]] = {
+    "binary": LevelUrn,
+    "nominal": LevelUrn,
+    "ordinal": LevelUrn,
+    "count": Polya,
+    "continuous": Alike,
+}
+"""Columns of a block of several that are alike, or of counts that come in bursts, by kind."""
 PARTS: dict[str, type[Part]] = {
-    part.name: part for part in (*INDEPENDENT.values(), *TOGETHER.values())
+    part.name: part for part in (*INDEPENDENT.values(), *TOGETHER.values(), *URNS.values())
 }
 """Parts by what they are called in files."""
 
 
 def lay_out(
-    blocks: Sequence[IntArray], types: Sequence[ColumnType]
+    blocks: Sequence[IntArray],
+    types: Sequence[ColumnType],
+    together: Mapping[str, type[Part]] = TOGETHER,
 ) -> list[tuple[type[Part], IntArray]]:
     """Return the parts of a component, each with its columns.
 
-    Columns of a block that are of different kinds do not depend on each other.
+    Columns of a block that are of different kinds do not depend on each other, nor do columns with
+    different numbers of levels where all must be `alike`.
     """
     alone: dict[type[Part], list[int]] = {}
-    together: list[tuple[type[Part], IntArray]] = []
+    several: list[tuple[type[Part], IntArray]] = []
     for block in blocks:
-        by_kind: dict[str, list[int]] = {}
+        by_kind: dict[tuple[str, int], list[int]] = {}
         for column in block.tolist():
-            by_kind.setdefault(types[column].kind, []).append(column)
-        for kind, columns in by_kind.items():
-            if len(columns) > 1 and kind in TOGETHER:
-                together.append((TOGETHER[kind], np.array(columns, dtype=np.int64)))
+            kind, n_levels = types[column]
+            alike = kind in together and together[kind].alike
+            by_kind.setdefault((kind, n_levels if alike else 0), []).append(column)
+        for (kind, _), columns in by_kind.items():
+            if len(columns) > 1 and kind in together:
+                several.append((together[kind], np.array(columns, dtype=np.int64)))
             else:
                 alone.setdefault(INDEPENDENT[kind], []).extend(columns)
     singles = [(kind, np.sort(np.array(own, dtype=np.int64))) for kind, own in alone.items()]
-    return [*singles, *together]
+    return [*singles, *several]

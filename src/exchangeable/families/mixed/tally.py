@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.counts import MOST, check_largest
 from exchangeable.families.mixed.part import Part, PartSums, Prior
@@ -26,6 +26,7 @@ from exchangeable.families.mixed.totals import (
     fit_counts,
     highest_count,
     log_counts,
+    log_pairs,
 )
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
@@ -81,15 +82,17 @@ class Tally(Part):
         cls,
         columns: IntArray,
         types: tuple[ColumnType, ...],
-        values: FloatArray,
+        values: Any,
         mass: FloatArray,
         prior: Prior,
     ) -> Self:
         """Return shares and totals of rows whose holes hold the column's mean."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            known = ~np.isnan(values)
-            usual = np.nan_to_num(np.nansum(values, axis=0) / known.sum(axis=0))
-        filled = np.where(known, values, np.round(usual))
+        whole, filled = True, values
+        if not is_sparse(values):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                known = ~np.isnan(values)
+                usual = np.nan_to_num(np.nansum(values, axis=0) / known.sum(axis=0))
+            whole, filled = bool(known.all()), np.where(known, values, np.round(usual))
         top = int(filled.sum(axis=1).max(initial=0))
         check_largest(np.array([top]))
         k = mass.shape[1]
@@ -99,7 +102,7 @@ class Tally(Part):
             np.full((columns.size, k), -np.log(columns.size)),
             np.full(k, max(float(filled.sum(axis=1).mean()), LEAST_MEAN)),
             np.full(k, np.inf),
-            np.array([top if known.all() else SPARE * top + 10]),
+            np.array([top if whole else SPARE * top + 10]),
         )
         return blank.following(blank.sums(filled, mass), prior)
 
@@ -114,8 +117,10 @@ class Tally(Part):
         scale = (size + known) / (size + mean * (1 - open_share))
         return Rest(mean * open_share * scale, size + known, known, open_share)
 
-    def score(self, values: FloatArray) -> FloatArray:
+    def score(self, values: Any) -> FloatArray:
         """Return log P of the known entries."""
+        if is_sparse(values):
+            return self._sparse_score(values)
         out = np.empty((len(values), self.n_classes))
         filled = np.nan_to_num(values)
         coefficient = -special.gammaln(filled + 1).sum(axis=1)
@@ -130,10 +135,23 @@ class Tally(Part):
             out[:, y] = np.where(share > 0, each, 0.0)
         return out
 
-    def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
+    def _sparse_score(self, values: Any) -> FloatArray:
+        """Return log P of rows most of whose counts are 0."""
+        row = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
+        ways = np.bincount(row, special.gammaln(values.data + 1), minlength=values.shape[0])
+        distinct, code = np.unique(values.sum(axis=1), return_inverse=True)
+        each = log_counts(distinct, self.means, self.sizes) + special.gammaln(distinct + 1)[:, None]
+        return np.asarray(values @ self.log_shares + each[code] - ways[:, None])
+
+    def sums(self, values: Any, mass: FloatArray) -> PartSums:
         """Return the expected units of each column, and the mass of each total."""
         units = np.zeros(self.log_shares.shape)
         totals = np.zeros((self.top + 1, self.n_classes))
+        if is_sparse(values):
+            counted = np.minimum(values.sum(axis=1), self.top).astype(np.int64)
+            for y in range(self.n_classes):
+                totals[:, y] = np.bincount(counted, mass[:, y], minlength=self.top + 1)
+            return {"units": np.asarray(values.T @ mass), "totals": totals}
         holes, filled = np.isnan(values), np.nan_to_num(values)
         whole = ~holes.any(axis=1)
         counted = filled.sum(axis=1).astype(np.int64)
@@ -241,15 +259,6 @@ class Tally(Part):
         if not good or not 0 <= largest[0] <= SPARE * MOST + 10:
             raise ModelFileError("largest is not a total")
         return cls(columns, types, log_shares, means, sizes, largest)
-
-
-def log_pairs(counts: FloatArray, means: FloatArray, size: float) -> FloatArray:
-    """Return log P of each count under its own mean, all of one size."""
-    if np.isinf(size):
-        return np.asarray(special.xlogy(counts, means) - means - special.gammaln(counts + 1))
-    wide = special.gammaln(counts + size) - special.gammaln(size) - special.gammaln(counts + 1)
-    wide += size * np.log(size / (size + means)) + special.xlogy(counts, means / (size + means))
-    return np.asarray(wide)
 
 
 def _best_split(shares: FloatArray, mean: float, size: float) -> FloatArray:
