@@ -7,13 +7,21 @@ parameters. A *specification* says what the family is called and what it can do.
 """
 
 from exchangeable.families.family import Family, Trainer
-from exchangeable.families.model import MOST_CELLS, Arrays, Model, Normal, single_variables
+from exchangeable.families.model import (
+    MOST_CELLS,
+    Arrays,
+    Completions,
+    Model,
+    Normal,
+    single_variables,
+)
 from exchangeable.families.spec import NUMBER, FamilySpec, SearchSpace, least_memory
 
 __all__ = [
     "MOST_CELLS",
     "NUMBER",
     "Arrays",
+    "Completions",
     "Family",
     "FamilySpec",
     "Model",

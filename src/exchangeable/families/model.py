@@ -32,6 +32,47 @@ class Normal(NamedTuple):
     variance: FloatArray
 
 
+class Completions(NamedTuple):
+    """The most probable completion of every row.
+
+    Attributes
+    ----------
+    rows : array of shape (n_rows, n_variables)
+        The completed rows x.
+    classes : array of shape (n_rows,)
+        The class y of each.
+    log_prob : array of shape (n_rows,)
+        log P(x, y).
+    bound : array of shape (n_rows,)
+        What log P(x, y) of no completion exceeds: `log_prob` itself, where that is the maximum.
+    """
+
+    rows: SymbolArray
+    classes: IntArray
+    log_prob: FloatArray
+    bound: FloatArray
+
+    @classmethod
+    def none(cls, observed: Observed) -> Self:
+        """Return completions that every other one betters."""
+        n_rows = observed.n_rows
+        rows = np.zeros((n_rows, observed.n_variables), dtype=np.uint8)
+        nothing = np.full(n_rows, -np.inf)
+        return cls(rows, np.zeros(n_rows, dtype=np.int64), nothing, nothing.copy())
+
+    def take(self, rows: IntArray) -> Self:
+        """Return the completions of some rows."""
+        x, classes, log_prob, bound = self
+        return type(self)(x[rows], classes[rows], log_prob[rows], bound[rows])
+
+    def take_better(self, other: Self) -> None:
+        """Take over the rows that another candidate completes better; bounds hold for both."""
+        better = other.log_prob > self.log_prob
+        for mine, theirs in zip(self[:3], other[:3], strict=True):
+            mine[better] = theirs[better]
+        np.maximum(self.bound, other.bound, out=self.bound)
+
+
 class Model(ABC):
     """Distributions over binary variables, one per class or component y.
 
@@ -80,8 +121,20 @@ class Model(ABC):
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y).
 
-        Where that is hard to find, as with hidden states in a class, one that is hard to improve.
+        Where that is hard to find, as with hidden states in a class, one that is hard to improve;
+        `most_probable` then searches for it.
         """
+
+    def most_probable(
+        self, observed: Observed, log_prior: FloatArray, classes: IntArray
+    ) -> Completions:
+        """Return the completion and class that are jointly most probable, out of some classes."""
+        best = Completions.none(observed)
+        for y in classes:
+            rows, scores = self.complete(observed, int(y))
+            log_prob = scores + log_prior[y]
+            best.take_better(Completions(rows, np.full(len(rows), y), log_prob, log_prob))
+        return best
 
     @abstractmethod
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:

@@ -10,6 +10,8 @@ from exchangeable.families.model import Model
 from exchangeable.runtime.memory import check_memory, times_available
 
 if TYPE_CHECKING:
+    from exchangeable.data.examples import Examples
+    from exchangeable.families.common.features import Features
     from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
 
@@ -102,6 +104,9 @@ class FamilySpec:
     normalise : callable, optional
         Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
         their total, and that logarithm; None where the family cannot represent such scores.
+    features : callable, optional
+        Returns, given `Examples` of columns of any kind, their `Features`: hybrid training fits
+        scores that are linear in these.
     kinds : tuple of str
         Kinds of columns that it is for.
     other_kinds : str, optional
@@ -140,6 +145,7 @@ class FamilySpec:
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
+    features: "Callable[[Examples], Features] | None" = None
     kinds: tuple[str, ...] = ("binary",)
     other_kinds: str | None = None
     memory: Callable[[int, int, int], float] = least_memory

@@ -2,6 +2,7 @@
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.mixed.family import MixedFamily, UrnsFamily
+from exchangeable.families.mixed.features import MixedFeatures
 from exchangeable.families.mixed.model import MixedModel
 
 CANNOT = {
@@ -9,7 +10,6 @@ CANNOT = {
     "chunks": "levels and transforms are decided from all rows; load X into memory",
     "accept": "its blocks are not learned",
     "relearn": "its blocks are not learned",
-    "hybrid": "columns of other kinds than binary have no weights in such scores yet",
 }
 KINDS = ("binary", "nominal", "ordinal", "count", "continuous")
 SPECS = (
@@ -22,6 +22,7 @@ SPECS = (
         blocks_hint="which columns go together is not learned yet",
         shared_blocks=True,
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("independent", "full")),
+        features=MixedFeatures.of,
         kinds=KINDS,
         cannot=CANNOT,
     ),
@@ -36,6 +37,7 @@ SPECS = (
         shared_blocks=True,
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("full",)),
         kinds=KINDS,
-        cannot=CANNOT,
+        cannot=CANNOT
+        | {"hybrid": "scores of its urns are not log-linear; family='mixed' can be trained so"},
     ),
 )

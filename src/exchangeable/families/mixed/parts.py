@@ -7,6 +7,7 @@ import numpy as np
 from exchangeable.arrays import IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.alike import Alike
+from exchangeable.families.mixed.count_bins import CountBins
 from exchangeable.families.mixed.counts import Counts
 from exchangeable.families.mixed.factor import Factor
 from exchangeable.families.mixed.level_urn import LevelUrn
@@ -40,9 +41,10 @@ URNS: dict[str, type[Part]] = {
     "continuous": Alike,
 }
 """Columns of a block of several that are alike, or of counts that come in bursts, by kind."""
-PARTS: dict[str, type[Part]] = {
-    part.name: part for part in (*INDEPENDENT.values(), *TOGETHER.values(), *URNS.values())
-}
+TRAINED: dict[str, type[Part]] = {"count": CountBins}
+"""Columns by themselves, where classes were trained for their predictions, if not as above."""
+_TABLES = (INDEPENDENT, TOGETHER, URNS, TRAINED)
+PARTS: dict[str, type[Part]] = {part.name: part for table in _TABLES for part in table.values()}
 """Parts by what they are called in files."""
 
 
