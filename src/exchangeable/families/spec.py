@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from exchangeable.families.common.features import Features
     from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
+    from exchangeable.families.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class FamilySpec:
         where users give such blocks.
     before : callable, optional
         Returns, given a problem, the name and the problem of the family which is fitted first, and
-        from which this one starts.
+        from which this one starts; None where it starts by itself.
     direct : type, optional
         Fits classes of complete and labelled rows from sums alone: `fit` and `add` in memory,
         `sums` and `fit_chunks` where rows come in chunks.
@@ -161,6 +162,11 @@ class FamilySpec:
                 f"family {self.name!r} cannot {unknown[0]!r}, which is not an ability; expected "
                 f"some of {', '.join(ABILITIES)}"
             )
+
+    def earlier(self, problem: Any) -> "tuple[str, Problem] | None":
+        """Return the family that is fitted first, and its problem, if there is one."""
+        found: tuple[str, Problem] | None = None if self.before is None else self.before(problem)
+        return found
 
     def why_not(self, ability: str) -> str | None:
         """Return why the family cannot do something, None where it can."""

@@ -231,9 +231,10 @@ class Search:
             return runs.run(0, None, watch, stop, self.n_jobs, before)
 
         problem = settings.problem(self.examples, self.valid, self.alpha, varied)
-        if settings.spec.before is None:
+        first_of_all = settings.spec.earlier(problem)
+        if first_of_all is None:
             return run(settings, problem, None)
-        name, earlier = settings.spec.before(problem)
+        name, earlier = first_of_all
         key = (name, settings.blocks, earlier.n_components, earlier.pooling, seed, rule)
         if key not in self._before:  # trials that differ in shrinkage alone share what comes before
             first = Settings(name, settings.n_components, settings.pooling, blocks=settings.blocks)

@@ -1,9 +1,25 @@
 """Columns of every kind: a component is a product of parts, each over columns of one kind."""
 
+from dataclasses import replace
+from functools import partial
+
 from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.mixed.family import MixedFamily, UrnsFamily
 from exchangeable.families.mixed.features import MixedFeatures
 from exchangeable.families.mixed.model import MixedModel
+from exchangeable.families.problem import Problem
+
+
+def independent_first(name: str, problem: Problem) -> tuple[str, Problem] | None:
+    """Return what is fitted first where blocks of components are to be learned: single columns.
+
+    Classes are known, so that their blocks are learned at once.
+    """
+    structure = problem.structure
+    if problem.labelled or isinstance(structure, list) or not structure.needs_moments:
+        return None
+    return name, replace(problem, structure=replace(structure, name="independent"))
+
 
 CANNOT = {
     "partial_fit": "levels and transforms are decided from all rows at once; use fit",
@@ -18,9 +34,10 @@ SPECS = (
         summary="columns of any kind: categories, scales, counts and measurements",
         model=MixedModel,
         family=MixedFamily,
-        blocks=("independent", "full", "given"),
-        blocks_hint="which columns go together is not learned yet",
+        blocks=("independent", "evidence", "full", "given"),
+        blocks_hint="Welch's test is for binary columns",
         shared_blocks=True,
+        before=partial(independent_first, "mixed"),
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("independent", "full")),
         features=MixedFeatures.of,
         kinds=KINDS,
@@ -32,9 +49,10 @@ SPECS = (
         "what has occurred more probable: items that are alike, counts that come in bursts",
         model=MixedModel,
         family=UrnsFamily,
-        blocks=("independent", "full", "given"),
-        blocks_hint="which columns go together is not learned yet",
+        blocks=("independent", "evidence", "full", "given"),
+        blocks_hint="Welch's test is for binary columns",
         shared_blocks=True,
+        before=partial(independent_first, "polya"),
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("full",)),
         kinds=KINDS,
         cannot=CANNOT

@@ -10,6 +10,7 @@ from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import CountRows, TypedRows
 from exchangeable.data.schema import typed_rows
 from exchangeable.families.contract import Family, Model
+from exchangeable.families.mixed.evidence import Merging, learn_blocks, some_rows
 from exchangeable.families.mixed.model import MixedModel, MixedSums
 from exchangeable.families.mixed.part import Part, Prior
 from exchangeable.families.mixed.parts import TOGETHER, URNS, lay_out
@@ -122,6 +123,20 @@ class MixedFamily(Family):
         ]
         labels = partition.labels.astype(np.int64)
         return Mixture(MixedModel(self.rows.types, parts, labels), self.log_shares(sums.totals))
+
+    def own_blocks(self, data: Any, sums: Sums) -> Proposal | None:
+        """Return blocks whose columns go together, where they are to be learned."""
+        structure = self.problem.structure
+        if isinstance(structure, list) or not structure.needs_moments:
+            return None
+        if isinstance(self.rows, CountRows):
+            raise ValueError(
+                f"blocks={structure.name!r} is not for sparse counts; give blocks='full', or lists"
+            )
+        mass = self.problem.rows.weights[:, None] * sums.posterior
+        values, mass = some_rows(self.values, mass)
+        merging = Merging(values, self.rows.types, mass, self.together, self.problem.alpha)
+        return Proposal([learn_blocks(merging)] * mass.shape[1])
 
     def resume(self, data: Any, mixture: Mixture) -> None:
         """Find the priors of the parts of an earlier fit."""

@@ -48,6 +48,13 @@ PARTS: dict[str, type[Part]] = {part.name: part for table in _TABLES for part in
 """Parts by what they are called in files."""
 
 
+def block_kind(kind: ColumnType, together: Mapping[str, type[Part]]) -> tuple[str, int] | None:
+    """Return what columns must have in common to be in one part; None where they are alone."""
+    if kind.kind not in together:
+        return None
+    return kind.kind, kind.n_levels if together[kind.kind].alike else 0
+
+
 def lay_out(
     blocks: Sequence[IntArray],
     types: Sequence[ColumnType],
@@ -61,15 +68,14 @@ def lay_out(
     alone: dict[type[Part], list[int]] = {}
     several: list[tuple[type[Part], IntArray]] = []
     for block in blocks:
-        by_kind: dict[tuple[str, int], list[int]] = {}
+        by_kind: dict[tuple[str, int] | None, list[int]] = {}
         for column in block.tolist():
-            kind, n_levels = types[column]
-            alike = kind in together and together[kind].alike
-            by_kind.setdefault((kind, n_levels if alike else 0), []).append(column)
-        for (kind, _), columns in by_kind.items():
-            if len(columns) > 1 and kind in together:
-                several.append((together[kind], np.array(columns, dtype=np.int64)))
-            else:
-                alone.setdefault(INDEPENDENT[kind], []).extend(columns)
+            by_kind.setdefault(block_kind(types[column], together), []).append(column)
+        for key, columns in by_kind.items():
+            if key is not None and len(columns) > 1:
+                several.append((together[key[0]], np.array(columns, dtype=np.int64)))
+                continue
+            for column in columns:
+                alone.setdefault(INDEPENDENT[types[column].kind], []).append(column)
     singles = [(kind, np.sort(np.array(own, dtype=np.int64))) for kind, own in alone.items()]
     return [*singles, *several]
