@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, is_sparse
 from exchangeable.data.observed import Observed
+from exchangeable.data.one_hot import OneHot
 from exchangeable.data.raw_columns import (
     LIBRARIES,
     RawColumn,
@@ -107,11 +108,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table, and the library that it came from."""
+    """The columns of a table, and the library that it came from.
+
+    `one_hot` says which of them were several columns of 0 and 1.
+    """
 
     columns: tuple[Column, ...]
     library: str | None = None
     unseen: str = "hole"
+    one_hot: OneHot | None = None
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of columns of the table that was fitted."""
+        return len(self.columns) if self.one_hot is None else len(self.one_hot.inputs)
 
     @cached_property
     def types(self) -> tuple[ColumnType, ...]:
@@ -125,9 +135,15 @@ class Schema:
             if counts is not None:
                 self._check_width(counts.shape[1])
                 return Observed(CountRows.of(counts, self.types))
+        return self._rows(self._raw(X))
+
+    def _raw(self, X: Any) -> list[RawColumn]:
+        """Return the columns of a table as they came."""
+        if self.one_hot is not None:
+            return self.one_hot.read(X, [column.name for column in self.columns])
         found = raw_columns(X)
         self._check_width(len(found))
-        return self._rows(found)
+        return found
 
     def _check_width(self, n_columns: int) -> None:
         if n_columns != len(self.columns):
@@ -155,18 +171,22 @@ class Schema:
     def table(self, values: FloatArray) -> Any:
         """Return complete rows as a table of the user's values, like the one that was fitted."""
         decoded = [c.decode(values[:, j]) for j, c in enumerate(self.columns)]
+        if self.one_hot is not None:
+            return self.one_hot.write(decoded, values, None, self.library)
         return self._table(decoded, self.library)
 
     def completed(self, values: FloatArray, X: Any) -> Any:
         """Return complete rows as a table like X; what X knows stays as it is there."""
         decoded = []
-        for j, (column, raw) in enumerate(zip(self.columns, raw_columns(X), strict=True)):
+        for j, (column, raw) in enumerate(zip(self.columns, self._raw(X), strict=True)):
             filled = column.decode(values[:, j])
             known = ~np.isnan(column.encode(raw, "hole")[0])
             if filled.dtype.kind in "biuf" and raw.values.dtype == object:
                 filled = filled.astype(object) if column.levels else filled
             filled[known] = raw.values[known]
             decoded.append(filled)
+        if self.one_hot is not None:
+            return self.one_hot.write(decoded, values, X, library_of(X))
         return self._table(decoded, library_of(X), getattr(X, "index", None))
 
     def _table(
@@ -201,7 +221,8 @@ class Schema:
                 }
                 columns.append(described)
             last = c
-        return {"library": self.library, "unseen": self.unseen, "columns": columns}
+        plain = {"library": self.library, "unseen": self.unseen, "columns": columns}
+        return plain if self.one_hot is None else plain | {"one_hot": self.one_hot.to_plain()}
 
     @classmethod
     def from_plain(cls, value: Any) -> "Schema":
@@ -214,7 +235,20 @@ class Schema:
         columns = [column for entry in value["columns"] for column in _columns_of(entry)]
         if len(columns) > MOST_COLUMNS:
             raise ValueError(f"columns_ describes more than {MOST_COLUMNS:,} columns")
-        return cls(tuple(columns), library, unseen)
+        one_hot = None if "one_hot" not in value else OneHot.from_plain(value["one_hot"])
+        if one_hot is not None and not _match(columns, one_hot):
+            raise ValueError("columns_ describes groups that are not its columns")
+        return cls(tuple(columns), library, unseen, one_hot)
+
+
+def _match(columns: Sequence[Column], one_hot: OneHot) -> bool:
+    """Whether groups have the levels of the columns."""
+    if len(columns) != len(one_hot.places):
+        return False
+    return all(
+        len(place) == 1 or column.levels == tuple(one_hot.inputs[j] for j in place)
+        for column, place in zip(columns, one_hot.places, strict=True)
+    )
 
 
 def _follows(column: Column, last: Column) -> bool:

@@ -41,6 +41,11 @@ class Kinds(BaseEstimator):
         arrays are binary.
     unseen : {"hole", "error"}, default="hole"
         What a value is, in rows to come, that is no level of its column.
+    groups : lists of columns, or a dict of such lists, optional
+        One-hot columns: those of a list are the levels of one nominal column, called by its key, or
+        ``"group 0"``, ``"group 1"``, …. A row has at most one of them on; if none is, its level is
+        not known. Columns are given by numbers or names. Rows are returned in the form in which
+        they came.
     transform : {"auto", "none"}, default="auto"
         Whether continuous columns whose skewness exceeds 1 are bent by the transform of Yeo and
         Johnson that makes them likeliest under a normal distribution. Densities are always per unit
@@ -51,12 +56,30 @@ class Kinds(BaseEstimator):
     >>> from exchangeable import ExchangeableMixture, Kinds
     >>> ExchangeableMixture(3, kinds=Kinds({"age": "continuous"}, unseen="error")).kinds
     Kinds(columns={'age': 'continuous'}, unseen='error')
+
+    Five columns of a sparse matrix are a variable of three levels and one of two:
+
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> X = sp.csr_array(np.eye(5)[np.arange(40) % 3] + np.eye(5)[3 + np.arange(40) % 2])
+    >>> kinds = Kinds(groups={"city": [0, 1, 2], "size": [3, 4]})
+    >>> model = ExchangeableMixture(2, kinds=kinds, random_state=0).fit(X)
+    >>> sum(model.conditional("city", {"size": 3}).values())
+    1.0
+    >>> model.sample(4, random_state=0)[0].sum(axis=1).tolist()
+    [2.0, 2.0, 2.0, 2.0]
     """
 
     def __init__(
-        self, columns: Any = None, *, unseen: str = "hole", transform: str = "auto"
+        self,
+        columns: Any = None,
+        *,
+        groups: Any = None,
+        unseen: str = "hole",
+        transform: str = "auto",
     ) -> None:
         self.columns = columns
+        self.groups = groups
         self.unseen = unseen
         self.transform = transform
 
@@ -92,10 +115,11 @@ def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
     settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
     check_choice(settings.unseen, "unseen", UNSEEN)
     check_choice(settings.transform, "transform", TRANSFORMS)
-    told = settings.columns is not None
+    told = settings.columns is not None or settings.groups is not None
     if not told and (kinds is None and estimator.binarize != 0.0):
         return None, told
-    return decide(X, settings.columns, settings.unseen, settings.transform == "auto"), told
+    bend = settings.transform == "auto"
+    return decide(X, settings.columns, settings.unseen, bend, settings.groups), told
 
 
 def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[FamilySpec]:
