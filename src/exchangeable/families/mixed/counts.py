@@ -11,6 +11,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
+from exchangeable.families.mixed.levels import score_by_table
 from exchangeable.families.mixed.part import Part, PartSums, Prior, csr_arrays
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
@@ -84,10 +85,9 @@ class Counts(Part):
         """Return log P of the known entries."""
         if is_sparse(values):
             return self._sparse_score(values)
-        out = np.zeros((len(values), self.n_classes))
         if (np.nan_to_num(values) <= self.largest).all():
-            kernels.score_levels(values, self.starts, self._table, out)
-            return out
+            return score_by_table(values, self.starts, self._table)
+        out = np.zeros((len(values), self.n_classes))
         for j in range(self.columns.size):
             known = ~np.isnan(values[:, j])
             distinct, codes = np.unique(values[known, j], return_inverse=True)
@@ -130,7 +130,7 @@ class Counts(Part):
             kernels.sum_entries(*arrays, self.starts, np.ascontiguousarray(mass), histogram)
             np.maximum(histogram, 0.0, out=histogram)
         else:
-            kernels.sum_levels(values, self.starts, mass, histogram)
+            kernels.sum_levels(values, self.starts, np.ascontiguousarray(mass), histogram)
         return {"histogram": histogram}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:

@@ -1,6 +1,6 @@
 """Mixed kinds: where EM starts, and how sums become the parameters of each part."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ class MixedFamily(Family):
     """Products of parts, each over columns of one kind."""
 
     remembers = True
+    _known: Sequence[tuple[Any, float]] = ()
     together: ClassVar[Mapping[str, type[Part]]] = TOGETHER
     """The parts of blocks of several columns, by kind."""
 
@@ -184,8 +185,17 @@ class MixedFamily(Family):
 
     def prior_gain(self, before: Any, after: Any) -> float:
         """Return the gain in what the pseudo-rows score."""
-        pairs = zip(before.parts, after.parts, self.priors, strict=True)
-        return float(sum(new.log_prior(p) - old.log_prior(p) for old, new, p in pairs))
+        return self._log_prior(after) - self._log_prior(before)
+
+    def _log_prior(self, model: Any) -> float:
+        """Return what the pseudo-rows score; of the last models it is known."""
+        for known, found in self._known:
+            if known is model:
+                return found
+        pairs = zip(model.parts, self.priors, strict=True)
+        found = float(sum(part.log_prior(prior) for part, prior in pairs))
+        self._known = [*self._known[-1:], (model, found)]
+        return found
 
     def distance(self, before: Any, after: Any) -> float:
         """Return how far a step has moved the parameters of parts that take several."""

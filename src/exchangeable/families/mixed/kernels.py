@@ -2,20 +2,45 @@
 
 import math
 
-from exchangeable.families.common.posteriors import settle_row
-from exchangeable.runtime.kernel_cache import compiled
+import numpy as np
 
-_compile = compiled()
+from exchangeable.families.common.posteriors import settle
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.vectors import TILE
+
+_compile = compiled(fastmath={"contract"})
 
 
 @_compile
-def settle_rows(joint, log_prior, clamp, weights):  # type: ignore[no-untyped-def]
-    """Turn log P(x, y) into posteriors in place, and return the weighted log-likelihood."""
-    total = 0.0
-    for row in range(joint.shape[0]):
-        label = clamp[row] if clamp.size else -1
-        total += weights[row] * settle_row(joint[row], log_prior, label)
-    return total
+def settle_rows(joint, priors, work, posterior):  # type: ignore[no-untyped-def]
+    """Write the posteriors of log P(x, y), a line per class; return the weighted log-likelihood."""
+    worth, n_rows = 0.0, joint.shape[1]
+    for begin in range(0, n_rows, TILE):
+        end = min(begin + TILE, n_rows)
+        for y in range(joint.shape[0]):
+            line, tile = joint[y], work[y]
+            for row in range(begin, end):
+                tile[row - begin] = line[row]
+        worth += settle(work, begin, end, priors, posterior)
+    return worth
+
+
+@_compile
+def score_few(values, starts, table, out):  # type: ignore[no-untyped-def]
+    """Do as `score_levels` where classes are few: `table` and `out` have a line per class.
+
+    The last entry of each line of the table is 0, for holes.
+    """
+    n_rows, nothing = values.shape[0], table.shape[1] - 1
+    cell = np.empty(n_rows, dtype=np.int64)
+    for j in range(values.shape[1]):
+        for row in range(n_rows):
+            value = values[row, j]
+            cell[row] = starts[j] + int(value) if value == value else nothing
+        for y in range(out.shape[0]):
+            line, scores = table[y], out[y]
+            for row in range(n_rows):
+                scores[row] += line[cell[row]]
 
 
 @_compile
@@ -104,25 +129,44 @@ def fit_sizes(histogram, starts, means, low, high, halvings, sizes):  # type: ig
 
 @_compile
 def score_normals(values, means, precisions, constants, out):  # type: ignore[no-untyped-def]
-    """Add log N of known numbers: constants − (x − mean)²·precision / 2, a line per column."""
-    for row in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            value = values[row, j]
-            if value == value:
-                for y in range(means.shape[1]):
-                    distance = value - means[j, y]
-                    out[row, y] += constants[j, y] - 0.5 * distance * distance * precisions[j, y]
+    """Add log N of known numbers: constants − (x − mean)²·precision / 2, a line per column.
+
+    `out` has a line per class, so that the loop over rows becomes vector instructions.
+    """
+    n_rows = values.shape[0]
+    column = np.empty(n_rows)
+    for j in range(values.shape[1]):
+        for row in range(n_rows):
+            column[row] = values[row, j]
+        for y in range(out.shape[0]):
+            line, mean, bend, constant = out[y], means[j, y], precisions[j, y], constants[j, y]
+            for row in range(n_rows):
+                distance = column[row] - mean
+                score = constant - 0.5 * distance * distance * bend
+                line[row] += score if column[row] == column[row] else 0.0
 
 
-@_compile
+@compiled(fastmath={"contract", "reassoc"})
 def sum_normals(values, centres, mass, weight, first, second):  # type: ignore[no-untyped-def]
-    """Add up mass, and mass times distance and squared distance from the centres."""
-    for row in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            value = values[row, j]
-            if value == value:
-                for y in range(mass.shape[1]):
-                    share, distance = mass[row, y], value - centres[j, y]
-                    weight[j, y] += share
-                    first[j, y] += share * distance
-                    second[j, y] += share * distance * distance
+    """Add up mass, and mass times distance and squared distance from the centres.
+
+    `mass` has a line per class.
+    """
+    n_rows = values.shape[0]
+    column = np.empty(n_rows)
+    for j in range(values.shape[1]):
+        for row in range(n_rows):
+            column[row] = values[row, j]
+        for y in range(mass.shape[0]):
+            line, centre = mass[y], centres[j, y]
+            total, once, twice = 0.0, 0.0, 0.0
+            for row in range(n_rows):
+                known = column[row] == column[row]
+                share = line[row] if known else 0.0
+                distance = column[row] - centre if known else 0.0
+                total += share
+                once += share * distance
+                twice += share * distance * distance
+            weight[j, y] += total
+            first[j, y] += once
+            second[j, y] += twice

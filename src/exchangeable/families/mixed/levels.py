@@ -15,6 +15,9 @@ from exchangeable.families.mixed.part import Part, PartSums, Prior, draw_levels
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
 
+FEW = 6
+"""With at most this many classes, each is scored by itself."""
+
 
 @dataclass(frozen=True)
 class Levels(Part):
@@ -62,14 +65,12 @@ class Levels(Part):
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
-        out = np.zeros((len(values), self.n_classes))
-        kernels.score_levels(values, self.starts, self.log_shares, out)
-        return out
+        return score_by_table(values, self.starts, self.log_shares)
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
         """Return the mass of each level."""
         levels = np.zeros((int(self.sizes.sum()), mass.shape[1]))
-        kernels.sum_levels(values, self.starts, mass, levels)
+        kernels.sum_levels(values, self.starts, np.ascontiguousarray(mass), levels)
         return {"levels": levels}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
@@ -135,3 +136,16 @@ class Levels(Part):
         if not (np.abs(totals - 1) < CLOSE).all():
             raise ModelFileError("log_shares hold probabilities that do not add up to one")
         return part
+
+
+def score_by_table(values: FloatArray, starts: IntArray, table: FloatArray) -> FloatArray:
+    """Return the sum over known levels of a row of their lines in a table."""
+    if table.shape[1] > FEW:
+        out = np.zeros((len(values), table.shape[1]))
+        kernels.score_levels(values, starts, table, out)
+        return out
+    by_class = np.zeros((table.shape[1], len(table) + 1))
+    by_class[:, :-1] = table.T
+    scores = np.zeros((table.shape[1], len(values)))
+    kernels.score_few(values, starts, by_class, scores)
+    return scores.T

@@ -11,12 +11,14 @@ from exchangeable.arrays import FloatArray, IntArray, SymbolArray, is_sparse
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, CountRows, TypedRows
 from exchangeable.data.schema import typed, typed_rows
+from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.mixed import kernels, saved
 from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges, run
+from exchangeable.runtime.vectors import TILE
 
 CHUNK = 1 << 12
 """Rows that a thread works on at a time."""
@@ -81,8 +83,8 @@ class MixedModel(Model):
         return np.asarray(np.concatenate(scores) + jacobian[:, None])
 
     def _score(self, values: Any) -> FloatArray:
-        total = np.zeros((values.shape[0], self.n_classes))
-        for part in self.parts:
+        total = np.asfortranarray(self.parts[0].score(self._columns(self.parts[0], values)))
+        for part in self.parts[1:]:
             total += part.score(self._columns(part, values))
         return total
 
@@ -176,10 +178,13 @@ class MixedModel(Model):
         def one(span: tuple[int, int]) -> tuple[float, list[PartSums]]:
             chosen = slice(*span)
             values, weights = rows[chosen], examples.weights[chosen]
-            shares = self._score(values) + log_prior
-            worth = kernels.settle_rows(shares, log_prior, examples.clamp[chosen], weights)
-            posterior[chosen] = shares
-            mass = weights[:, None] * shares
+            joint = self._score(values).T
+            joint += log_prior[:, None]
+            priors = RowPriors(weights, examples.clamp[chosen], log_prior)
+            shares, work = np.empty_like(joint), np.empty((self.n_classes, TILE))
+            worth = kernels.settle_rows(joint, priors, work, shares)
+            posterior[chosen] = shares.T
+            mass = (weights * shares).T
             return worth + float(weights @ jacobian[chosen]), [
                 part.sums(self._columns(part, values), mass) for part in self.parts
             ]

@@ -57,16 +57,17 @@ class Normals(Part):
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
-        out = np.zeros((len(values), self.n_classes))
+        out = np.zeros((self.n_classes, len(values)))
         constants = -0.5 * (LOG_TWO_PI + np.log(self.variances))
         kernels.score_normals(values, self.means, 1 / self.variances, constants, out)
-        return out
+        return out.T
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
         """Return mass, and first and second moments around the means so far."""
         shape = (self.columns.size, mass.shape[1])
         weight, first, second = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        kernels.sum_normals(values, self.means, mass, weight, first, second)
+        by_class = np.ascontiguousarray(mass.T)
+        kernels.sum_normals(values, self.means, by_class, weight, first, second)
         return {"weight": weight, "first": first, "second": second}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
