@@ -291,7 +291,8 @@ def timed(case: str, who: str, model: object, data: tuple) -> None:
 
 def text() -> None:
     """Compare generative classifiers of word counts."""
-    X, y, test, truth = data = words()
+    data = words()
+    X, y = data[:2]
     case = "20 Newsgroups, counts"
     timed(case, "MultinomialNB", MultinomialNB(), data)
     timed(case, "ComplementNB", ComplementNB(), data)
@@ -300,8 +301,8 @@ def text() -> None:
     for pooling in (10.0, 100.0, 1000.0, 10000.0):
         urns = ExchangeableClassifier("polya", blocks="full", kinds="count", pooling=pooling)
         worth[pooling] = urns.fit(X[kept], y[kept]).score(X[held], y[held])
-        note("accuracy, held-out training rows", case, f"Dirichlet-multinomial, pooling {pooling:g}",
-             worth[pooling])  # fmt: skip
+        who = f"Dirichlet-multinomial, pooling {pooling:g}"
+        note("accuracy, held-out training rows", case, who, worth[pooling])
     best = max(worth, key=worth.get)
     urns = ExchangeableClassifier("polya", blocks="full", kinds="count", pooling=best)
     timed(case, "ours, Dirichlet-multinomial", urns, data)
