@@ -1,12 +1,24 @@
-"""Draw the pictures of README and docs: ``python docs/figures.py`` (needs the `plot` extra)."""
+"""Draw the pictures of README and docs: ``python docs/figures.py`` (needs the `plot` extra).
 
+``python docs/figures.py classes`` draws those of the page on latent classes alone and prints its
+table; the picture of its report needs playwright and Chromium.
+"""
+
+import re
+import shutil
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from exchangeable import ExchangeableClassifier
+from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable.classes import analyse
 from exchangeable.datasets import fetch_classification
+from exchangeable.plotting import ProfileDisplay
+from exchangeable.report.classes import write_classes_report
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -53,5 +65,48 @@ def block_of_words() -> None:
     figure.savefig(IMAGES / "block_of_words.png", dpi=130)
 
 
+def latent_classes() -> None:
+    """Analyse the survey of the page on latent classes, and draw what the page shows."""
+    page = (Path(__file__).parent / "guide" / "latent_classes.md").read_text(encoding="utf-8")
+    made: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", page, re.S)[0], made)
+    found = analyse(
+        ExchangeableMixture,
+        made["survey"],
+        n_components=range(1, 6),
+        sample_weight=made["weight"],
+        covariates=made["pd"].DataFrame({"age": (made["age"] - 45) / 10}),
+        outcome=made["pd"].DataFrame({"income": made["income"]}),
+        bootstrap=499,
+        n_draws=1000,
+        blocks="independent",
+        n_init=10,
+        random_state=0,
+    )
+    sys.stdout.write(found.selection.to_markdown())
+    axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")[1]
+    found.selection.plot(axes).figure.savefig(IMAGES / "classes_selection.png", dpi=110)
+    display = ProfileDisplay.from_errors(found.errors)
+    display.figure_.savefig(IMAGES / "classes_profiles.png", dpi=110)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.html")
+        write_classes_report(found, path, title="Latent classes of survey.csv")
+        _photograph(path, IMAGES / "classes_report.png")
+
+
+def _photograph(path: Path, image: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        options = {"executable_path": shutil.which("chromium"), "args": ["--no-sandbox"]}
+        browser = driver.chromium.launch(**options)
+        page = browser.new_page(viewport={"width": 1080, "height": 860})
+        page.goto(path.as_uri())
+        page.screenshot(path=str(image))
+        browser.close()
+
+
 if __name__ == "__main__":
-    block_of_words()
+    if sys.argv[1:] != ["classes"]:
+        block_of_words()
+    latent_classes()

@@ -191,6 +191,7 @@ def test_models_are_saved_with_what_was_decided(blocks: str, tmp_path: Path) -> 
         report_html(again)
 
 
+@pytest.mark.filterwarnings("ignore:numbers greater than binarize:UserWarning")
 def test_arrays_take_kinds_that_are_told() -> None:
     codes = rng.integers(0, 4, (100, 3))
     model = ExchangeableMixture(2, kinds="nominal", random_state=0).fit(codes)

@@ -31,7 +31,7 @@ def every_estimator():
                 yield thing(model, method=method, random_state=0)
             continue
         if name == "ExchangeableDensity":
-            yield thing(n_init=1, max_components=3)
+            yield thing(["urns", "tree"], n_init=1, max_components=3)
             continue
         few = {"n_components": 2} if hasattr(thing(), "n_components") else {}
         for blocks in BLOCKS:

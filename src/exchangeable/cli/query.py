@@ -43,7 +43,7 @@ def query(
     """
     saved, coding = open_model(model_path)
     model = getattr(saved.model, "model_", saved.model)
-    evidence = evidence_of(given, coding)
+    evidence = evidence_of(given, coding, model)
     if isinstance(coding, RawCoding):
         _answer_any_kind(model, coding, evidence, ask, top, as_json)
         return
@@ -66,7 +66,7 @@ def query(
     if as_json:
         write_json(answer)
     else:
-        _show(plain(answer), top)
+        _show(plain(answer), top, "class" if hasattr(model, "classes_") else "component")
 
 
 def _answer_any_kind(
@@ -96,6 +96,7 @@ def _answer_any_kind(
     if as_json:
         write_json(answer)
         return
+    what = "class" if hasattr(model, "classes_") else "component"
     console = Console()
     if not console.is_terminal:
         console.width = 100
@@ -105,7 +106,7 @@ def _answer_any_kind(
         cells = ", ".join(f"{value}: {share:.4g}" for value, share in summary.items())
         table.add_row(shown(name), shown(cells))
     for label, share in sorted(written["classes"].items(), key=lambda entry: -entry[1])[:top]:
-        console.print(shown(f"class {label}: {share:.4f}"))
+        console.print(shown(f"{what} {label}: {share:.4f}"))
     console.print(table)
     row = ", ".join(f"{name}={value}" for name, value in written["most probable"]["row"].items())
     console.print(shown(f"Most probable completion: {row}"))
@@ -157,14 +158,14 @@ def _posterior(model: Any, evidence: dict[int, Any]) -> dict[str, float]:
     return {str(label): float(p) for label, p in zip(labels.tolist(), probability, strict=True)}
 
 
-def _show(answer: dict[str, Any], top: int) -> None:
+def _show(answer: dict[str, Any], top: int, what: str) -> None:
     console = Console()
     if not console.is_terminal:
         console.width = 100
     given = ", ".join(f"{name}={value}" for name, value in answer["given"].items())
     console.print(shown(f"Given {given or 'nothing'}:"))
     if answer["classes"]:
-        table = Table("class", "probability")
+        table = Table(what, "probability")
         ranked = sorted(answer["classes"].items(), key=lambda entry: -entry[1])
         for label, p in ranked[:top]:
             table.add_row(shown(label), f"{p:.4f}")
@@ -179,6 +180,6 @@ def _show(answer: dict[str, Any], top: int) -> None:
     console.print(
         shown(
             f"Most probable completion (log-probability {completion['log-probability']:.3f}, "
-            f"class {completion['class']}): {switched or 'nothing'} on"
+            f"{what} {completion['class']}): {switched or 'nothing'} on"
         )
     )

@@ -191,8 +191,12 @@ def _count_hashes(rows: CountRows, clamp: IntArray | None) -> npt.NDArray[np.uin
 
 def distinct_rows(hashes: npt.NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
     """Return where each distinct row occurs first, in that order, and the number of each row."""
-    whole = hashes.view([("", np.uint64), ("", np.uint64)]).ravel()
-    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+    ordered = np.lexsort(hashes.T)  # which keeps equal rows in their order
+    sorted_hashes = hashes[ordered]
+    new = np.ones(len(hashes), dtype=np.bool_)
+    new[1:] = (sorted_hashes[1:] != sorted_hashes[:-1]).any(axis=1)
+    first, inverse = ordered[new], np.empty_like(ordered)
+    inverse[ordered] = np.cumsum(new) - 1
     # Keep the order of first occurrence, so that nothing depends on the hashes' order.
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)

@@ -53,8 +53,7 @@ class Observed:
 
     def chunks(self, copies: float = 1) -> Iterator[tuple[slice, "Observed"]]:
         """Yield slices of the rows and the rows there; `copies` dense forms of them are small."""
-        size = int(DENSE_BYTES / (8 * self.n_variables * copies))
-        for start, stop in row_ranges(self.n_rows, max(1, size)):
+        for start, stop in row_ranges(self.n_rows, part_rows(self.n_variables, copies)):
             yield slice(start, stop), self.take(np.arange(start, stop))
 
     def symbols(self) -> npt.NDArray[np.int8]:
@@ -68,6 +67,11 @@ class Observed:
         if self.holes is None:
             return np.zeros((self.n_rows, self.n_variables), dtype=np.bool_)
         return flags(self.holes)
+
+
+def part_rows(n_variables: int, copies: float = 1) -> int:
+    """Return how many rows of this many variables are handled at once."""
+    return max(1, int(DENSE_BYTES / (8 * n_variables * copies)))
 
 
 def as_observed(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observed:

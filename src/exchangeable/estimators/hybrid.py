@@ -1,6 +1,5 @@
 """How `ExchangeableClassifier` trains for its predictions, and takes them from other packages."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, check_sample_weight
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
+from exchangeable.estimators.labels import class_factors
 from exchangeable.families import normalised
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.contract import FamilySpec
@@ -45,7 +45,7 @@ def check_hybrid(estimator: Any, spec: FamilySpec) -> None:
     if estimator.class_prior is not None or not estimator.fit_prior:
         raise ValueError(
             f"class_prior and fit_prior=False do not go with {asked}, which fits P(y | x); use "
-            "Hybrid(class_weight=...) to weigh classes"
+            "class_weight to weigh classes"
         )
     if estimator.alpha == 0:
         raise ValueError(f"alpha must be > 0 with {asked}: generative scores must be finite")
@@ -66,7 +66,7 @@ def fit_hybrid(
     counting = np.flatnonzero(weights > 0)
     examples, _ = merge_equal_rows(observed.take(counting), weights[counting], labels[counting])
     totals = np.bincount(examples.clamp, examples.weights, classes.size).astype(np.float64)
-    by_class = class_weights(settings.class_weight, classes, totals)
+    by_class = class_factors(estimator.class_weight, classes, totals)
     weighed = examples.weights * by_class[examples.clamp]
     finish = None
     if spec.features is None:
@@ -111,31 +111,6 @@ def _check_components(settings: Hybrid, spec: FamilySpec) -> None:
             )
     if settings.warm_start:
         raise ValueError("warm_start does not go with n_components > 1; leave it out")
-
-
-def class_weights(class_weight: Any, classes: npt.NDArray[Any], totals: FloatArray) -> FloatArray:
-    """Return how much the rows of each class count, as scikit-learn has it.
-
-    >>> class_weights("balanced", np.array([0, 1]), np.array([30.0, 10.0])).round(2).tolist()
-    [0.67, 2.0]
-    """
-    if class_weight is None:
-        return np.ones(classes.size)
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(totals.sum() / (classes.size * np.maximum(totals, 1e-300)))
-    if not isinstance(class_weight, Mapping):
-        raise ValueError(
-            f"class_weight={class_weight!r} is unknown; expected None, 'balanced' or a dict from "
-            "class to weight"
-        )
-    known = classes.tolist()
-    unknown = [label for label in class_weight if label not in known]
-    if unknown:
-        raise ValueError(f"class_weight names {unknown[0]!r}, which is not a class: {known}")
-    found = np.array([float(class_weight.get(label, 1.0)) for label in known])
-    if not ((found > 0) & np.isfinite(found)).all():
-        raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
-    return found
 
 
 def keep_trained(estimator: Any, found: Trained, settings: Hybrid) -> None:

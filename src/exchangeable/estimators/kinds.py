@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import validate_data
 
 from exchangeable.data.kinds import decide
 from exchangeable.data.observed import Observed
+from exchangeable.data.raw_columns import raw_columns
 from exchangeable.data.schema import UNSEEN, Column, Schema
+from exchangeable.estimators.names import check_columns
 from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec
 from exchangeable.fitting.tasks import check_choice, check_method
@@ -95,18 +96,24 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
         return spec, None
     training = getattr(estimator, "training", "generative")
     try:
-        chosen = _spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
+        chosen = spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
         if training != "generative":
             chosen.check("hybrid", f"training={training!r}")
         return chosen, schema
     except ValueError as error:
         if told or any(column.levels for column in schema.columns if not _is_number(column)):
             raise
+        distinct = np.unique([v for c in raw_columns(X) for v in np.unique(c.values[~c.holes])])
         warnings.warn(
-            f"numbers greater than binarize={estimator.binarize} are on: {error}",
+            f"numbers greater than binarize={estimator.binarize} are on, of {distinct.size:,} "
+            f"distinct values: {error}",
             stacklevel=4,
         )
         return spec, None
+
+
+def _example(column: Column) -> str:
+    return f", such as {column.levels[0]!r}" if column.levels else ""
 
 
 def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
@@ -126,21 +133,21 @@ def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[Family
     """Return the families that stand for some where columns are of the kinds of a schema."""
     if schema is None:
         return list(specs)
-    return list(dict.fromkeys(_spec_for(spec, schema, "auto") for spec in specs))
+    return list(dict.fromkeys(spec_for(spec, schema, "auto") for spec in specs))
 
 
 def _is_number(column: Column) -> bool:
     return not any(isinstance(level, str) for level in column.levels)
 
 
-def _spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
+def spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
     """Return the family that is fitted to columns of some kinds, having checked its blocks."""
     if len(spec.kinds) > 1:
         return spec
     if spec.other_kinds is None:
         first = next((c for c in schema.columns if c.kind not in spec.kinds), schema.columns[0])
         raise ValueError(
-            f"column {first.name!r} is {first.kind} (type {first.dtype}), but "
+            f"column {first.name!r} is {first.kind} (type {first.dtype}{_example(first)}), but "
             f"family={spec.name!r} is for columns of 0 and 1; leave family away, or say "
             "kinds='binary'"
         )
@@ -151,13 +158,17 @@ def _spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
 
 def observe_typed(estimator: Any, X: Any, schema: Schema, reset: bool) -> Observed:
     """Return rows of columns of any kind, having checked their number and names."""
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    check_columns(estimator, X, len(schema.columns) if reset else _n_columns(X), reset)
     if reset:
         estimator.columns_ = schema.to_plain()
     observed = schema.observed(X)
     if not observed.n_rows:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
     return observed
+
+
+def _n_columns(X: Any) -> int:
+    return int(X.shape[1]) if hasattr(X, "shape") and len(X.shape) > 1 else len(raw_columns(X))
 
 
 def labels_of(X: Any, y: Any) -> npt.NDArray[Any]:

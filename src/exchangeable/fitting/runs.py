@@ -70,6 +70,8 @@ class Runs:
         The source of each run's draws.
     warm : Mixture, optional
         Parameters to start from instead.
+    scored : bool
+        Whether the rows are scored by what training has found.
     """
 
     spec: FamilySpec
@@ -79,6 +81,7 @@ class Runs:
     init: str
     generators: Sequence[np.random.Generator]
     warm: Mixture | None = None
+    scored: bool = True
 
     @property
     def at_once(self) -> int:
@@ -106,7 +109,8 @@ class Runs:
             _check_memory(self.spec, self.problem)
             varied = replace(self.problem, varied=self.problem.varied or number > 0)
             trainer = self.spec.family(varied)
-            return run_training(trainer, data, self.generators[number], self.rule, report, stop)
+            rng = self.generators[number]
+            return run_training(trainer, data, rng, self.rule, report, stop, self.scored)
         families = families_of(self.spec, self.problem)
         warm = self.warm if state is None else None
         if warm is not None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.mixed.conditional import conditional
 from exchangeable.families.mixed.family import MixedFamily, UrnsFamily
 from exchangeable.families.mixed.features import MixedFeatures
 from exchangeable.families.mixed.model import MixedModel
@@ -22,6 +23,8 @@ def independent_first(name: str, problem: Problem) -> tuple[str, Problem] | None
 
 
 CANNOT = {
+    "device": "its parts are of different kinds, whose sums do not make one array; its passes are "
+    "made on the processor",
     "partial_fit": "levels and transforms are decided from all rows at once; use fit",
     "chunks": "levels and transforms are decided from all rows; load X into memory",
     "accept": "its blocks are not learned",
@@ -41,6 +44,8 @@ SPECS = (
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("independent", "full")),
         features=MixedFeatures.of,
         kinds=KINDS,
+        row_priors=True,
+        conditional=conditional,
         cannot=CANNOT,
     ),
     FamilySpec(
@@ -55,6 +60,7 @@ SPECS = (
         before=partial(independent_first, "polya"),
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("full",)),
         kinds=KINDS,
+        row_priors=True,
         cannot=CANNOT
         | {"hybrid": "scores of its urns are not log-linear; family='mixed' can be trained so"},
     ),

@@ -10,10 +10,13 @@ from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import CountRows, TypedRows
 from exchangeable.data.schema import typed_rows
 from exchangeable.families.contract import Family, Model
+from exchangeable.families.family import QuickFit
 from exchangeable.families.mixed.evidence import Merging, learn_blocks, some_rows
+from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.model import MixedModel, MixedSums
 from exchangeable.families.mixed.part import Part, Prior
 from exchangeable.families.mixed.parts import TOGETHER, URNS, lay_out
+from exchangeable.families.mixed.quick import QuickLevels
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
@@ -201,6 +204,34 @@ class MixedFamily(Family):
         """Return how far a step has moved the parameters of parts that take several."""
         pairs = zip(before.parts, after.parts, strict=True)
         return max(float(old.distance(new)) for old, new in pairs)
+
+    def quick_fit(
+        self,
+        data: Any,
+        start: FloatArray | None,
+        restarts: int,
+        rng: np.random.Generator,
+        tol: float,
+        max_iter: int,
+    ) -> QuickFit | None:
+        """Fit in compiled loops, where all columns are independent and have levels."""
+        partitions = self.problem.known_partitions(self.rows.n_variables)
+        if partitions is None or self.problem.rows.clamp.size:
+            return None
+        layout = lay_out(partitions[0].blocks, self.rows.types, self.together)
+        if [kind for kind, _ in layout] != [Levels]:
+            return None
+        columns = layout[0][1]
+        prior = self._prior(Levels, columns)
+        assert isinstance(prior.pooled, Levels)
+        quick = QuickLevels(prior.pooled, prior, data.examples)
+        parameters, likelihood, converged = quick.fit(
+            self.problem.n_components, start, restarts, rng, tol, max_iter
+        )
+        labels = partitions[0].labels.astype(np.int64)
+        model = MixedModel(self.rows.types, [quick.part(parameters)], labels)
+        with np.errstate(divide="ignore"):
+            return QuickFit(Mixture(model, np.log(parameters.prior)), likelihood, converged)
 
 
 class UrnsFamily(MixedFamily):

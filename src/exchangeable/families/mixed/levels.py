@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Part, PartSums, Prior, draw_levels
+from exchangeable.families.mixed.part import Part, PartSums, Prior
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
 
@@ -75,14 +75,14 @@ class Levels(Part):
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the frequencies, smoothed by the prior."""
-        mass = sums["levels"] + self._pseudo_rows(prior)
+        mass = sums["levels"] + self.pseudo_rows(prior)
         totals = np.repeat(np.add.reduceat(mass, self.starts, axis=0), self.sizes, axis=0)
         width = np.repeat(self.sizes, self.sizes)[:, None]
         shares = np.where(totals > 0, mass / np.where(totals > 0, totals, 1.0), 1.0 / width)
         with np.errstate(divide="ignore"):
             return replace(self, log_shares=np.log(shares))
 
-    def _pseudo_rows(self, prior: Prior) -> FloatArray:
+    def pseudo_rows(self, prior: Prior) -> FloatArray:
         """Return the weight that the prior gives to each level."""
         if prior.pooled is None or prior.pooling is None:
             return np.full((int(self.sizes.sum()), 1), prior.alpha)
@@ -90,7 +90,7 @@ class Levels(Part):
 
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows score."""
-        pseudo = np.broadcast_to(self._pseudo_rows(prior), self.log_shares.shape)
+        pseudo = np.broadcast_to(self.pseudo_rows(prior), self.log_shares.shape)
         seen = pseudo > 0
         return float((pseudo[seen] * self.log_shares[seen]).sum())
 
@@ -103,6 +103,10 @@ class Levels(Part):
         begin = self.starts[column]
         return np.asarray(np.exp(self.log_shares[begin : begin + self.sizes[column], y]))
 
+    def level_shares(self) -> list[FloatArray]:
+        """Return the probabilities of each column's levels."""
+        return np.split(np.exp(self.log_shares), self.starts[1:])
+
     def complete(self, values: FloatArray, y: int) -> FloatArray:
         """Return the rows with the most frequent level in every hole."""
         best = [float(self.shares(j, y).argmax()) for j in range(self.columns.size)]
@@ -113,7 +117,10 @@ class Levels(Part):
         drawn = np.array(values)
         for j in range(self.columns.size):
             open_rows = np.flatnonzero(np.isnan(values[:, j]))
-            drawn[open_rows, j] = draw_levels(self.predictive(values[open_rows], j, y), rng)
+            heights = np.cumsum(self.shares(j, y))
+            uniform = rng.random(open_rows.size) * heights[-1]
+            found = np.searchsorted(heights, uniform, side="right")
+            drawn[open_rows, j] = np.minimum(found, heights.size - 1)
         return drawn
 
     @classmethod

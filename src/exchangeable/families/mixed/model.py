@@ -13,6 +13,7 @@ from exchangeable.data.rows import ColumnType, CountRows, TypedRows
 from exchangeable.data.schema import typed, typed_rows
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.contract import Arrays, Model
+from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed import kernels, saved
 from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
 from exchangeable.families.sums import RowsInMemory, Sums
@@ -170,8 +171,12 @@ class MixedModel(Model):
             )
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> MixedSums:
-        """Find the posteriors of all rows, and sum what the next parameters are made of."""
+        """Find the posteriors of all rows, and sum what the next parameters are made of.
+
+        `log_prior` may have a line for every row.
+        """
         examples = data.examples
+        usual = log_prior if log_prior.ndim == 1 else log_prior.mean(axis=0)
         rows, jacobian = self._values(examples.observed)
         posterior = np.empty((examples.rows.n_rows, self.n_classes))
 
@@ -179,8 +184,8 @@ class MixedModel(Model):
             chosen = slice(*span)
             values, weights = rows[chosen], examples.weights[chosen]
             joint = self._score(values).T
-            joint += log_prior[:, None]
-            priors = RowPriors(weights, examples.clamp[chosen], log_prior)
+            joint += log_prior[:, None] if log_prior.ndim == 1 else log_prior[chosen].T
+            priors = RowPriors(weights, examples.clamp[chosen], usual)
             shares, work = np.empty_like(joint), np.empty((self.n_classes, TILE))
             worth = kernels.settle_rows(joint, priors, work, shares)
             posterior[chosen] = shares.T
@@ -236,6 +241,22 @@ class MixedModel(Model):
             if np.isin(block, part.columns).all() and hasattr(part, "log_totals"):
                 return np.asarray(np.exp(part.log_totals[:, y]))
         return np.empty(0)
+
+    def level_shares(self) -> list[FloatArray] | None:
+        """Return P(x_j = v | y) for every column, where all are independent and have levels."""
+        tables: list[FloatArray] = [np.empty((0, 0))] * self.n_variables
+        for part in self.parts:
+            own = part.level_shares()
+            if own is None:
+                return None
+            for j, table in zip(part.columns, own, strict=True):
+                tables[j] = table
+        return tables
+
+    def item_scale(self) -> ItemScale | None:
+        """Return the items of the one block of binary or ordinal columns that go together."""
+        scales = [scale for part in self.parts if (scale := part.item_scale()) is not None]
+        return scales[0] if len(scales) == 1 else None
 
     def log_totals(self) -> FloatArray:
         """Return log Σ_x P(x | y) of each class, which the checks of each part have settled."""

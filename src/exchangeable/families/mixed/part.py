@@ -16,6 +16,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.contract import Normal
+from exchangeable.families.items import ItemScale
 
 __all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "csr_arrays", "draw_levels"]
 
@@ -161,6 +162,17 @@ class Part(ABC):
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
         """Return the part of arrays that were read, refusing what cannot be."""
+
+    def level_shares(self) -> list[FloatArray] | None:
+        """Return the probabilities of each column's levels, (n_levels, n_classes) each.
+
+        None where columns depend on each other or have no levels.
+        """
+        return None
+
+    def item_scale(self) -> ItemScale | None:
+        """Return the part as items of a test, where their total says all about a row."""
+        return None
 
     def distance(self, after: Any) -> float:
         """Return how far a step has moved the parameters; 0 where one step is the whole M-step."""

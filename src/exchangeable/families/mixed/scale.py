@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
-from exchangeable.families.mixed import score_kernels as kernels
+from exchangeable.families.common import total_kernels as kernels
+from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.part import Part, PartSums, Prior
 from exchangeable.storage.archive import ModelFileError
@@ -227,6 +228,12 @@ class Scale(Part):
         for row, chances in zip(drawn, uniform, strict=True):
             kernels.fill_by_draw(row, chances, self.scales[y])
         return drawn
+
+    def item_scale(self) -> ItemScale:
+        """Return the credits of answers above the lowest, and the distribution of totals."""
+        lowest = np.repeat(self.log_shares[self.starts], self.sizes, axis=0)
+        above = np.delete(self.log_shares - lowest, self.starts, axis=0)
+        return ItemScale(self.columns, self.sizes - 1, above, self.log_totals)
 
     @classmethod
     def decode(

@@ -19,7 +19,8 @@ SPECS = (
         relearns=True,
         statistics=True,
         cannot={
-            "partial_fit": _ADD_UP,
+            "device": "a statistic may be anything that Python computes; passes over its values "
+            "are made on the processor",
             "chunks": _ADD_UP,
             "command line": "options cannot say which statistic a block has; use Python",
             "hybrid": "its scores are not log-linear in the variables; leave statistics away",

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from exchangeable import Blocks, ExchangeableClassifier
+from exchangeable.data import sketch as sketches
 from exchangeable.data.groups import Group
 from exchangeable.data.rows import as_rows
-from exchangeable.families.blocks import sketch as sketches
-from exchangeable.families.blocks.sketch import Sketch
+from exchangeable.data.sketch import Sketch
 
 rng = np.random.default_rng(0)
 KIND = np.repeat([0, 1], 300)

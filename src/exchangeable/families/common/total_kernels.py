@@ -179,3 +179,10 @@ def fill_by_best(row, scale):  # type: ignore[no-untyped-def]
         level = choice[i, so_far]
         row[holes[i]] = level
         so_far += level
+
+
+@_compile
+def expect_rows(values, scale, levels, totals):  # type: ignore[no-untyped-def]
+    """Add to each row's own line how probable its levels and totals are, given what is known."""
+    for r in range(values.shape[0]):
+        add_row(values[r], 1.0, scale, levels[r], totals[r])
