@@ -204,9 +204,11 @@ def imputation() -> None:
         whole = X.to_numpy()
         mixture = ExchangeableMixture(min(20, len(X) // 10), random_state=0, kinds="continuous")
         together = ExchangeableMixture(5, blocks="full", random_state=0, kinds="continuous")
+        learned = ExchangeableMixture(5, blocks="evidence", random_state=0, kinds="continuous")
         filled = {
             "ours": mixture.fit(holed).impute(holed, "marginal"),
             "ours, columns together": together.fit(holed).impute(holed, "marginal"),
+            "ours, learned blocks": learned.fit(holed).impute(holed, "marginal"),
             "IterativeImputer": IterativeImputer(random_state=0).fit_transform(holed),
             "KNNImputer": KNNImputer().fit_transform(holed),
             "means": SimpleImputer().fit_transform(holed),
