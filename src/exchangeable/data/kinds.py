@@ -16,11 +16,9 @@ from exchangeable.data.schema import (
     WITH_LEVELS,
     Column,
     Schema,
-    check_counts,
-    finite_numbers,
-    listed_levels,
 )
 from exchangeable.data.transforms import Transform, fit_transform
+from exchangeable.data.values import check_counts, finite_numbers, listed_levels
 
 LARGEST_COUNT = 1000
 """Larger whole numbers are measurements, unless they are declared to be counts."""

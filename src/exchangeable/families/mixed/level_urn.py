@@ -26,7 +26,7 @@ from exchangeable.families.mixed.part import (
     csr_arrays,
     draw_levels,
 )
-from exchangeable.families.mixed.polya import (
+from exchangeable.families.mixed.urn_weights import (
     FIRST_STEPS,
     LEAST_WEIGHT,
     MOST_WEIGHT,

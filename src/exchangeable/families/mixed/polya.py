@@ -21,6 +21,7 @@ from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import urn_kernels as kernels
 from exchangeable.families.mixed.counts import MOST, check_largest
 from exchangeable.families.mixed.part import Part, PartSums, Prior, csr_arrays
+from exchangeable.families.mixed.splits import best_counts, split_count
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
     LEAST_MEAN,
@@ -29,15 +30,17 @@ from exchangeable.families.mixed.totals import (
     highest_count,
     log_counts,
 )
+from exchangeable.families.mixed.urn_weights import (
+    FIRST_STEPS,
+    LEAST_WEIGHT,
+    MOST_WEIGHT,
+    STEPS,
+    Urn,
+    settled_weights,
+)
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import needed, numbers
 
-LEAST_WEIGHT, MOST_WEIGHT = 1e-10, 1e8
-"""Between these all weights stay: a column in which nothing was ever counted has the least."""
-STEPS, FIRST_STEPS = 10, 200
-"""Of the fixed point in one iteration of EM, and where a fit begins."""
-SETTLED = 1e-5
-"""The fixed point is reached when a step changes no sum of weights by more than this share."""
 SPARE = 1000
 """Room for totals beyond twice the largest that is fitted."""
 
@@ -225,7 +228,7 @@ class Polya(Part):
         own, lines = self.weights[column, y], list[FloatArray]()
         for r in range(len(totals)):
             n = self._open(totals[r], weight[r], y, shares)[1]
-            lines.append(_split(shares[:n], own, max(weight[r] - own, 0.0)))
+            lines.append(split_count(shares[:n], own, max(weight[r] - own, 0.0)))
         width = max(line.size for line in lines)
         return np.stack([np.pad(line, (0, width - line.size)) for line in lines])
 
@@ -236,31 +239,9 @@ class Polya(Part):
             holes = np.flatnonzero(np.isnan(row))
             if holes.size:
                 known = float(np.nansum(row))
-                row[holes] = self._best(known, weights[holes], y)
+                own = (self.means[[y]], self.sizes[[y]])
+                row[holes] = best_counts(known, weights[holes], self.whole[y], own, self._ends[y])
         return filled
-
-    def _best(self, known: float, weights: FloatArray, y: int) -> FloatArray:
-        """Return the likeliest counts of some columns, the others having a known total."""
-        end = self._ends[y]
-        units = np.arange(end + 1.0)
-        best, choices = np.full(end + 1, -np.inf), list[IntArray]()
-        best[0] = 0.0
-        for weight in weights:
-            gain = special.gammaln(weight + units) - special.gammaln(weight)
-            gain -= special.gammaln(units + 1)
-            each = np.array([best[t::-1] + gain[: t + 1] for t in range(end + 1)], dtype=object)
-            chosen = np.array([int(np.argmax(line)) for line in each])
-            best = np.array([line[x] for line, x in zip(each, chosen, strict=True)], dtype=float)
-            choices.append(chosen)
-        totals = known + units
-        worth = log_counts(totals, self.means[[y]], self.sizes[[y]])[:, 0] + best
-        worth += special.gammaln(totals + 1)
-        worth -= special.gammaln(totals + self.whole[y])
-        left, counts = int(np.argmax(worth)), np.empty(weights.size)
-        for i in range(weights.size - 1, -1, -1):
-            counts[i] = choices[i][left]
-            left -= int(counts[i])
-        return counts
 
     def draw(self, values: Any, y: int, rng: np.random.Generator) -> FloatArray:
         """Return the rows with the total of their holes drawn, and then their counts."""
@@ -303,32 +284,6 @@ class Polya(Part):
         return cls(columns, types, weights, means, sizes, largest)
 
 
-class Urn(NamedTuple):
-    """What the weights of an urn are fitted to: see `urn_kernels`."""
-
-    above: FloatArray
-    fixed: FloatArray
-    lengths: FloatArray
-    starts: IntArray
-
-
-def settled_weights(urn: Urn, weights: FloatArray, steps: int) -> FloatArray:
-    """Return the weights after some steps of the fixed point, fewer if they hardly move."""
-    totals = np.arange(len(urn.lengths))[:, None]
-    for _ in range(steps):
-        whole = weights.sum(axis=0)
-        below = (urn.lengths / (whole + totals)).sum(axis=0)
-        after = np.empty_like(weights)
-        safe = np.where(below > 0, below, 1.0)
-        kernels.urn_step(urn.above, urn.fixed, safe, urn.starts, weights, after)
-        after = np.where(below > 0, np.clip(after, LEAST_WEIGHT, MOST_WEIGHT), weights)
-        moved = np.abs(after.sum(axis=0) / whole - 1).max()
-        weights = after
-        if moved < SETTLED:
-            break
-    return weights
-
-
 def _entries(values: Any) -> Entries:
     """Return the counts of rows, dense with NaN for holes or sparse without."""
     if is_sparse(values):
@@ -342,20 +297,3 @@ def _entries(values: Any) -> Entries:
 def _pseudo(prior: Prior, name: str) -> Any:
     """Return what the pseudo-rows add to a sum."""
     return 0.0 if prior.row is None else prior.strength * prior.row[name]
-
-
-def _split(shares: FloatArray, own: float, others: float) -> FloatArray:
-    """Return how a column's count is distributed, given how the total of it and others is."""
-    if not others > 0:
-        return shares.copy()
-    units = np.arange(shares.size, dtype=np.float64)
-    mine = special.gammaln(own + units) - special.gammaln(own) - special.gammaln(units + 1)
-    rest = special.gammaln(others + units) - special.gammaln(others) - special.gammaln(units + 1)
-    both = special.gammaln(own + others + units) - special.gammaln(own + others)
-    both -= special.gammaln(units + 1)
-    found = np.zeros(shares.size)
-    for total in np.flatnonzero(shares > 0):
-        found[: total + 1] += shares[total] * np.exp(
-            mine[: total + 1] + rest[total::-1] - both[total]
-        )
-    return found
