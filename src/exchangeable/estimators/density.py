@@ -1,4 +1,4 @@
-"""Automatic search for a density model of binary data."""
+"""Automatic search for a density model of binary rows, or of a table."""
 
 import copy
 import time
@@ -22,8 +22,10 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.schema import Schema
 from exchangeable.devices.choice import check_device, find_device
 from exchangeable.estimators.components import ComponentEstimator
+from exchangeable.estimators.kinds import decide_schema, specs_for
 from exchangeable.estimators.names import give_names
 from exchangeable.families import REGISTRY, WITH_STATISTICS, family_named
 from exchangeable.fitting.compression import Compressor, part_numbers
@@ -43,7 +45,7 @@ NO_MASS = 1e-10
 
 
 class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
-    """Density of binary rows: finds families, sizes and priors by itself, and joins what it finds.
+    """Density of rows: finds families, sizes and priors by itself, and joins what it finds.
 
     Every family is fitted once, the quick ones first. Then come rounds of about twice the effort
     each: the number of components, the strengths of priors and other settings are varied, and
@@ -57,7 +59,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     ----------
     families : sequence of str, optional
         Families to try, as `ExchangeableMixture` names them; by default all that are made for a
-        search, have room for this many variables and are installed (neural families need JAX).
+        search, have room for this many variables and are installed (neural families need JAX), and
+        where columns are of other kinds than binary, those that take these.
     blocks : list of pairs of variables and a statistic, optional
         Blocks with statistics, as `ExchangeableMixture` takes them, for ``family="blocks"``, which
         is then tried beside the others.
@@ -85,6 +88,9 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     checkpoint : path-like, optional
         A file that holds all fits so far, written every ten seconds and at the end; a search that
         finds it goes on from there.
+    kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
+        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
+        settings. By default the types of a table decide, and columns of arrays are binary.
     random_state : int, RandomState, Generator or None
         Seed of the starts. The same seed gives the same density, unless there is a `time_budget`:
         how far a search gets then depends on the machine.
@@ -100,6 +106,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     ----------
     weights_ : ndarray of shape (n_components,)
         Probability of each component, of all fits together.
+    kinds_ : dict
+        What each column was taken to be.
     table_ : list of dict
         What was tried, in order: settings, ``round`` in which it was begun, held-out and training
         log-likelihood of the first fit, ``n_fits``, ``share`` in the density, and seconds, which a
@@ -160,6 +168,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         binarize: float | None = 0.0,
         warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None,
+        kinds: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         device: str = "auto",
@@ -176,6 +185,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         self.binarize = binarize
         self.warm_start = warm_start
         self.checkpoint = checkpoint
+        self.kinds = kinds
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.device = device
@@ -214,7 +224,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             pipeline the vectorizer before this step.
         """
         began = time.monotonic()
-        observed = self._observed(X, reset=True)
+        schema = decide_schema(self, X)[0]
+        observed = self._rows_of(X, schema)
         give_names(self, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         if not weight.all():
@@ -229,7 +240,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             valid = self._observed(X_valid)
             held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         examples = merge_equal_rows(observed, weight)[0]
-        search = self._search(examples, held, rng, began)
+        families, left_out = self._families(observed.n_variables, schema)
+        search = self._search(examples, held, families, left_out, rng, began)
         with (
             interrupts() as interrupt,
             threadpool_limits(1, "blas"),
@@ -307,10 +319,12 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         share = check_number(self.validation_fraction, "validation_fraction")
         return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
 
-    def _families(self, n_variables: int, n_rows: int) -> tuple[list[str], dict[str, str]]:
+    def _families(
+        self, n_variables: int, schema: Schema | None
+    ) -> tuple[list[str], dict[str, str]]:
         """Return the families to try, and why others are left out.
 
-        Without names these are all that are searched and can be had.
+        Without names these are all that are searched, for such columns, and can be had.
         """
         if self.families is not None:
             names = [self.families] if isinstance(self.families, str) else list(self.families)
@@ -319,12 +333,13 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
                 raise ValueError(
                     f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
                 )
-            for name in names:
-                family_named(name).check_size(n_variables)
-            return names, {}
+            specs = specs_for([family_named(name) for name in names], schema)
+            for spec in specs:
+                spec.check_size(n_variables)
+            return [spec.name for spec in specs], {}
         names, left_out = list[str](), dict[str, str]()
         for spec in REGISTRY.values():
-            if spec.search is None:
+            if spec.search is None or (len(spec.kinds) > 1) != (schema is not None):
                 continue
             if not spec.installed:
                 left_out[spec.name] = f"{spec.needs} is not installed"
@@ -335,7 +350,13 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         return names, left_out
 
     def _search(
-        self, examples: Examples, held: Examples, rng: np.random.Generator, began: float
+        self,
+        examples: Examples,
+        held: Examples,
+        families: list[str],
+        left_out: dict[str, str],
+        rng: np.random.Generator,
+        began: float,
     ) -> Search:
         deadline = np.inf
         if self.time_budget is not None:
@@ -351,9 +372,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
                 "alpha must be > 0: values never seen in training would get probability 0"
             )
         check_device(self.device)
-        rows = examples.rows
-        families, left_out = self._families(rows.n_variables, rows.n_rows)
-        named = self._named_blocks(rows.n_variables)
+        named = self._named_blocks(examples.rows.n_variables)
         if named.blocks and self.families is None:
             families += [name for name in WITH_STATISTICS if name not in families]
         fitter = Fitter(

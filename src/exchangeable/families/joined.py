@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import Arrays, Completions, Model
+from exchangeable.families.contract import Arrays, Completions, Model, Normal
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 
@@ -50,6 +50,12 @@ class JoinedModel(Model):
     def n_steps(self) -> float:
         """About how many nanoseconds the first score takes beyond those of the parts: none."""
         return 0.0
+
+    @property
+    def types(self) -> Any:
+        """What the numbers of each column stand for, None where all are bits or parts disagree."""
+        found = [getattr(part, "types", None) for part in self.parts]
+        return found[0] if all(each == found[0] for each in found) else None
 
     @property
     def partitions(self) -> list[Partition]:
@@ -100,6 +106,11 @@ class JoinedModel(Model):
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
         part, inner = self._class(y)
         return part.marginals(observed, inner)
+
+    def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
+        """Return the distribution of a variable that no row knows, given what rows know."""
+        part, inner = self._class(y)
+        return part.predictive(observed, variable, inner)
 
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the completion x of each row that its part finds, and log P(x | y)."""

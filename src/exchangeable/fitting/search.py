@@ -128,7 +128,11 @@ class Search:
 
     def survey(self) -> None:
         """Fit every family once, the quick ones first."""
-        first = [self.first(family) for family in self.families]
+        first = [
+            replace(self.first(family), blocks=blocks)
+            for family in self.families
+            for blocks in (family_named(family).search or ANYWHERE).blocks
+        ]
         tasks = [Task(settings, 0, self.seconds_of(settings)) for settings in first]
         tasks.sort(key=lambda task: task.seconds)
         now = time.monotonic()

@@ -104,6 +104,8 @@ def problem_of(
     spec.check_memory(0, n_variables, len(classes))
     settings, method = as_blocks(estimator.blocks)
     names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and len(names) != n_variables:  # of groups of columns, which have numbers
+        names = None
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
     named: list[StatisticBlock] = []
     others = np.empty(0, dtype=np.int64)

@@ -312,9 +312,10 @@ class Fitter:
 
         rows = self.examples, self.valid, self.alpha
         problem = settings.problem(*rows, varied, self.device, self.named)
-        if settings.spec.before is None:
+        found = settings.spec.earlier(problem)
+        if found is None:
             return one(settings, problem, None)
-        name, earlier = settings.spec.before(problem)
+        name, earlier = found
         key = (name, settings.blocks, earlier.n_components, earlier.pooling, seed, rule)
         with self._locks[key]:  # fits that differ in shrinkage alone share what comes before
             before = self._before.get(key)
