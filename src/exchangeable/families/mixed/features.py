@@ -117,7 +117,7 @@ class MixedFeatures:
         repeats = (kinds[self.columns] == "count") & np.append(
             False, self.columns[1:] == self.columns[:-1]
         )
-        found = ~repeats
+        found = np.asarray(~repeats)
         found[len(self.cells) :] = False
         return found
 
