@@ -562,6 +562,12 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
 
     def _refits(self) -> Refits:
         """Return how this mixture was fitted, for fits to other rows."""
+        if hasattr(self, "coefficients_"):
+            raise ValueError(
+                "the mixture was fitted with covariates, whose standard errors are those of "
+                "covariate_effects(method='one-step'); fit without covariates for tests and errors "
+                "of its classes"
+            )
         if self.combine != "best":
             raise ValueError(
                 f"combine={self.combine!r} is an average of fits, which has no classes of its own; "
