@@ -77,12 +77,18 @@ def prepare(table: TableData, asked: dict[str, Any], plan: Plan, dialect: Dialec
         many = f"{int((~used).sum()):,} rows without a class"
         told.append(f"{many}: {'left out' if unlabelled == 'drop' else 'learned from as well'}")
         if unlabelled == "drop":
-            rows, y = rows[used], y[used]
+            rows, y = rows[used], _numbers(y[used])
             weights = None if weights is None else weights[used]
     if isinstance(coding, RawCoding):
         alone = constants(rows, coding.columns)
         kinds = alone | column_kinds(asked["kinds"], list(coding.columns)) or None
     return Prepared(coding, rows, y, weights, kinds, told)
+
+
+def _numbers(labels: Any) -> Any:
+    """Return labels that are all numbers as such, once none is missing any more."""
+    found = np.array(labels.tolist())
+    return found if found.dtype.kind in "biu" else labels
 
 
 def _has(table: TableData, name: str) -> bool:

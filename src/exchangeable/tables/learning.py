@@ -136,4 +136,6 @@ def _keys(frame: Any, columns: list[Column], choice: Choice) -> list[str]:
 
 
 def _kind_of(column: Column) -> str:
-    return "numbers" if column.kind == "number" else f"{len(column.levels)} categories"
+    if column.kind == "number":
+        return "numbers"
+    return f"{len(column.levels)} {'category' if len(column.levels) == 1 else 'categories'}"
