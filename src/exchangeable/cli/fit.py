@@ -146,7 +146,7 @@ EXAMPLES = examples(
     "--n-init",
     type=click.IntRange(1),
     help="Number of runs of EM from different starts, of which a mixture keeps the best and a "
-    "density averages all.  [default: 1, for a density 10]",
+    "density averages all.  [default: 1, for a density up to 64]",
 )
 @click.option(
     "--time-budget",

@@ -71,6 +71,12 @@ BUDGET = 600.0
 )
 @click.option("--device", type=click.Choice(DEVICES), help="beyond: where networks are trained.")
 @click.option(
+    "--compress",
+    type=click.FloatRange(0, 1, max_open=True),
+    metavar="LOSS",
+    help="beyond: also make each density smaller, at this loss of log-likelihood.",
+)
+@click.option(
     "--download", is_flag=True, help="Download data sets that are not in the data folder."
 )
 @click.option("--report-only", is_flag=True, help="Run nothing, only write the pages.")
@@ -102,9 +108,9 @@ def reproduce(table: str, quick: bool, again: bool, **options: Any) -> None:
             raise click.UsageError("--quick and --again are not for --table beyond; leave them out")
         run_beyond(console, **options)
         return
-    if any(options[name] for name in ("budgets", "seeds", "device")):
+    if any(options[name] for name in ("budgets", "seeds", "device", "compress")):
         raise click.UsageError(
-            "--time-budget, --seed and --device are for --table beyond; leave them out"
+            "--time-budget, --seed, --device and --compress are for --table beyond; leave them out"
         )
     run_paper(console, table, quick, again, **options)
 
@@ -163,6 +169,7 @@ def run_beyond(
     budgets: tuple[float, ...],
     seeds: tuple[int, ...],
     device: str | None,
+    compress: float | None,
     download: bool,
     report_only: bool,
     results: Path | None,
@@ -183,7 +190,7 @@ def run_beyond(
         )
     store, interrupted = Store(results, KEY), False
     if not report_only:
-        experiment = Beyond(store, console.log, n_jobs, device or DEVICES[0])
+        experiment = Beyond(store, console.log, n_jobs, device or DEVICES[0], compress)
         try:
             experiment.run(
                 datasets or SETS,

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 
 _compile = compiled()
+_helper = for_kernels()
 
 
 class Scale(NamedTuple):
@@ -49,7 +50,7 @@ def independent_totals(starts, sizes, shares, out):  # type: ignore[no-untyped-d
         degree += sizes[j] - 1
 
 
-@_compile
+@_helper
 def look_back(row, scale):  # type: ignore[no-untyped-def]
     """Return the row's holes, its known total, and what follows from each partial total.
 
@@ -91,7 +92,7 @@ def score_rows(values, scale, out):  # type: ignore[no-untyped-def]
         out[r] = score
 
 
-@_compile
+@_helper
 def add_row(row, weight, scale, levels, totals):  # type: ignore[no-untyped-def]
     """Add a row's weight to its levels and total, shared out over those that are not known."""
     holes, known, later = look_back(row, scale)
