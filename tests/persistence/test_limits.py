@@ -14,7 +14,8 @@ from exchangeable.cli.options import open_model
 from exchangeable.data.observed import Observed
 from exchangeable.families.count_trees.forest import CountForest
 from exchangeable.families.count_trees.model import CountTreeModel
-from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
+from exchangeable.families.hidden_trees.model import HiddenModel
+from exchangeable.families.hidden_trees.tree import HiddenTree
 from exchangeable.families.trees.model import TreeModel
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition

@@ -42,8 +42,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     and the strengths of the priors are searched in stages, each trial compared by the likelihood
     of held-out rows. The best settings of each are fitted again from several starts and averaged.
     The averages of all families, each with the share that suits the held-out rows, are the model,
-    which is itself one mixture. All queries are exact, except that the most probable completion may
-    be a local maximum where hidden trees are among the families.
+    which is itself one mixture. All queries are exact; where hidden trees are among the families
+    `most_probable` says how far its search has come.
 
     Parameters
     ----------

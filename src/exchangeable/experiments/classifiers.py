@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.experiments.problems import Problem
 from exchangeable.experiments.store import Row
+from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.runtime.threads import n_threads
 
 IN_PARTS = 200_000
@@ -67,6 +68,18 @@ ENTRANTS = (
     Entrant("ComplementNB", lambda n: ComplementNB()),
     Entrant(
         "LogisticRegression", lambda n: LogisticRegression(max_iter=1000), slow=True, seconds=1
+    ),
+    Entrant(
+        "hybrid",
+        lambda n: ExchangeableClassifier(training="hybrid", n_jobs=n),
+        slow=True,
+        seconds=6.0,
+    ),
+    Entrant(
+        "hybrid, 20 per class",
+        lambda n: ExchangeableClassifier(training=Hybrid(n_components=20), n_jobs=n),
+        slow=True,
+        seconds=12.0,
     ),
 )
 BY_NAME = {entrant.name: entrant for entrant in ENTRANTS}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import Arrays, Model
+from exchangeable.families.contract import Arrays, Completions, Model
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 
@@ -97,6 +97,20 @@ class JoinedModel(Model):
         """Return the completion x of each row that its part finds, and log P(x | y)."""
         part, inner = self._class(y)
         return part.complete(observed, inner)
+
+    def most_probable(
+        self, observed: Observed, log_prior: FloatArray, classes: IntArray
+    ) -> Completions:
+        """Return the best of what the parts find, out of some classes."""
+        best, begin = Completions.none(observed), 0
+        for part in self.parts:
+            end = begin + part.n_classes
+            mine = classes[(classes >= begin) & (classes < end)] - begin
+            if mine.size:
+                found = part.most_probable(observed, log_prior[begin:end], mine)
+                best.take_better(found._replace(classes=found.classes + begin))
+            begin = end
+        return best
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""

@@ -4,25 +4,16 @@ Every function takes a mixture and rows with holes. What is known of a row is it
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import Model
+from exchangeable.families.contract import Completions, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.runtime.threads import run
 
 MAX_STATES = 1 << 16
-
-
-class Completions(NamedTuple):
-    """The most probable completion of every row, its class, and log P(x, y)."""
-
-    rows: SymbolArray
-    classes: IntArray
-    log_prob: FloatArray
 
 
 def class_posterior(mixture: Mixture, observed: Observed, n_jobs: int | None = None) -> FloatArray:
@@ -82,21 +73,17 @@ def most_probable(
 ) -> Completions:
     """Return the completion and class that are jointly most probable, out of some classes."""
     mixture.check_width(observed)
-    best = np.full(observed.n_rows, -np.inf)
-    chosen = np.zeros(observed.n_rows, dtype=np.int64)
-    rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
+    best = Completions.none(observed)
 
     def one(piece: tuple[slice, Observed]) -> None:
         span, part = piece
-        for y in classes:
-            candidates, scores = mixture.model.complete(part, int(y))
-            better = scores + mixture.log_prior[y] > best[span]
-            rows[span][better], chosen[span][better] = candidates[better], y
-            best[span][better] = scores[better] + mixture.log_prior[y]
+        found = mixture.model.most_probable(part, mixture.log_prior, classes)
+        for whole, some in zip(best, found, strict=True):
+            whole[span] = some
 
     run(one, observed.chunks(), n_jobs)
-    check_possible(best)
-    return Completions(rows, chosen, best)
+    check_possible(best.log_prob)
+    return best
 
 
 def draw(

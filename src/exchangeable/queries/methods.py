@@ -40,11 +40,20 @@ class MostProbable(NamedTuple):
         The class or component of each.
     log_prob : ndarray of shape (n_samples,), or a float
         log P(x, y).
+    gap : ndarray of shape (n_samples,), or a float
+        By how much log P(x, y) of another completion could be higher: 0 where this is the maximum.
+        It is above 0 only under hidden trees, where the search has a limit.
     """
 
     X: SymbolArray
     y: Any
     log_prob: Any
+    gap: Any
+
+    @property
+    def exact(self) -> Any:
+        """Whether it is certain that no completion is more probable; per row, or a bool."""
+        return self.gap == 0
 
 
 class Queries:
@@ -143,8 +152,9 @@ class Queries:
     def most_probable(self, given: Any = None, *, label: Any = None) -> MostProbable:
         """Return the most probable completion of what is given together with its class.
 
-        The class or component is completed too: P(x, y) is maximised jointly, which is exact. What
-        is most probable without regard to the class is intractable in every mixture.
+        The class or component is completed too: P(x, y) is maximised jointly. What is most probable
+        without regard to the class is intractable in every mixture. The maximum is exact; under
+        hidden trees it is searched for, and `exact` and `gap` say how far the search has come.
 
         Parameters
         ----------
@@ -157,10 +167,10 @@ class Queries:
         mixture, labels = self._mixture(), self._labels()
         classes = self._classes_of(label)
         best = answers.most_probable(mixture, observed, classes, self.n_jobs)
-        named = labels[best.classes]
+        named, gap = labels[best.classes], best.bound - best.log_prob
         if single:
-            return MostProbable(best.rows[0], named[0], float(best.log_prob[0]))
-        return MostProbable(best.rows, named, best.log_prob)
+            return MostProbable(best.rows[0], named[0], float(best.log_prob[0]), float(gap[0]))
+        return MostProbable(best.rows, named, best.log_prob, gap)
 
     def sample(
         self, n_samples: int = 1, given: Evidence = None, random_state: RandomState = None

@@ -126,8 +126,8 @@ class TypedQueries(Queries):
         scores = self._mixture().joint(schema.observed(table), self.n_jobs)
         log_prob = scores[np.arange(len(rows)), chosen]
         if single:
-            return MostProbable(table, labels[chosen][0], float(log_prob[0]))
-        return MostProbable(table, labels[chosen], log_prob)
+            return MostProbable(table, labels[chosen][0], float(log_prob[0]), 0.0)
+        return MostProbable(table, labels[chosen], log_prob, np.zeros(len(rows)))
 
     def sample(
         self, n_samples: int = 1, given: Any = None, random_state: RandomState = None

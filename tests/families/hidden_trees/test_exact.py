@@ -10,7 +10,8 @@ from scipy.stats import chisquare
 from enumeration import agreeing, all_states
 from exchangeable.arrays import UNASSIGNED
 from exchangeable.data.observed import Observed
-from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
+from exchangeable.families.hidden_trees.model import HiddenModel
+from exchangeable.families.hidden_trees.tree import HiddenTree
 from exchangeable.families.joined import JoinedModel
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition

@@ -20,7 +20,7 @@ from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.pooled import PooledFamily
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model
-from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
+from exchangeable.families.hidden_trees.model import HiddenModel
 from exchangeable.families.hidden_trees.row_sums import count_masses, half_masses, pair_masses
 from exchangeable.families.hidden_trees.start import (
     START_POOLING,
@@ -30,6 +30,7 @@ from exchangeable.families.hidden_trees.start import (
     mixture_in_disguise,
     n_components,
 )
+from exchangeable.families.hidden_trees.tree import HiddenTree
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition

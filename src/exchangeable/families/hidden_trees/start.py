@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.hidden_trees.model import HiddenModel, HiddenTree
+from exchangeable.families.hidden_trees.model import HiddenModel
+from exchangeable.families.hidden_trees.tree import HiddenTree
 from exchangeable.partitions import Partition
 
 START_POOLING, START_STEPS = 4.0, 15

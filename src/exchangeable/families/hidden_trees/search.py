@@ -1,0 +1,251 @@
+"""Most probable completions under a hidden tree, by branch and bound.
+
+The probability of a row is a sum over hidden states, whose maximum over what is not known has no
+closed form. If every state may choose its own completion of a block, the sum can only grow:
+
+    max_x Σ_z P(z) Π_b P(x_b | z_b)  ≤  Σ_z P(z) Π_b max_{x_b} P(x_b | z_b),
+
+and the right side takes one pass of messages. Blocks whose completion is the same for every state
+do not loosen it. The search fixes the block on which the states agree least, one count per branch,
+goes on where the bound is highest, and ends when no bound is above the best completion found.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.families.hidden_trees import kernels, symbol_kernels
+from exchangeable.families.hidden_trees.messages import Messages, Symbols, scaled
+
+MOST_WORK = 1 << 26
+"""Products of messages after which the search for one row ends with what it has."""
+MOST_BRANCHES = 1 << 12
+"""Branches after which it does so whatever they cost."""
+AT_ONCE = 16
+"""Branches of a row that are looked at together."""
+LEVEL = 1e-9
+"""A bound this close to the best completion's log-probability is reached by it."""
+Codes = npt.NDArray[np.int32]
+
+
+class Found(NamedTuple):
+    """The best completions of some rows.
+
+    Attributes
+    ----------
+    counts : array of shape (n_rows, n_blocks)
+        How many variables of each block are on.
+    state : array of shape (n_rows,)
+        The root's state, as a position in the states asked for.
+    log_prob, bound : arrays of shape (n_rows,)
+        log P(x, z_root), and what no completion exceeds.
+    """
+
+    counts: IntArray
+    state: IntArray
+    log_prob: FloatArray
+    bound: FloatArray
+
+
+class Branch(NamedTuple):
+    """Some completions of a row: what the blocks show, and the block to fix next."""
+
+    codes: Codes
+    block: int
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What one look at some branches has shown.
+
+    Attributes
+    ----------
+    bound : array of shape (n_branches,)
+        What no completion of a branch exceeds.
+    block : array of shape (n_branches,)
+        The block on which states agree least.
+    codes : array of shape (n_branches, n_blocks)
+        A completion of each branch.
+    state, log_prob : arrays of shape (n_branches,)
+        The root's state under which that is most probable, and log P.
+    """
+
+    bound: FloatArray
+    block: IntArray
+    codes: Codes
+    state: IntArray
+    log_prob: FloatArray
+
+
+class Search:
+    """The completions of some rows, looked at branch by branch.
+
+    Parameters
+    ----------
+    tree : Messages
+        The tree.
+    symbols : Symbols
+        What its blocks show in the rows.
+    states : array
+        The states of the root that are asked for.
+    log_prior : array
+        Their log-probabilities.
+    """
+
+    def __init__(
+        self, tree: Messages, symbols: Symbols, states: IntArray, log_prior: FloatArray
+    ) -> None:
+        self.tree, self.symbols = tree, symbols
+        self.states, self.log_prior = states, log_prior
+        own = np.empty((symbols.block.size, tree.n_states))
+        chosen = np.empty(own.shape, dtype=np.int64)
+        symbol_kernels.best_holes(tree.emissions(symbols), own, chosen)
+        self.evidence, self.top = scaled(np.concatenate([own, _log_rows(tree)]))
+        self.open = (chosen != chosen[:, :1]).any(axis=1)
+        """Which symbols the states complete in different ways."""
+        self.agreed = symbols.ones + chosen[:, 0]
+
+    def run(self, most: int = MOST_BRANCHES, at_least: FloatArray | None = None) -> Found:
+        """Return the best completions, and bounds that are equal to them if time has sufficed.
+
+        Parameters
+        ----------
+        most : int
+            Largest number of branches of a row to look at.
+        at_least : array of shape (n_rows,), optional
+            log P of completions that are known; only better ones are searched for.
+        """
+        starts = self.symbols.codes
+        looked = self._look(starts)
+        n_rows = len(starts)
+        best, state, codes = looked.log_prob, looked.state, looked.codes
+        if at_least is not None:
+            best = np.maximum(best, at_least)
+        heaps: list[list[tuple[float, int, Branch]]] = [[] for _ in range(n_rows)]
+        number = count()
+        for i in range(n_rows):
+            branch = Branch(starts[i], int(looked.block[i]))
+            heappush(heaps[i], (-looked.bound[i], next(number), branch))
+        left = np.full(n_rows, min(most, self._patience()))
+        while True:
+            taken = [
+                (i, branch) for i in range(n_rows) for branch in _take(heaps[i], best, left, i)
+            ]
+            if not taken:
+                break
+            parts = [self._parts(branch) for _, branch in taken]
+            rows = np.repeat([i for i, _ in taken], [len(each) for each in parts])
+            branches = np.concatenate(parts)
+            looked = self._look(branches)
+            for j, i in enumerate(rows):
+                if looked.log_prob[j] > best[i]:
+                    best[i], state[i] = looked.log_prob[j], looked.state[j]
+                    codes[i] = looked.codes[j]
+            for j, i in enumerate(rows):
+                left[i] -= 1
+                if looked.bound[j] > best[i] + LEVEL:
+                    branch = Branch(branches[j], int(looked.block[j]))
+                    heappush(heaps[i], (-looked.bound[j], next(number), branch))
+        highest = np.array([-heap[0][0] if heap else -np.inf for heap in heaps])
+        loose = highest > best + LEVEL
+        return Found(self._counts(codes), state, best, np.where(loose, highest, best))
+
+    def _patience(self) -> int:
+        """Return how many branches of a row may be looked at."""
+        products = self.tree.parent.size * self.tree.n_states**2
+        return int(min(MOST_BRANCHES, max(MOST_WORK // products, AT_ONCE)))
+
+    def _fixed(self, block: int, on: IntArray | int) -> IntArray:
+        """Return the codes of a block with known counts."""
+        begin = self.symbols.block.size + self.tree.partition.starts[block]
+        return np.asarray(begin + on)
+
+    def _parts(self, branch: Branch) -> Codes:
+        """Return a branch with each count of its block."""
+        symbol = branch.codes[branch.block]
+        on = self.symbols.ones[symbol] + np.arange(self.symbols.holes[symbol] + 1)
+        parts = np.repeat(branch.codes[None, :], on.size, axis=0)
+        parts[:, branch.block] = self._fixed(branch.block, on)
+        return parts
+
+    def _joint(self, codes: Codes) -> FloatArray:
+        """Return log P of what some branches show, for each state of the root asked for."""
+        out = np.empty((len(codes), self.tree.n_states))
+        kernels.score_tree(codes, self.evidence, self.tree.tree, self.tree.tile, out)
+        offsets = self.top[codes].sum(axis=1)
+        return np.asarray(out[:, self.states] + offsets[:, None] + self.log_prior)
+
+    def _look(self, codes: Codes) -> Looked:
+        """Bound some branches, and complete each by what its states agree on most."""
+        joint = self._joint(codes)
+        likeliest = joint.argmax(axis=1)
+        bound = joint[np.arange(len(codes)), likeliest]
+        completed, block = codes.copy(), np.zeros(len(codes), dtype=np.int64)
+        for state in np.unique(likeliest):
+            mine = np.flatnonzero(likeliest == state)
+            for part in np.array_split(mine, -(-mine.size // self.tree.tile)):
+                completed[part], block[part] = self._agree(codes[part], int(self.states[state]))
+        exact = self._joint(completed)
+        best = exact.argmax(axis=1)
+        return Looked(bound, block, completed, best, exact[np.arange(len(codes)), best])
+
+    def _agree(self, codes: Codes, state: int) -> tuple[Codes, IntArray]:
+        """Return the counts that most of the mass of the states agrees on, and where least does."""
+        tree, symbols = self.tree, self.symbols
+        posterior = np.empty((tree.parent.size, len(codes), tree.n_states))
+        kernels.posterior_tree(codes, self.evidence, tree.tree, state, posterior)
+        completed, worst = codes.copy(), np.zeros(len(codes), dtype=np.int64)
+        least = np.full(len(codes), np.inf)
+        for b in range(tree.parent.size):
+            for symbol in _open_symbols(codes[:, b], self.open):
+                mine = np.flatnonzero(codes[:, b] == symbol)
+                on = symbols.ones[symbol] + np.arange(symbols.holes[symbol] + 1)
+                weight = posterior[b, mine] / np.maximum(self.evidence[symbol], 1e-300)
+                chance = np.exp(self.top[self._fixed(b, on)] - self.top[symbol])
+                shares = weight @ (self.evidence[self._fixed(b, on)] * chance[:, None]).T
+                completed[mine, b] = self._fixed(b, on[shares.argmax(axis=1)])
+                agreeing = shares.max(axis=1)
+                worse = agreeing < least[mine]
+                least[mine[worse]], worst[mine[worse]] = agreeing[worse], b
+        return completed, worst
+
+    def _counts(self, codes: Codes) -> IntArray:
+        """Return how many variables of each block are on in completed rows."""
+        n_symbols = self.symbols.block.size
+        settled = codes - n_symbols - self.tree.partition.starts
+        return np.where(codes < n_symbols, self.agreed[np.minimum(codes, n_symbols - 1)], settled)
+
+
+def _take(
+    heap: list[tuple[float, int, Branch]], best: FloatArray, left: IntArray, i: int
+) -> Sequence[Branch]:
+    """Take the branches of a row to look at next: those with the highest bounds."""
+    taken: list[Branch] = []
+    while heap and len(taken) < AT_ONCE and left[i] > 0 and -heap[0][0] > best[i] + LEVEL:
+        taken.append(heappop(heap)[2])
+    return taken
+
+
+def _open_symbols(codes: Codes, is_open: npt.NDArray[np.bool_]) -> IntArray:
+    """Return the symbols among some codes that states complete in different ways."""
+    present = np.unique(codes).astype(np.int64)
+    present = present[present < is_open.size]
+    return present[is_open[present]]
+
+
+def _log_rows(tree: Messages) -> FloatArray:
+    """Return log P of one row with each count of each block, by state."""
+    partition = tree.partition
+    counted = Symbols(
+        np.empty((0, 0), dtype=np.int32),
+        np.repeat(np.arange(partition.n_blocks), partition.sizes + 1),
+        np.concatenate([np.arange(m + 1) for m in partition.sizes]),
+        np.zeros(tree.log_q.shape[0], dtype=np.int64),
+    )
+    return tree.log_evidence(counted)

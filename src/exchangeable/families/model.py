@@ -1,0 +1,274 @@
+"""What the parameters of a family must answer: `Model`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import Observed
+from exchangeable.families.sums import RowsInMemory, Sums
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import row_ranges
+from exchangeable.storage.checks import check_totals
+from exchangeable.storage.limits import Budget
+
+if TYPE_CHECKING:
+    from exchangeable.families.common.log_linear import LogLinear
+    from exchangeable.families.mixture import Mixture
+
+MOST_CELLS = 1 << 24
+"""Scores of rows by classes that are held at once."""
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Normal(NamedTuple):
+    """Normal distributions, one per row: what is known about a measurement."""
+
+    mean: FloatArray
+    variance: FloatArray
+
+
+class Completions(NamedTuple):
+    """The most probable completion of every row.
+
+    Attributes
+    ----------
+    rows : array of shape (n_rows, n_variables)
+        The completed rows x.
+    classes : array of shape (n_rows,)
+        The class y of each.
+    log_prob : array of shape (n_rows,)
+        log P(x, y).
+    bound : array of shape (n_rows,)
+        What log P(x, y) of no completion exceeds: `log_prob` itself, where that is the maximum.
+    """
+
+    rows: SymbolArray
+    classes: IntArray
+    log_prob: FloatArray
+    bound: FloatArray
+
+    @classmethod
+    def none(cls, observed: Observed) -> Self:
+        """Return completions that every other one betters."""
+        n_rows = observed.n_rows
+        rows = np.zeros((n_rows, observed.n_variables), dtype=np.uint8)
+        nothing = np.full(n_rows, -np.inf)
+        return cls(rows, np.zeros(n_rows, dtype=np.int64), nothing, nothing.copy())
+
+    def take(self, rows: IntArray) -> Self:
+        """Return the completions of some rows."""
+        x, classes, log_prob, bound = self
+        return type(self)(x[rows], classes[rows], log_prob[rows], bound[rows])
+
+    def take_better(self, other: Self) -> None:
+        """Take over the rows that another candidate completes better; bounds hold for both."""
+        better = other.log_prob > self.log_prob
+        for mine, theirs in zip(self[:3], other[:3], strict=True):
+            mine[better] = theirs[better]
+        np.maximum(self.bound, other.bound, out=self.bound)
+
+
+class Model(ABC):
+    """Distributions over binary variables, one per class or component y.
+
+    A row that is impossible in class y has score −inf there; its marginals, completion and draws in
+    that class are never used, but must be numbers.
+    """
+
+    kind: ClassVar[str]
+    """What the parameters are called in files."""
+    partitions: Any
+    """The blocks of each class, a list of Partition; see `single_variables`."""
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    @abstractmethod
+    def n_variables(self) -> int:
+        """Number of variables."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """Number of free parameters, without the probabilities of the classes."""
+
+    @abstractmethod
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
+
+    @abstractmethod
+    def marginals(self, observed: Observed, y: int) -> FloatArray:
+        """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+
+    def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
+        """Return the distribution of a variable that no row knows, given what rows know.
+
+        Probabilities of its levels or of the counts 0, 1, …, shape (n_rows, n_values), or `Normal`;
+        the default is for binary variables.
+        """
+        on = self.marginals(observed, y)[:, variable]
+        return np.stack([1 - on, on], axis=1)
+
+    @abstractmethod
+    def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
+        """Return the most probable completion x of each row, and log P(x | y).
+
+        Where that is hard to find, as with hidden states in a class, one that is hard to improve;
+        `most_probable` then searches for it.
+        """
+
+    def most_probable(
+        self, observed: Observed, log_prior: FloatArray, classes: IntArray
+    ) -> Completions:
+        """Return the completion and class that are jointly most probable, out of some classes."""
+        best = Completions.none(observed)
+        for y in classes:
+            rows, scores = self.complete(observed, int(y))
+            log_prob = scores + log_prior[y]
+            best.take_better(Completions(rows, np.full(len(rows), y), log_prob, log_prob))
+        return best
+
+    @abstractmethod
+    def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
+        """Return a completion of each row, drawn from P(x | e, y)."""
+
+    @abstractmethod
+    def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
+        """Find the posteriors of all rows, and sum what the next parameters are made of."""
+
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> Sums | None:
+        """Do the same on a device of JAX, to single precision; None where only `expect` can."""
+        return None
+
+    def posteriors(self, data: RowsInMemory, log_prior: FloatArray) -> FloatArray:
+        """Return P(y | e) of every row alone."""
+        joint = self.score(data.examples.observed, data.n_jobs) + log_prior
+        return np.exp(normalize_log(joint, log_prior)[0])
+
+    @abstractmethod
+    def only(self, classes: IntArray) -> Self:
+        """Return the model of some of the classes, in the order they have here."""
+
+    @classmethod
+    @abstractmethod
+    def stack(cls, models: Sequence[Any]) -> Self:
+        """Return the model of all classes of several models."""
+
+    @abstractmethod
+    def encode(self) -> Arrays:
+        """Return the parameters as the arrays that a file keeps."""
+
+    @classmethod
+    @abstractmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model of arrays that were read, refusing what the kernels cannot trust."""
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget | None = None) -> Self:
+        """Return the model of arrays that were read, if it is small enough and adds up to one.
+
+        Parameters
+        ----------
+        arrays : mapping from name to array
+            What `encode` has returned.
+        budget : Budget, optional
+            The steps that are left to what is read from the same file.
+        """
+        model = cls.decode(arrays)
+        (budget or Budget()).spend(model.n_steps, f"a model of {cls.kind}")
+        check_totals(model.log_totals(), cls.kind)
+        return model
+
+    @property
+    def n_steps(self) -> float:
+        """About how many nanoseconds the first score takes, which a file must not let grow."""
+        return 100.0 * self.n_classes * self.n_variables
+
+    def log_totals(self) -> FloatArray:
+        """Return log Σ_x P(x | y) of each class: 0 if its parameters make a distribution."""
+        nothing = np.full((1, self.n_variables), UNASSIGNED, dtype=np.int8)
+        return np.asarray(self.score(Observed.from_symbols(nothing))[0])
+
+    def count_probabilities(self) -> list[list[FloatArray]]:
+        """Return P(l ones | y) for every class, block and count l; the default is for single ones.
+
+        It is what the model says of a row about which nothing is known.
+        """
+        nothing = Observed.from_symbols(np.full((1, self.n_variables), UNASSIGNED, dtype=np.int8))
+        means = [self.marginals(nothing, y)[0] for y in range(self.n_classes)]
+        return [[np.array([1 - p, p]) for p in row] for row in means]
+
+    def edges(self) -> list[IntArray]:
+        """Return, for each class, the (node, parent) of each edge of its forest, none by default.
+
+        Nodes are variables, or the blocks of `partitions` where a family's forest is over those.
+        """
+        return [np.empty((0, 2), dtype=np.int64)] * self.n_classes
+
+    def log_urn_weights(self) -> FloatArray:
+        """Return the log-weight of each variable in its urn, shape (n_variables, n_classes)."""
+        return np.zeros((self.n_variables, self.n_classes))
+
+    @property
+    def own_marginals(self) -> FloatArray | None:
+        """P(x_j = 1 | y), shape (n_classes, n_variables), if nothing that is known changes it.
+
+        None where variables depend on each other in a class.
+        """
+        return None
+
+    def whole(self) -> Self:
+        """Return the model that can score any row; while fitting, some cannot."""
+        return self
+
+    def log_linear(self) -> "LogLinear | None":
+        """Return what complete rows score as linear terms, pairs and look-ups; None if no such."""
+        return None
+
+    def contributions(self, row: IntArray, y: int) -> tuple[float, FloatArray] | None:
+        """Return what the empty row scores in class y and what each of `row`'s ones adds to that.
+
+        None where a score is not a sum over the variables that are on.
+        """
+        return None
+
+    def page_tables(self) -> dict[str, npt.NDArray[Any]] | None:
+        """Return the arrays with which the page answers by itself, None where it cannot."""
+        return None
+
+    def log_likelihoods(
+        self, log_prior: FloatArray, examples: Examples, n_jobs: int | None = None
+    ) -> FloatArray:
+        """Return the log-probability of each row, some rows at a time if there are many classes."""
+        each = np.empty(examples.rows.n_rows)
+        for begin, end in row_ranges(each.size, max(1, MOST_CELLS // log_prior.size)):
+            rows = examples.observed
+            part = rows if end - begin == each.size else rows.take(np.arange(begin, end))
+            each[begin:end] = normalize_log(self.score(part, n_jobs) + log_prior, log_prior)[1]
+        return each
+
+    @classmethod
+    def best(
+        cls, data: RowsInMemory, candidates: Sequence["Mixture"], moments: bool = False
+    ) -> tuple[Sums, "Mixture"]:
+        """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        chosen = candidates[0]
+        if len(candidates) > 1:
+            worth = [each.log_likelihood(data.examples, data.n_jobs) for each in candidates]
+            chosen = candidates[int(np.argmax(worth))]
+        return chosen.model.expect(data, chosen.log_prior, moments), chosen
+
+
+def single_variables(n_variables: int, n_classes: int) -> list[Partition]:
+    """Return the partitions of a model in which every variable is a block of its own."""
+    return [Partition.from_labels(np.arange(n_variables))] * n_classes

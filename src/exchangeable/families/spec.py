@@ -1,0 +1,187 @@
+"""What a family is called, what it is for, and what it can do: `FamilySpec`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from exchangeable.families.abilities import ABILITIES
+from exchangeable.families.family import Family, Trainer
+from exchangeable.families.model import Model
+from exchangeable.runtime.memory import check_memory, times_available
+
+if TYPE_CHECKING:
+    from exchangeable.families.common.log_linear import LogLinear
+    from exchangeable.families.mixture import Mixture
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """Where a search over a family's sizes and priors begins, and where it ends.
+
+    Attributes
+    ----------
+    first_components, most_components : int
+        Number of components of the first trial, and the largest.
+    pooling : tuple of float
+        Pseudo-rows of the first trial, for few and for many variables.
+    alone : bool
+        Whether what other families found says nothing about the number of components here.
+    climbs : bool
+        Whether sizes and priors are searched, or the first trial is the only one.
+    unasked : bool
+        Whether it is tried where users name no families.
+    """
+
+    first_components: int = 30
+    most_components: int = 1 << 30
+    pooling: tuple[float, float] = (8.0, 32.0)
+    alone: bool = False
+    climbs: bool = True
+    unasked: bool = True
+
+
+NUMBER = 8
+"""Bytes of a floating-point number."""
+
+
+def least_memory(n_rows: int, n_variables: int, n_components: int) -> float:
+    """Return the bytes of posteriors, old and new, and of one parameter per variable."""
+    return NUMBER * n_components * (2.0 * n_rows + n_variables)
+
+
+@dataclass(frozen=True)
+class FamilySpec:
+    """What a family is called, what it is for, and what it can do.
+
+    Attributes
+    ----------
+    name : str
+        As users write it: ``family="urns"``.
+    summary : str
+        One sentence for help texts and tables.
+    model : type
+        The parameters; several families may share one type.
+    family : type
+        How sums become them, a `Family`; or how they are trained without EM, a `Trainer`.
+    blocks : tuple of str
+        Which blocks it can have, of ``"evidence"``, ``"welch"``, ``"independent"``, ``"full"`` and
+        ``"given"``; the first is what ``blocks="auto"`` stands for.
+    blocks_hint : str
+        What to do instead of asking for others.
+    shared_blocks : bool
+        Whether all components must have the same blocks.
+    relearns : bool
+        Whether EM goes on learning blocks by default, or keeps those it begins with.
+    pooling : float or None
+        Pseudo-rows of the pooled prior, where the user does not say; None for Laplace smoothing.
+    shrinkage : float or None
+        Pseudo-rows that pull an edge towards independence, where the user does not say; None for
+        families without edges.
+    needs_smoothing : bool
+        Whether ``alpha=0`` is refused.
+    most_variables : int or None
+        The largest number of variables it can be fitted to.
+    statistics : bool
+        Whether its blocks come with statistics: it then stands for the family of the same name
+        where users give such blocks.
+    before : callable, optional
+        Returns, given a problem, the name and the problem of the family which is fitted first, and
+        from which this one starts.
+    direct : type, optional
+        Fits classes of complete and labelled rows from sums alone: `fit` and `add` in memory,
+        `sums` and `fit_chunks` where rows come in chunks.
+    stream : type, optional
+        Fits mixtures to batches that come one after the other: `keep` and `add`.
+    cannot : mapping from ability to reason
+        What it refuses, of `families.abilities.ABILITIES`.
+    search : SearchSpace or None
+        For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    normalise : callable, optional
+        Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
+        their total, and that logarithm; None where the family cannot represent such scores.
+    kinds : tuple of str
+        Kinds of columns that it is for.
+    other_kinds : str, optional
+        The family that stands in for it where columns are of other kinds.
+    memory : callable
+        Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
+        of variables and of components; 0 rows where only sums over them are kept. A fit for which
+        there is too little is not begun, and runs for which there is too little wait.
+    components : int
+        Number of components, where the user does not say.
+    most_per_row : float
+        The largest number of components for each row.
+    held_out : float or None
+        Share of the rows to hold out, where the user holds out none.
+    settings : object, optional
+        What users may write in place of the name, with settings of the family's own, here at their
+        defaults. It has the family's name as `family`.
+    """
+
+    name: str
+    summary: str
+    model: type[Model]
+    family: type[Family] | type[Trainer]
+    blocks: tuple[str, ...]
+    blocks_hint: str = ""
+    shared_blocks: bool = False
+    relearns: bool = False
+    pooling: float | None = None
+    shrinkage: float | None = None
+    needs_smoothing: bool = False
+    most_variables: int | None = None
+    statistics: bool = False
+    before: Any = None
+    direct: Any = None
+    stream: Any = None
+    cannot: Mapping[str, str] = field(default_factory=dict)
+    search: SearchSpace | None = None
+    normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
+    kinds: tuple[str, ...] = ("binary",)
+    other_kinds: str | None = None
+    memory: Callable[[int, int, int], float] = least_memory
+    components: int = 20
+    most_per_row: float = 1.0
+    held_out: float | None = None
+    settings: Any = None
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.cannot) - set(ABILITIES))
+        if unknown:
+            raise ValueError(
+                f"family {self.name!r} cannot {unknown[0]!r}, which is not an ability; expected "
+                f"some of {', '.join(ABILITIES)}"
+            )
+
+    def why_not(self, ability: str) -> str | None:
+        """Return why the family cannot do something, None where it can."""
+        needed = filter(None, map(self.why_not, ABILITIES[ability].needs))
+        return next(needed, self.cannot.get(ability))
+
+    def check(self, ability: str, asked: str) -> None:
+        """Refuse what the family cannot do, saying why; `asked` names what the user wants."""
+        reason = self.why_not(ability)
+        if reason is not None:
+            raise ValueError(f"{asked} does not go with family={self.name!r}: {reason}")
+
+    def check_size(self, n_variables: int) -> None:
+        """Refuse more variables than the family can be fitted to."""
+        if self.most_variables is not None and n_variables > self.most_variables:
+            raise ValueError(
+                f"family={self.name!r} compares all pairs of variables; the limit is "
+                f"{self.most_variables:,}, X has {n_variables:,}: choose fewer variables or "
+                "another family"
+            )
+
+    def check_memory(self, n_rows: int, n_variables: int, n_components: int) -> None:
+        """Refuse a fit that needs more memory than there is; 0 rows if they are not kept."""
+        rows = f"{n_rows:,} distinct rows of {n_variables:,}" if n_rows else f"{n_variables:,}"
+        check_memory(
+            self.memory(n_rows, n_variables, n_components),
+            f"a fit of family={self.name!r} with {n_components:,} components to {rows} variables",
+            "choose fewer components or variables, another family, or rows in chunks",
+        )
+
+    def runs_at_once(self, n_rows: int, n_variables: int, n_components: int) -> int:
+        """Return how many runs of a fit there is memory for at a time, at least one."""
+        return max(1, times_available(self.memory(n_rows, n_variables, n_components)))
