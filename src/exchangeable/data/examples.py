@@ -85,6 +85,14 @@ class Examples:
         indices = np.concatenate([ones.indices, gaps.indices + np.int32(n)])[order]
         return Rows(ones.n_rows, 2 * n, NO_BITS, ones.indptr + gaps.indptr, indices)
 
+    @cached_property
+    def open_words(self) -> tuple[Words, Words]:
+        """The bits of the entries known to be on, and of all that may be: ones and holes."""
+        assert self.holes is not None
+        ones = Words.of(self.rows)
+        holes = Words.in_order(self.holes, np.argsort(ones.position))
+        return ones, Words(ones.words | holes.words, ones.position)
+
     def parts(self, steps_per_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
         """Cut the rows, by the shape of the data alone, into parts large enough for a thread.
 

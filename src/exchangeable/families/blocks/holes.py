@@ -7,14 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, SymbolArray, normalize_log
-from exchangeable.data.examples import Examples
+from exchangeable.data.examples import MAX_PACKED, Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import NO_BITS, NO_INDICES, RowArrays
 from exchangeable.families.blocks import hole_counters, hole_kernels, query_kernels
 from exchangeable.families.blocks.hole_counters import Counters, HoledRows
 from exchangeable.families.blocks.hole_kernels import HoleScores, HoleTables, Memo
-from exchangeable.families.blocks.passes import BlockSums, is_linear
+from exchangeable.families.blocks.hole_states import HoleStates, n_states, sizes_of
+from exchangeable.families.blocks.passes import BlockSums, Posteriors, histograms, is_linear
 from exchangeable.families.blocks.query_kernels import DrawRoom
+from exchangeable.families.blocks.row_counts import MOST_MASKS, RowCounts
 from exchangeable.families.common import linear_kernels
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables, label_type
@@ -23,6 +25,9 @@ from exchangeable.runtime.threads import n_threads, row_ranges, run
 
 MEMO_BYTES = 1 << 25
 """Memory that each part of the rows takes: it limits the number of parts."""
+FEW_STATES, MOST_STATES, STATES_PER_ROW = 1 << 14, 1 << 21, 32
+"""Holes are summed out for all states of the blocks, used or not, where these are so few in all, or
+so few for each row and class."""
 STEPS_PER_WORD = 4
 """Counting the ones of a word is this much cheaper than walking over them one by one."""
 
@@ -56,6 +61,32 @@ def _linear(tables: Tables) -> tuple[FloatArray, FloatArray, FloatArray]:
     entry = tables.starts[tables.labels]
     off, on = tables.values[entry], tables.values[entry + 1]
     return off.sum(axis=0), on - off, -off
+
+
+def states_of(examples: Examples, tables: Tables) -> HoleStates | None:
+    """Return the tables with holes summed out, unless blocks have too many states for the rows."""
+    n_blocks, (n_variables, n_classes) = tables.starts.size, tables.labels.shape
+    total = int(n_states(sizes_of(tables)).sum())
+    enough = max(FEW_STATES, STATES_PER_ROW * n_classes * examples.rows.n_rows)
+    n_words = (n_variables + 63) // 64
+    if total > min(enough, MOST_STATES) or n_blocks * n_words > MOST_MASKS:
+        return None
+    return None if n_variables > MAX_PACKED else HoleStates.of(tables)
+
+
+def complete_sums(
+    counts: RowCounts,
+    posteriors: Posteriors,
+    tables: Tables,
+    states: HoleStates,
+    n_jobs: int | None = None,
+) -> BlockSums:
+    """Return what the next step needs, given the posteriors."""
+    posterior, weights = posteriors.posterior, counts.counter.examples.weights
+    every = np.arange(posterior.shape[1])
+    by_state = np.concatenate(histograms(counts, posterior, every, n_jobs=n_jobs))
+    expected = tables.split(states.expected_counts(tables, by_state))
+    return BlockSums(posteriors.log_likelihood, posterior, weights @ posterior, expected)
 
 
 def expect(

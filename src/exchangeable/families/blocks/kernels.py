@@ -88,6 +88,45 @@ def count_masked(words, masks, bundles, classes, piece):  # type: ignore[no-unty
                     out[r] = tile[r]
 
 
+@inlined
+def _add_ones(words, begin, end, masks, mask, count):  # type: ignore[no-untyped-def]
+    """Write the number of ones of the rows begin..end under several masks."""
+    fill(count, np.uint64(0))
+    for i in range(masks.size):
+        one, bits = words[masks[i], begin:end], mask[i]
+        for r in range(one.size):
+            count[r] += popcount(one[r] & bits)
+
+
+@_compile
+def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignore[no-untyped-def]
+    """Write the numbers of rows with holes, made of states (see `hole_states`) in place of counts.
+
+    `ones` are the words of the entries known to be on, `possible` those of ones and holes.
+    """
+    first, last, offset, numbers = piece
+    first_mask, word, mask = masks
+    order, radix, first_bundle, first_block, _ = bundles
+    number, on = np.empty(COUNT_TILE, np.uint64), np.empty(COUNT_TILE, np.uint64)
+    at_most = np.empty(COUNT_TILE, np.uint64)
+    fill(number, np.uint64(0))
+    for begin in range(first, last, COUNT_TILE):
+        end = min(begin + COUNT_TILE, last)
+        for y in classes:
+            for g in range(first_bundle[y], first_bundle[y + 1]):
+                for i in range(first_block[g], first_block[g + 1]):
+                    of_block = slice(first_mask[order[i]], first_mask[order[i] + 1])
+                    _add_ones(ones, begin, end, word[of_block], mask[of_block], on)
+                    _add_ones(possible, begin, end, word[of_block], mask[of_block], at_most)
+                    for r in range(end - begin):
+                        n = at_most[r]
+                        state = (n * (n + np.uint64(1)) >> np.uint64(1)) + on[r]
+                        number[r] = number[r] * radix[i] + state
+                out = numbers[g, begin - offset : end - offset]
+                for r in range(out.size):
+                    out[r] = number[r]
+
+
 @_compile
 def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-untyped-def]
     """Do the same by walking over the ones."""
