@@ -10,9 +10,11 @@ import numpy.typing as npt
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
+from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
+from exchangeable.runtime.uniforms import Uniforms
 from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
 
@@ -139,6 +141,10 @@ class Model(ABC):
     @abstractmethod
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
+
+    def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
+        """Return the same as binary rows, drawn from numbers that may have been kept."""
+        return as_rows(self.draw(observed, y, uniforms.generator()), 0.0, 1)
 
     @abstractmethod
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:

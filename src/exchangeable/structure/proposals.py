@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data import row_kernels
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
-from exchangeable.data.rows import Rows, as_rows
+from exchangeable.data.rows import Rows
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.common.streamed import Streamed
@@ -22,6 +23,7 @@ from exchangeable.families.contract import Family, Model
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
+from exchangeable.runtime.uniforms import Uniforms
 from exchangeable.structure.intervals import Intervals, interval_histograms, recipe_sums
 from exchangeable.structure.learner import (
     NEGLIGIBLE,
@@ -33,6 +35,10 @@ from exchangeable.structure.rounds import Count, learn_from_sums, propose_from_s
 
 HARDLY = 1e-3
 """Rows that belong to a class with less probability than this do not help to choose its blocks."""
+UNIFORMS, MOST_UNIFORMS = "uniform numbers", 1 << 23
+"""Under what name the numbers for draws are kept, and how many of them for all classes."""
+FEW_ROWS = 256
+"""Fewer packed rows are not worth sums for all values of a byte."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +184,14 @@ class CompletedRows:
     @property
     def moments(self) -> FloatArray:
         """Sums over the rows with each variable on, as in `Sums`, of this one class."""
-        squares = Group(np.arange(self.rows.n_rows), self.weights * self.posterior)
-        return np.stack(group_ones(self.rows, [self.group, squares], 1))
+        moments = np.zeros((2, self.rows.n_variables))
+        if self.rows.indptr.size or self.rows.n_rows < FEW_ROWS:
+            row_kernels.sum_powers(self.rows.arrays, self.weights, self.posterior, moments)
+            return moments
+        by_value = np.zeros(((self.rows.n_variables + 7) // 8, 256, 2))
+        packed = self.rows.bits.view(np.uint8)
+        row_kernels.sum_powers_of_bytes(packed, self.weights, self.posterior, by_value, moments)
+        return moments
 
 
 def _from_completed_rows(
@@ -224,9 +236,11 @@ def _complete(examples: Examples, model: Model, sums: Sums, y: int) -> Completed
     """
     members = np.flatnonzero(sums.posterior[:, y] > HARDLY)
     observed = examples.observed.take(members)
-    drawn = model.draw(observed, y, np.random.default_rng(y))
+    kept: dict[int, Uniforms] = examples.derived.setdefault(UNIFORMS, {})
+    uniforms = kept.setdefault(y, Uniforms(y, MOST_UNIFORMS // sums.totals.size))
+    drawn = model.drawn_rows(observed, y, uniforms)
     posterior = sums.posterior[members, y]
-    return CompletedRows(as_rows(drawn, None, 1), examples.weights[members] * posterior, posterior)
+    return CompletedRows(drawn, examples.weights[members] * posterior, posterior)
 
 
 def _count_completed(

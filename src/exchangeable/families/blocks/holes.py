@@ -9,7 +9,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, SymbolArray, normalize_log
 from exchangeable.data.examples import MAX_PACKED, Examples
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import NO_BITS, NO_INDICES, RowArrays
+from exchangeable.data.rows import NO_BITS, NO_INDICES, NO_POINTERS, RowArrays, Rows
 from exchangeable.families.blocks import hole_counters, hole_kernels, query_kernels
 from exchangeable.families.blocks.hole_counters import Counters, HoledRows
 from exchangeable.families.blocks.hole_kernels import HoleScores, HoleTables, Memo
@@ -22,6 +22,7 @@ from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables, label_type
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import n_threads, row_ranges, run
+from exchangeable.runtime.uniforms import Uniforms
 
 MEMO_BYTES = 1 << 25
 """Memory that each part of the rows takes: it limits the number of parts."""
@@ -236,8 +237,7 @@ def draw(
 ) -> SymbolArray:
     """Return a completion of every row, drawn from its probabilities."""
     draws = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
-    tables = _class_tables(partition, table)
-    room = DrawRoom.of(partition.n_blocks, observed.n_variables)
+    tables, room = _class_tables(partition, table), DrawRoom.of(partition.sizes)
     for span, part in observed.chunks():
         of_block = rng.random((part.n_rows, partition.n_blocks))
         of_entry = rng.random((part.n_rows, observed.n_variables))
@@ -245,3 +245,31 @@ def draw(
         counters = Counters.of(rows, tables.starts)
         query_kernels.draw_rows(rows, tables, counters, room, of_block, of_entry, draws[span])
     return draws
+
+
+def draw_packed(
+    observed: Observed, partition: Partition, table: FloatArray, uniforms: Uniforms
+) -> Rows | None:
+    """Return the same completions as packed rows; None where the rows are not packed."""
+    rows = holed_rows(observed, partition)
+    if not observed.n_rows or not rows.masks.size:
+        return None
+    draws = np.empty_like(observed.ones.bits)
+    tables, room = _class_tables(partition, table), DrawRoom.of(partition.sizes)
+    counters, width = Counters.of(rows, tables.starts), partition.n_blocks + observed.n_variables
+    numbers = uniforms.first(observed.n_rows * width)
+    for start, stop in observed.spans():
+        of_block, of_entry = np.split(
+            numbers[start * width : stop * width], [(stop - start) * partition.n_blocks]
+        )
+        query_kernels.draw_bits(
+            rows,
+            (start, stop),
+            tables,
+            counters,
+            room,
+            of_block.reshape(stop - start, -1),
+            of_entry.reshape(stop - start, -1),
+            draws,
+        )
+    return Rows(observed.n_rows, observed.n_variables, draws, NO_POINTERS, NO_INDICES)

@@ -11,6 +11,7 @@ from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import Observed
+from exchangeable.data.rows import Rows
 from exchangeable.families.blocks import holes, passes, saved
 from exchangeable.families.blocks.hole_states import HoleStates
 from exchangeable.families.blocks.passes import BlockSums, Posteriors
@@ -24,6 +25,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import RowsInMemory
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import run
+from exchangeable.runtime.uniforms import Uniforms
 
 SMALL_TABLES = 1 << 18
 """Tables with fewer entries than this are not worth several threads."""
@@ -205,6 +207,12 @@ class BlockModel(Model):
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a random completion of every row in class y."""
         return holes.draw(observed, self.partitions[y], self.made_tables.of_class(y), rng)
+
+    def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
+        """Return the same as binary rows, drawn from numbers that may have been kept."""
+        partition, table = self.partitions[y], self.made_tables.of_class(y)
+        drawn = holes.draw_packed(observed, partition, table, uniforms)
+        return super().drawn_rows(observed, y, uniforms) if drawn is None else drawn
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> BlockSums:
         """Score every row and sum what the next parameters and blocks are made of."""

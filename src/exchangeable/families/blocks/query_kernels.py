@@ -9,32 +9,69 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.families.blocks.hole_counters import count_row, forget_row
+from exchangeable.families.blocks.hole_counters import count_masked, count_row, forget_row
 from exchangeable.families.blocks.hole_kernels import (
     NEGLIGIBLE,
     highest_weight,
     pair_slot,
     remember,
 )
+from exchangeable.families.blocks.hole_states import n_states
+from exchangeable.runtime.bits import popcount
 from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill, helper, inlined, total
+from exchangeable.runtime.loops import copy, fill, helper, inlined, total
 from exchangeable.runtime.vectors import exponential
 
 _compile = compiled()
 
+MOST_SHARES = 1 << 18
+"""Shares of counts that draws keep; those of further states are computed each time."""
+
 
 class DrawRoom(NamedTuple):
-    """Room for the numbers of hidden ones and of holes left per block, and for shares of counts."""
+    """Room for draws of one class, and the shares of counts that were computed before.
+
+    Attributes
+    ----------
+    wanted, remaining : arrays of shape (n_blocks,)
+        Numbers of hidden ones and of holes left.
+    shares : array of shape (n_variables + 2,)
+        The sum of the shares of the counts, and the shares.
+    first_state : array of shape (n_blocks,)
+        The number of each block's first state (see `hole_states`).
+    first_share : array of shape (n_states,)
+        Where the shares of each state begin in `kept`, −1 where they are not there.
+    kept : array
+        Shares, their sum before them.
+    n_kept : array of shape (1,)
+        How much of `kept` is used.
+    """
 
     wanted: IntArray
     remaining: IntArray
     shares: FloatArray
+    first_state: IntArray
+    first_share: IntArray
+    kept: FloatArray
+    n_kept: IntArray
 
     @classmethod
-    def of(cls, n_blocks: int, n_variables: int) -> Self:
-        """Return room for one class."""
-        wanted, remaining = np.zeros((2, n_blocks), dtype=np.int64)
-        return cls(wanted, remaining, np.empty(n_variables + 1))
+    def of(cls, sizes: IntArray) -> Self:
+        """Return room for blocks of these sizes."""
+        wanted, remaining = np.zeros((2, sizes.size), dtype=np.int64)
+        ends = np.cumsum(n_states(sizes))
+        first_state = ends - n_states(sizes)
+        if ends[-1] > MOST_SHARES:
+            first_state, ends = np.full(sizes.size, -1), np.zeros(1, dtype=np.int64)
+        return cls(
+            wanted,
+            remaining,
+            np.empty(sizes.sum() + 2),
+            first_state,
+            np.full(ends[-1], -1),
+            np.empty(min(MOST_SHARES, int((sizes + 3) @ n_states(sizes)))),
+            np.zeros(1, dtype=np.int64),
+        )
 
 
 @helper
@@ -144,28 +181,104 @@ def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: i
     ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
     the next hole is one of them. `room` is `DrawRoom`.
     """
-    table, log_factorial = tables.values, tables.log_factorial
-    entry, hidden, touched = counters.entry, counters.hidden, counters.touched
-    wanted, remaining, shares = room
+    starts, entry, hidden, touched, buffer = counters
+    wanted, remaining, shares, first_state, first_share, kept, n_kept = room
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):
             b = touched[i]
-            remaining[b] = hidden[b]
-            if hidden[b] > 0:
-                uniform = of_block[row, b]
-                wanted[b] = _draw_count(table, entry[b], hidden[b], log_factorial, uniform, shares)
+            holes = hidden[b]
+            remaining[b] = holes
+            if holes > 0:
+                state = _state(first_state[b], entry[b] - starts[b], holes)
+                if state < 0 or first_share[state] < 0:
+                    _share_counts(tables, entry[b], holes, shares)
+                    _keep(shares[: holes + 2], state, first_share, kept, n_kept)
+                known = shares
+                if state >= 0 and first_share[state] >= 0:
+                    known = kept[first_share[state] :]
+                wanted[b] = _pick(known, holes, of_block[row, b])
         forget_row(n_touched, counters)
-        write_drawn(rows, row, wanted, remaining, of_entry[row], counters.buffer, out[row])
+        write_drawn(rows, row, wanted, remaining, of_entry[row], buffer, out[row])
 
 
-@helper
-def _draw_count(table, entry, holes, log_factorial, uniform, shares):  # type: ignore[no-untyped-def]
-    """Return the number of hidden ones that a uniform number stands for."""
+@_compile
+def draw_bits(rows, span, tables, counters, room, of_block, of_entry, out):  # type: ignore[no-untyped-def]
+    """Do the same for packed rows and blocks with masks, and pack the completions of a span."""
+    ones, unknown, masks, labels = rows.ones.bits, rows.holes.bits, rows.masks, rows.labels
+    starts, entry, hidden, _, _ = counters
+    wanted, _, shares, first_state, first_share, kept, n_kept = room
+    nothing, unit = np.uint64(0), np.uint64(1)
+    for row in range(span[0], span[1]):
+        uniform, chosen = of_entry[row - span[0]], of_block[row - span[0]]
+        copy(starts, entry)
+        fill(hidden, 0)
+        count_masked(ones[row], unknown[row], masks, entry, hidden)
+        for b in range(hidden.size):
+            holes = hidden[b]
+            if holes == 0:
+                continue
+            state = _state(first_state[b], entry[b] - starts[b], holes)
+            if state < 0 or first_share[state] < 0:
+                _share_counts(tables, entry[b], holes, shares)
+                _keep(shares[: holes + 2], state, first_share, kept, n_kept)
+            known = shares
+            if state >= 0 and first_share[state] >= 0:
+                known = kept[first_share[state] :]
+            wanted[b] = _pick(known, holes, chosen[b])
+        for w in range(out.shape[1]):
+            word, drawn = unknown[row, w], ones[row, w]
+            while word != nothing:
+                lowest = word & (~word + unit)
+                j = 64 * w + np.int64(popcount(lowest - unit))
+                b = labels[j, 0]
+                on = uniform[j] * hidden[b] < wanted[b]
+                drawn |= lowest if on else nothing
+                wanted[b] -= on
+                hidden[b] -= 1
+                word ^= lowest
+            out[row, w] = drawn
+    copy(starts, entry)
+    fill(hidden, 0)
+
+
+@inlined
+def _state(first_state, count, holes):  # type: ignore[no-untyped-def]
+    """Return the number of a block's state, −1 where states are not numbered."""
+    at_most = count + holes
+    return first_state + at_most * (at_most + 1) // 2 + count if first_state >= 0 else -1
+
+
+@_compile
+def _share_counts(tables, entry, holes, shares):  # type: ignore[no-untyped-def]
+    """Write the shares of the numbers of hidden ones, behind their sum."""
+    table, log_factorial = tables.values, tables.log_factorial
     highest = highest_weight(table, entry, holes, log_factorial)
-    if highest == -np.inf:
-        return 0
     for s in range(holes + 1):
-        term = table[entry + s] - log_factorial[s] - log_factorial[holes - s] - highest
-        shares[s] = exponential(term) if term > -NEGLIGIBLE else 0.0
-    return pick(shares[: holes + 1], uniform)
+        shares[s + 1] = 0.0
+        if highest > -np.inf:
+            term = table[entry + s] - log_factorial[s] - log_factorial[holes - s] - highest
+            shares[s + 1] = exponential(term) if term > -NEGLIGIBLE else 0.0
+    shares[0] = total(shares[1 : holes + 2])
+
+
+@inlined
+def _keep(shares, state, first_share, kept, n_kept):  # type: ignore[no-untyped-def]
+    """Keep the shares of a state while there is room."""
+    if state >= 0 and n_kept[0] + shares.size <= kept.size:
+        first_share[state] = n_kept[0]
+        copy(shares, kept[n_kept[0] :])
+        n_kept[0] += shares.size
+
+
+@inlined
+def _pick(shares, holes, uniform):  # type: ignore[no-untyped-def]
+    """Return the number of hidden ones that a uniform number stands for, given its shares."""
+    rest, picked = uniform * shares[0], 0
+    for s in range(holes):
+        rest -= shares[s + 1]
+        picked += rest >= 0.0
+    # Where shares are too small to matter, rounding must not choose them.
+    while picked > 0 and shares[picked + 1] <= 0.0:
+        picked -= 1
+    return picked

@@ -14,6 +14,8 @@ _compile = compiled()
 
 MASK_COST = 12
 """Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""
+MASK_WORDS = 64
+"""So are more blocks while they have this many words in all."""
 
 
 @inlined
@@ -50,7 +52,8 @@ def count_blocks(rows, members, labels, counts):  # type: ignore[no-untyped-def]
 def add_histogram(rows, members, weights, labels, starts, histogram):  # type: ignore[no-untyped-def]
     """Add the member rows' weights to histogram[start of block + count in block]."""
     n_blocks = starts.size
-    if rows.indptr.size == 0 and n_blocks <= MASK_COST:
+    few = max(MASK_COST, MASK_WORDS // max(rows.bits.shape[1], 1))
+    if rows.indptr.size == 0 and n_blocks <= few:
         masks, bits = block_masks(labels, n_blocks), rows.bits
         for i in range(members.size):
             w = weights[i] if weights.size else 1.0
