@@ -143,8 +143,8 @@ class Model(ABC):
         """Return a completion of each row, drawn from P(x | e, y)."""
 
     def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
-        """Return the same as binary rows, drawn from numbers that may have been kept."""
-        return as_rows(self.draw(observed, y, uniforms.generator()), 0.0, 1)
+        """Return the same as binary rows, with y as seed, whose numbers may have been kept."""
+        return as_rows(self.draw(observed, y, np.random.default_rng(y)), 0.0, 1)
 
     @abstractmethod
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:

@@ -8,36 +8,39 @@ from exchangeable.arrays import FloatArray
 
 
 class Uniforms:
-    """The numbers of a seed's generator, the first of which are kept.
+    """The numbers of several generators, the first of which are kept.
 
     Parameters
     ----------
-    seed : int
-        Of the generator.
     most : int
         How many numbers may be kept.
 
     Examples
     --------
-    >>> uniforms = Uniforms(3, most=100)
-    >>> bool((uniforms.first(10)[:10] == uniforms.generator().random(10)).all())
+    >>> uniforms = Uniforms(most=100)
+    >>> bool((uniforms.first(3, 10)[:10] == np.random.default_rng(3).random(10)).all())
     True
     """
 
-    def __init__(self, seed: int, most: int) -> None:
-        self.seed, self.most = seed, most
-        self._kept: FloatArray = np.empty(0)
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._kept: dict[int, FloatArray] = {}
         self._lock = Lock()
 
-    def generator(self) -> np.random.Generator:
-        """Return a new generator, which begins with the first number."""
-        return np.random.default_rng(self.seed)
-
-    def first(self, size: int) -> FloatArray:
-        """Return the first numbers, at least as many as are asked for."""
-        if size > self.most:
-            return self.generator().random(size)
+    def first(self, seed: int, size: int) -> FloatArray:
+        """Return the first numbers of a seed, at least as many as are asked for."""
         with self._lock:
-            if self._kept.size < size:
-                self._kept = self.generator().random(min(self.most, size + size // 8))
-            return self._kept
+            kept = self._kept.get(seed)
+            others = sum(each.size for other, each in self._kept.items() if other != seed)
+        wanted = size + size // 8
+        if kept is not None and size <= kept.size <= 2 * wanted:
+            return kept
+        # Rows come and go: a few numbers more than are needed now, and no more than that.
+        if kept is not None and kept.size >= wanted:
+            numbers = kept[:wanted].copy()
+        else:
+            numbers = np.random.default_rng(seed).random(wanted)
+        if others + numbers.size <= self.most:
+            with self._lock:
+                self._kept[seed] = numbers
+        return numbers

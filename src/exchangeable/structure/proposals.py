@@ -35,7 +35,7 @@ from exchangeable.structure.rounds import Count, learn_from_sums, propose_from_s
 
 HARDLY = 1e-3
 """Rows that belong to a class with less probability than this do not help to choose its blocks."""
-UNIFORMS, MOST_UNIFORMS = "uniform numbers", 1 << 23
+UNIFORMS, MOST_UNIFORMS = "uniform numbers", 3 << 22
 """Under what name the numbers for draws are kept, and how many of them for all classes."""
 FEW_ROWS = 256
 """Fewer packed rows are not worth sums for all values of a byte."""
@@ -236,8 +236,7 @@ def _complete(examples: Examples, model: Model, sums: Sums, y: int) -> Completed
     """
     members = np.flatnonzero(sums.posterior[:, y] > HARDLY)
     observed = examples.observed.take(members)
-    kept: dict[int, Uniforms] = examples.derived.setdefault(UNIFORMS, {})
-    uniforms = kept.setdefault(y, Uniforms(y, MOST_UNIFORMS // sums.totals.size))
+    uniforms = examples.derived.setdefault(UNIFORMS, Uniforms(MOST_UNIFORMS))
     drawn = model.drawn_rows(observed, y, uniforms)
     posterior = sums.posterior[members, y]
     return CompletedRows(drawn, examples.weights[members] * posterior, posterior)

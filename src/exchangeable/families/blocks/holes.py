@@ -3,6 +3,8 @@
 All operations except the first two answer for one class, given its blocks and table.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,11 +20,11 @@ from exchangeable.families.blocks.passes import BlockSums, Posteriors, histogram
 from exchangeable.families.blocks.query_kernels import DrawRoom
 from exchangeable.families.blocks.row_counts import MOST_MASKS, RowCounts
 from exchangeable.families.common import linear_kernels
+from exchangeable.families.common.moments import one_class_per_line
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables, label_type
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import n_threads, row_ranges, run
-from exchangeable.runtime.uniforms import Uniforms
 
 MEMO_BYTES = 1 << 25
 """Memory that each part of the rows takes: it limits the number of parts."""
@@ -153,6 +155,13 @@ def _expect_singles(
     return BlockSums(likelihood, posterior, totals, tables.split(histogram))
 
 
+def sums_over(examples: Examples, rows: Rows, posterior: FloatArray) -> FloatArray:
+    """Return the posterior weight of the rows by variable that is on, and class."""
+    sums, by_class = np.zeros((rows.n_variables, posterior.shape[1])), one_class_per_line(posterior)
+    linear_kernels.add_moments(rows.arrays, 0, rows.n_rows, examples.weights, by_class, sums)
+    return sums
+
+
 def log_likelihood(
     examples: Examples, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
 ) -> float:
@@ -248,16 +257,22 @@ def draw(
 
 
 def draw_packed(
-    observed: Observed, partition: Partition, table: FloatArray, uniforms: Uniforms
+    observed: Observed,
+    partition: Partition,
+    table: FloatArray,
+    uniforms: Callable[[int], FloatArray],
 ) -> Rows | None:
-    """Return the same completions as packed rows; None where the rows are not packed."""
+    """Return the same completions as packed rows; None where the rows are not packed.
+
+    `uniforms` returns at least this many numbers of the generator.
+    """
     rows = holed_rows(observed, partition)
     if not observed.n_rows or not rows.masks.size:
         return None
     draws = np.empty_like(observed.ones.bits)
     tables, room = _class_tables(partition, table), DrawRoom.of(partition.sizes)
     counters, width = Counters.of(rows, tables.starts), partition.n_blocks + observed.n_variables
-    numbers = uniforms.first(observed.n_rows * width)
+    numbers = uniforms(observed.n_rows * width)
     for start, stop in observed.spans():
         of_block, of_entry = np.split(
             numbers[start * width : stop * width], [(stop - start) * partition.n_blocks]

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.examples import Examples
-from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import Rows
 from exchangeable.families.blocks import holes, passes, saved
@@ -59,13 +58,12 @@ class BlockModel(Model):
     def of_known_entries(cls, examples: Examples, posterior: FloatArray, alpha: float) -> Self:
         """Return independent variables, each with its frequency among the rows that know it."""
         single = Partition.from_labels(np.arange(examples.rows.n_variables))
-        totals = examples.weights @ posterior
-        everyone = np.arange(examples.rows.n_rows)
-        histograms = []
-        for y, total in enumerate(totals):
-            group = Group(everyone, examples.weights * posterior[:, y])
-            on = group_ones(examples.rows, [group], 1)[0]
-            hidden = group_ones(examples.holes, [group], 1)[0] if examples.holes else 0.0
+        totals, histograms = examples.weights @ posterior, []
+        seen_on = holes.sums_over(examples, examples.rows, posterior)
+        unknown = seen_on * 0.0
+        if examples.holes is not None:
+            unknown = holes.sums_over(examples, examples.holes, posterior)
+        for total, on, hidden in zip(totals, seen_on.T, unknown.T, strict=True):
             known = np.maximum(total - hidden, on)
             with np.errstate(invalid="ignore"):
                 share = np.where(known > 0, on / known, 0.5)
@@ -209,9 +207,9 @@ class BlockModel(Model):
         return holes.draw(observed, self.partitions[y], self.made_tables.of_class(y), rng)
 
     def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
-        """Return the same as binary rows, drawn from numbers that may have been kept."""
+        """Return the same as binary rows, with y as seed, whose numbers may have been kept."""
         partition, table = self.partitions[y], self.made_tables.of_class(y)
-        drawn = holes.draw_packed(observed, partition, table, uniforms)
+        drawn = holes.draw_packed(observed, partition, table, lambda size: uniforms.first(y, size))
         return super().drawn_rows(observed, y, uniforms) if drawn is None else drawn
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> BlockSums:
@@ -292,12 +290,14 @@ class BlockModel(Model):
         cls, data: RowsInMemory, candidates: Sequence[Mixture]
     ) -> tuple[BlockSums, Mixture]:
         """Do the same for rows with holes in blocks that have too many states."""
+        models: list[Any] = [candidate.model for candidate in candidates]
+        log_prior = candidates[0].log_prior
         worth = [
-            holes.log_likelihood(data.examples, each.model.made_tables, each.log_prior, data.n_jobs)
-            for each in candidates
+            holes.log_likelihood(data.examples, model.made_tables, log_prior, data.n_jobs)
+            for model in models
         ]
-        winner = candidates[int(np.argmax(worth))]
-        return winner.model.expect(data, winner.log_prior), winner
+        winner = int(np.argmax(worth))
+        return models[winner].expect(data, log_prior), candidates[winner]
 
     def expected_log_likelihood(self) -> FloatArray:
         """Return, for each class, Σ h·log(q / C) over its histogram: what its rows are worth."""

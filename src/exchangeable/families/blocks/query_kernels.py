@@ -24,34 +24,34 @@ from exchangeable.runtime.vectors import exponential
 
 _compile = compiled()
 
-MOST_SHARES = 1 << 18
-"""Shares of counts that draws keep; those of further states are computed each time."""
+MOST_STEPS = 1 << 18
+"""Steps of distributions that draws keep; those of further states are computed each time."""
 
 
 class DrawRoom(NamedTuple):
-    """Room for draws of one class, and the shares of counts that were computed before.
+    """Room for draws of one class, and the distributions of counts that were computed before.
 
     Attributes
     ----------
     wanted, remaining : arrays of shape (n_blocks,)
         Numbers of hidden ones and of holes left.
-    shares : array of shape (n_variables + 2,)
-        The sum of the shares of the counts, and the shares.
+    steps : array of shape (n_variables + 4,)
+        The steps of the distribution function of a block's hidden ones, as `_write_steps` does.
     first_state : array of shape (n_blocks,)
         The number of each block's first state (see `hole_states`).
-    first_share : array of shape (n_states,)
-        Where the shares of each state begin in `kept`, −1 where they are not there.
+    first_step : array of shape (n_states,)
+        Where the steps of each state begin in `kept`, −1 where they are not there.
     kept : array
-        Shares, their sum before them.
+        Steps that were computed before.
     n_kept : array of shape (1,)
         How much of `kept` is used.
     """
 
     wanted: IntArray
     remaining: IntArray
-    shares: FloatArray
+    steps: FloatArray
     first_state: IntArray
-    first_share: IntArray
+    first_step: IntArray
     kept: FloatArray
     n_kept: IntArray
 
@@ -61,15 +61,15 @@ class DrawRoom(NamedTuple):
         wanted, remaining = np.zeros((2, sizes.size), dtype=np.int64)
         ends = np.cumsum(n_states(sizes))
         first_state = ends - n_states(sizes)
-        if ends[-1] > MOST_SHARES:
+        if ends[-1] > MOST_STEPS:
             first_state, ends = np.full(sizes.size, -1), np.zeros(1, dtype=np.int64)
         return cls(
             wanted,
             remaining,
-            np.empty(sizes.sum() + 2),
+            np.empty(sizes.sum() + 4),
             first_state,
             np.full(ends[-1], -1),
-            np.empty(min(MOST_SHARES, int((sizes + 3) @ n_states(sizes)))),
+            np.empty(min(MOST_STEPS, int((sizes + 4) @ n_states(sizes)))),
             np.zeros(1, dtype=np.int64),
         )
 
@@ -182,7 +182,7 @@ def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: i
     the next hole is one of them. `room` is `DrawRoom`.
     """
     starts, entry, hidden, touched, buffer = counters
-    wanted, remaining, shares, first_state, first_share, kept, n_kept = room
+    wanted, remaining, steps, first_state, first_step, kept, n_kept = room
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):
@@ -191,13 +191,13 @@ def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: i
             remaining[b] = holes
             if holes > 0:
                 state = _state(first_state[b], entry[b] - starts[b], holes)
-                if state < 0 or first_share[state] < 0:
-                    _share_counts(tables, entry[b], holes, shares)
-                    _keep(shares[: holes + 2], state, first_share, kept, n_kept)
-                known = shares
-                if state >= 0 and first_share[state] >= 0:
-                    known = kept[first_share[state] :]
-                wanted[b] = _pick(known, holes, of_block[row, b])
+                if state < 0 or first_step[state] < 0:
+                    _write_steps(tables, entry[b], holes, steps)
+                    _keep(steps, holes, state, first_step, kept, n_kept)
+                known = steps
+                if state >= 0 and first_step[state] >= 0:
+                    known = kept[first_step[state] :]
+                wanted[b] = _count_steps(known, holes, of_block[row, b])
         forget_row(n_touched, counters)
         write_drawn(rows, row, wanted, remaining, of_entry[row], buffer, out[row])
 
@@ -207,7 +207,7 @@ def draw_bits(rows, span, tables, counters, room, of_block, of_entry, out):  # t
     """Do the same for packed rows and blocks with masks, and pack the completions of a span."""
     ones, unknown, masks, labels = rows.ones.bits, rows.holes.bits, rows.masks, rows.labels
     starts, entry, hidden, _, _ = counters
-    wanted, _, shares, first_state, first_share, kept, n_kept = room
+    wanted, _, steps, first_state, first_step, kept, n_kept = room
     nothing, unit = np.uint64(0), np.uint64(1)
     for row in range(span[0], span[1]):
         uniform, chosen = of_entry[row - span[0]], of_block[row - span[0]]
@@ -219,13 +219,13 @@ def draw_bits(rows, span, tables, counters, room, of_block, of_entry, out):  # t
             if holes == 0:
                 continue
             state = _state(first_state[b], entry[b] - starts[b], holes)
-            if state < 0 or first_share[state] < 0:
-                _share_counts(tables, entry[b], holes, shares)
-                _keep(shares[: holes + 2], state, first_share, kept, n_kept)
-            known = shares
-            if state >= 0 and first_share[state] >= 0:
-                known = kept[first_share[state] :]
-            wanted[b] = _pick(known, holes, chosen[b])
+            if state < 0 or first_step[state] < 0:
+                _write_steps(tables, entry[b], holes, steps)
+                _keep(steps, holes, state, first_step, kept, n_kept)
+            known = steps
+            if state >= 0 and first_step[state] >= 0:
+                known = kept[first_step[state] :]
+            wanted[b] = _count_steps(known, holes, chosen[b])
         for w in range(out.shape[1]):
             word, drawn = unknown[row, w], ones[row, w]
             while word != nothing:
@@ -250,35 +250,42 @@ def _state(first_state, count, holes):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _share_counts(tables, entry, holes, shares):  # type: ignore[no-untyped-def]
-    """Write the shares of the numbers of hidden ones, behind their sum."""
+def _write_steps(tables, entry, holes, steps):  # type: ignore[no-untyped-def]
+    """Write P(hidden ones ≤ s) for s < holes, and 2 where there cannot be more than s.
+
+    Steps are written by fours, so that counting them has few branches; those left over are 2.
+    """
     table, log_factorial = tables.values, tables.log_factorial
     highest = highest_weight(table, entry, holes, log_factorial)
+    total, most = 0.0, 0
     for s in range(holes + 1):
-        shares[s + 1] = 0.0
+        share = 0.0
         if highest > -np.inf:
             term = table[entry + s] - log_factorial[s] - log_factorial[holes - s] - highest
-            shares[s + 1] = exponential(term) if term > -NEGLIGIBLE else 0.0
-    shares[0] = total(shares[1 : holes + 2])
+            share = exponential(term) if term > -NEGLIGIBLE else 0.0
+        total += share
+        most = s if share > 0.0 else most
+        if s < holes:
+            steps[s] = total
+    for s in range((holes + 3) // 4 * 4):
+        steps[s] = steps[s] / total if s < most else 2.0
 
 
 @inlined
-def _keep(shares, state, first_share, kept, n_kept):  # type: ignore[no-untyped-def]
-    """Keep the shares of a state while there is room."""
-    if state >= 0 and n_kept[0] + shares.size <= kept.size:
-        first_share[state] = n_kept[0]
-        copy(shares, kept[n_kept[0] :])
-        n_kept[0] += shares.size
+def _keep(steps, holes, state, first_step, kept, n_kept):  # type: ignore[no-untyped-def]
+    """Keep the steps of a state while there is room."""
+    size = (holes + 3) // 4 * 4
+    if state >= 0 and n_kept[0] + size <= kept.size:
+        first_step[state] = n_kept[0]
+        copy(steps[:size], kept[n_kept[0] :])
+        n_kept[0] += size
 
 
 @inlined
-def _pick(shares, holes, uniform):  # type: ignore[no-untyped-def]
-    """Return the number of hidden ones that a uniform number stands for, given its shares."""
-    rest, picked = uniform * shares[0], 0
-    for s in range(holes):
-        rest -= shares[s + 1]
-        picked += rest >= 0.0
-    # Where shares are too small to matter, rounding must not choose them.
-    while picked > 0 and shares[picked + 1] <= 0.0:
-        picked -= 1
-    return picked
+def _count_steps(steps, holes, uniform):  # type: ignore[no-untyped-def]
+    """Return the number of hidden ones that a uniform number stands for."""
+    count = 0
+    for s in range(0, holes, 4):
+        low = (uniform >= steps[s]) + (uniform >= steps[s + 1])
+        count += low + ((uniform >= steps[s + 2]) + (uniform >= steps[s + 3]))
+    return count

@@ -78,8 +78,8 @@ class Counter:
         """
         if examples.holes is not None:
             layout = state_layout(layout)
-            masks = Masks.of(examples.open_words[0], layout)
-            return cls(examples, layout, Bundles.of(layout, examples.rows.n_rows), masks)
+            bundles = Bundles.of(layout, examples.rows.n_rows)
+            return cls(examples, layout, bundles, Masks.of(examples.open_words[0], layout))
         words, masks = examples.words, None
         if words is not None and layout.starts.size * len(words.words) <= MOST_MASKS:
             masks = Masks.of(words, layout)
