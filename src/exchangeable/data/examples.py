@@ -216,12 +216,20 @@ def _merge_typed(
     return Examples(take_rows(rows, kept), distinct, known, holes=gaps), member
 
 
+def row_lengths(rows: Rows) -> IntArray:
+    """Return the number of ones of each row."""
+    if rows.indptr.size or rows.n_rows == 0:
+        return np.diff(rows.indptr)
+    lengths = np.empty(rows.n_rows, dtype=np.int64)
+    packed_kernels.count_ones(rows.bits, lengths)
+    return lengths
+
+
 def listed(rows: Rows) -> Rows:
     """Return packed rows as lists of ones, which many passes read faster, unless they are many."""
     if rows.indptr.size or rows.n_rows == 0:
         return rows
-    lengths = np.empty(rows.n_rows, dtype=np.int64)
-    packed_kernels.count_ones(rows.bits, lengths)
+    lengths = row_lengths(rows)
     if lengths.sum() > MAX_LISTED_ONES:
         return rows
     indptr = np.concatenate([[0], np.cumsum(lengths)])
