@@ -86,7 +86,7 @@ def _touch(ones, labels, counters, n_touched, on):  # type: ignore[no-untyped-de
 
 
 @inlined
-def count_masked(known, unknown, masks, entry, hidden):  # type: ignore[no-untyped-def]
+def _count_masked(known, unknown, masks, entry, hidden):  # type: ignore[no-untyped-def]
     """Add the counts of a packed row's words, known ones and holes, in every block."""
     for w in range(masks.shape[0]):
         one, hole, mask = known[w], unknown[w], masks[w]
@@ -103,7 +103,7 @@ def count_row(rows, row, counters):  # type: ignore[no-untyped-def]
     """
     if rows.masks.size:
         known, unknown = rows.ones.bits[row], rows.holes.bits[row]
-        count_masked(known, unknown, rows.masks, counters.entry, counters.hidden)
+        _count_masked(known, unknown, rows.masks, counters.entry, counters.hidden)
         return counters.starts.size
     ones = ones_of(rows.ones, row, counters.buffer)
     none, one = np.int64(0), np.int64(1)  # literals would be compiled for once more each

@@ -108,20 +108,27 @@ def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignor
     first_mask, word, mask = masks
     order, radix, first_bundle, first_block, _ = bundles
     number, on = np.empty(COUNT_TILE, np.uint64), np.empty(COUNT_TILE, np.uint64)
-    at_most = np.empty(COUNT_TILE, np.uint64)
+    at_most, unit = np.empty(COUNT_TILE, np.uint64), np.uint64(1)
     fill(number, np.uint64(0))
     for begin in range(first, last, COUNT_TILE):
         end = min(begin + COUNT_TILE, last)
         for y in classes:
             for g in range(first_bundle[y], first_bundle[y + 1]):
                 for i in range(first_block[g], first_block[g + 1]):
-                    of_block = slice(first_mask[order[i]], first_mask[order[i] + 1])
+                    m, last_mask = first_mask[order[i]], first_mask[order[i] + 1]
+                    if last_mask - m == 1:  # most blocks: no need to write the counts down
+                        one, open_ = ones[word[m], begin:end], possible[word[m], begin:end]
+                        for r in range(one.size):
+                            n = popcount(open_[r] & mask[m])
+                            state = (n * (n + unit) >> unit) + popcount(one[r] & mask[m])
+                            number[r] = number[r] * radix[i] + state
+                        continue
+                    of_block = slice(m, last_mask)
                     _add_ones(ones, begin, end, word[of_block], mask[of_block], on)
                     _add_ones(possible, begin, end, word[of_block], mask[of_block], at_most)
                     for r in range(end - begin):
                         n = at_most[r]
-                        state = (n * (n + np.uint64(1)) >> np.uint64(1)) + on[r]
-                        number[r] = number[r] * radix[i] + state
+                        number[r] = number[r] * radix[i] + (n * (n + unit) >> unit) + on[r]
                 out = numbers[g, begin - offset : end - offset]
                 for r in range(out.size):
                     out[r] = number[r]

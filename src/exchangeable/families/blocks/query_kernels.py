@@ -9,7 +9,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.families.blocks.hole_counters import count_masked, count_row, forget_row
+from exchangeable.families.blocks.hole_counters import count_row, forget_row
 from exchangeable.families.blocks.hole_kernels import (
     NEGLIGIBLE,
     highest_weight,
@@ -35,21 +35,19 @@ class DrawRoom(NamedTuple):
     ----------
     wanted, remaining : arrays of shape (n_blocks,)
         Numbers of hidden ones and of holes left.
-    steps : array of shape (n_variables + 4,)
-        The steps of the distribution function of a block's hidden ones, as `_write_steps` does.
     first_state : array of shape (n_blocks,)
         The number of each block's first state (see `hole_states`).
     first_step : array of shape (n_states,)
         Where the steps of each state begin in `kept`, −1 where they are not there.
     kept : array
-        Steps that were computed before.
-    n_kept : array of shape (1,)
-        How much of `kept` is used.
+        The steps of the distribution functions of hidden ones, as `_write_steps` writes them; the
+        last ``n_variables + 4`` entries are for those that are not kept.
+    n_kept : array of shape (2,)
+        How much of `kept` is used, and how much may be.
     """
 
     wanted: IntArray
     remaining: IntArray
-    steps: FloatArray
     first_state: IntArray
     first_step: IntArray
     kept: FloatArray
@@ -63,14 +61,14 @@ class DrawRoom(NamedTuple):
         first_state = ends - n_states(sizes)
         if ends[-1] > MOST_STEPS:
             first_state, ends = np.full(sizes.size, -1), np.zeros(1, dtype=np.int64)
+        most = min(MOST_STEPS, int((sizes + 4) @ n_states(sizes)))
         return cls(
             wanted,
             remaining,
-            np.empty(sizes.sum() + 4),
             first_state,
             np.full(ends[-1], -1),
-            np.empty(min(MOST_STEPS, int((sizes + 4) @ n_states(sizes)))),
-            np.zeros(1, dtype=np.int64),
+            np.empty(most + int(sizes.sum()) + 4),
+            np.array([0, most]),
         )
 
 
@@ -182,7 +180,7 @@ def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: i
     the next hole is one of them. `room` is `DrawRoom`.
     """
     starts, entry, hidden, touched, buffer = counters
-    wanted, remaining, steps, first_state, first_step, kept, n_kept = room
+    wanted, remaining, first_state, first_step, kept, _ = room
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):
@@ -191,13 +189,10 @@ def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: i
             remaining[b] = holes
             if holes > 0:
                 state = _state(first_state[b], entry[b] - starts[b], holes)
-                if state < 0 or first_step[state] < 0:
-                    _write_steps(tables, entry[b], holes, steps)
-                    _keep(steps, holes, state, first_step, kept, n_kept)
-                known = steps
-                if state >= 0 and first_step[state] >= 0:
-                    known = kept[first_step[state] :]
-                wanted[b] = _count_steps(known, holes, of_block[row, b])
+                begin = first_step[state] if state >= 0 else -1
+                if begin < 0:
+                    begin = _write_steps(tables, entry[b], holes, state, room)
+                wanted[b] = _count_steps(kept, begin, holes, of_block[row, b])
         forget_row(n_touched, counters)
         write_drawn(rows, row, wanted, remaining, of_entry[row], buffer, out[row])
 
@@ -207,32 +202,33 @@ def draw_bits(rows, span, tables, counters, room, of_block, of_entry, out):  # t
     """Do the same for packed rows and blocks with masks, and pack the completions of a span."""
     ones, unknown, masks, labels = rows.ones.bits, rows.holes.bits, rows.masks, rows.labels
     starts, entry, hidden, _, _ = counters
-    wanted, _, steps, first_state, first_step, kept, n_kept = room
+    wanted, _, first_state, first_step, kept, _ = room
     nothing, unit = np.uint64(0), np.uint64(1)
+    # Rows are not taken out of their arrays: counting references would cost more than the draws.
     for row in range(span[0], span[1]):
-        uniform, chosen = of_entry[row - span[0]], of_block[row - span[0]]
+        r = row - span[0]
         copy(starts, entry)
         fill(hidden, 0)
-        count_masked(ones[row], unknown[row], masks, entry, hidden)
+        for w in range(masks.shape[0]):
+            known, holes_there = ones[row, w], unknown[row, w]
+            for b in range(hidden.size):
+                entry[b] += np.int64(popcount(known & masks[w, b]))
+                hidden[b] += np.int64(popcount(holes_there & masks[w, b]))
         for b in range(hidden.size):
             holes = hidden[b]
-            if holes == 0:
-                continue
-            state = _state(first_state[b], entry[b] - starts[b], holes)
-            if state < 0 or first_step[state] < 0:
-                _write_steps(tables, entry[b], holes, steps)
-                _keep(steps, holes, state, first_step, kept, n_kept)
-            known = steps
-            if state >= 0 and first_step[state] >= 0:
-                known = kept[first_step[state] :]
-            wanted[b] = _count_steps(known, holes, chosen[b])
+            if holes > 0:
+                state = _state(first_state[b], entry[b] - starts[b], holes)
+                begin = first_step[state] if state >= 0 else -1
+                if begin < 0:
+                    begin = _write_steps(tables, entry[b], holes, state, room)
+                wanted[b] = _count_steps(kept, begin, holes, of_block[r, b])
         for w in range(out.shape[1]):
             word, drawn = unknown[row, w], ones[row, w]
             while word != nothing:
                 lowest = word & (~word + unit)
                 j = 64 * w + np.int64(popcount(lowest - unit))
                 b = labels[j, 0]
-                on = uniform[j] * hidden[b] < wanted[b]
+                on = of_entry[r, j] * hidden[b] < wanted[b]
                 drawn |= lowest if on else nothing
                 wanted[b] -= on
                 hidden[b] -= 1
@@ -250,12 +246,19 @@ def _state(first_state, count, holes):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _write_steps(tables, entry, holes, steps):  # type: ignore[no-untyped-def]
+def _write_steps(tables, entry, holes, state, room):  # type: ignore[no-untyped-def]
     """Write P(hidden ones ≤ s) for s < holes, and 2 where there cannot be more than s.
 
-    Steps are written by fours, so that counting them has few branches; those left over are 2.
+    Steps are written by fours, so that counting them has few branches; those left over are 2. They
+    are kept for their state while there is room. Returns where they begin.
     """
-    table, log_factorial = tables.values, tables.log_factorial
+    table, log_factorial, kept = tables.values, tables.log_factorial, room.kept
+    size, n_kept = (holes + 3) // 4 * 4, room.n_kept
+    begin = n_kept[1]
+    if state >= 0 and n_kept[0] + size <= n_kept[1]:
+        begin = n_kept[0]
+        room.first_step[state] = begin
+        n_kept[0] += size
     highest = highest_weight(table, entry, holes, log_factorial)
     total, most = 0.0, 0
     for s in range(holes + 1):
@@ -266,26 +269,17 @@ def _write_steps(tables, entry, holes, steps):  # type: ignore[no-untyped-def]
         total += share
         most = s if share > 0.0 else most
         if s < holes:
-            steps[s] = total
-    for s in range((holes + 3) // 4 * 4):
-        steps[s] = steps[s] / total if s < most else 2.0
+            kept[begin + s] = total
+    for s in range(size):
+        kept[begin + s] = kept[begin + s] / total if s < most else 2.0
+    return begin
 
 
 @inlined
-def _keep(steps, holes, state, first_step, kept, n_kept):  # type: ignore[no-untyped-def]
-    """Keep the steps of a state while there is room."""
-    size = (holes + 3) // 4 * 4
-    if state >= 0 and n_kept[0] + size <= kept.size:
-        first_step[state] = n_kept[0]
-        copy(steps[:size], kept[n_kept[0] :])
-        n_kept[0] += size
-
-
-@inlined
-def _count_steps(steps, holes, uniform):  # type: ignore[no-untyped-def]
+def _count_steps(steps, begin, holes, uniform):  # type: ignore[no-untyped-def]
     """Return the number of hidden ones that a uniform number stands for."""
     count = 0
-    for s in range(0, holes, 4):
+    for s in range(begin, begin + holes, 4):
         low = (uniform >= steps[s]) + (uniform >= steps[s + 1])
         count += low + ((uniform >= steps[s + 2]) + (uniform >= steps[s + 3]))
     return count
