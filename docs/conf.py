@@ -11,15 +11,17 @@ release = version = version_of("exchangeable")
 
 extensions = [
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "auto_examples/*.md5", "auto_examples/*.ipynb"]
+exclude_patterns = ["_build", "_templates", "auto_examples/*.md5", "auto_examples/*.ipynb"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath", "amsmath"]
 numpydoc_show_class_members = False
+templates_path = ["_templates"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 sphinx_gallery_conf = {
@@ -51,6 +53,13 @@ def escape_signs(app: Any, what: str, name: str, obj: Any, options: Any, lines: 
             lines[number] = re.sub(r"\((\w+)_,\)", r"(\1\\_,)", line)
 
 
+def skip_inherited(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
+    """Leave out what classes inherit from scikit-learn, which documents it."""
+    module = getattr(obj, "__module__", None) or ""
+    return skip or module.startswith("sklearn") or "_request" in name
+
+
 def setup(app: Any) -> None:
-    """Register the hook, to run after numpydoc's."""
+    """Register the hooks; the first is to run after numpydoc's."""
     app.connect("autodoc-process-docstring", escape_signs, priority=900)
+    app.connect("autodoc-skip-member", skip_inherited)

@@ -1,12 +1,26 @@
-"""Draw the pictures of README and docs: ``python docs/figures.py`` (needs the `plot` extra)."""
+"""Draw the pictures of README and docs: ``python docs/figures.py`` (needs the `plot` extra).
 
+``python docs/figures.py rasch`` draws that of the page on Rasch models alone, ``classes`` those of
+the page on latent classes, whose table it prints; the picture of its report needs playwright and
+Chromium.
+"""
+
+import re
+import shutil
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
-from exchangeable import ExchangeableClassifier
+from exchangeable import ExchangeableClassifier, ExchangeableMixture, RaschModel
+from exchangeable.classes import analyse
 from exchangeable.datasets import fetch_classification
+from exchangeable.plotting import ItemCurvesDisplay, ProfileDisplay
+from exchangeable.report.classes import write_classes_report
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -53,5 +67,63 @@ def block_of_words() -> None:
     figure.savefig(IMAGES / "block_of_words.png", dpi=130)
 
 
+def rasch_items() -> None:
+    """Show the curves of the items of `guide/rasch.md`."""
+    rng = np.random.default_rng(0)
+    names = ["add", "subtract", "double", "halve", "multiply", "divide", "percent", "ratio"]
+    difficulty = np.array([-1.6, -1.1, -0.7, -0.2, 0.3, 0.7, 1.1, 1.5])
+    ability = rng.normal(0.3, 1.1, size=(1200, 1))
+    solved = 1.0 * (rng.random((1200, 8)) < 1 / (1 + np.exp(difficulty - ability)))
+    test = pd.DataFrame(solved, columns=names).mask(rng.random(solved.shape) < 0.1)
+    display = ItemCurvesDisplay.from_estimator(RaschModel().fit(test))
+    IMAGES.mkdir(exist_ok=True)
+    display.figure_.savefig(IMAGES / "rasch_items.png", dpi=110)
+
+
+def latent_classes() -> None:
+    """Analyse the survey of the page on latent classes, and draw what the page shows."""
+    page = (Path(__file__).parent / "guide" / "latent_classes.md").read_text(encoding="utf-8")
+    made: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", page, re.S)[0], made)
+    options = {"blocks": "independent", "n_init": 10, "random_state": 0}
+    tried = {"n_components": range(1, 6), "bootstrap": 499}
+    selection = ExchangeableMixture.select(made["survey"], **tried, **options)
+    sys.stdout.write(selection.to_markdown())
+    axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")[1]
+    selection.plot(axes).figure.savefig(IMAGES / "classes_selection.png", dpi=110)
+    found = analyse(
+        ExchangeableMixture,
+        made["survey"],
+        n_components=range(1, 6),
+        sample_weight=made["weight"],
+        covariates=made["pd"].DataFrame({"age": (made["age"] - 45) / 10}),
+        outcome=made["pd"].DataFrame({"income": made["income"]}),
+        n_draws=1000,
+        **options,
+    )
+    names = ["garden", "travel", "screen"]
+    display = ProfileDisplay.from_errors(found.errors, names=names)
+    display.figure_.savefig(IMAGES / "classes_profiles.png", dpi=110)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.html")
+        write_classes_report(found, path, title="Latent classes of survey.csv")
+        _photograph(path, IMAGES / "classes_report.png")
+
+
+def _photograph(path: Path, image: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        options = {"executable_path": shutil.which("chromium"), "args": ["--no-sandbox"]}
+        browser = driver.chromium.launch(**options)
+        page = browser.new_page(viewport={"width": 1080, "height": 860})
+        page.goto(path.as_uri())
+        page.screenshot(path=str(image))
+        browser.close()
+
+
+PICTURES = {"words": block_of_words, "rasch": rasch_items, "classes": latent_classes}
+
 if __name__ == "__main__":
-    block_of_words()
+    for name in sys.argv[1:] or PICTURES:
+        PICTURES[name]()

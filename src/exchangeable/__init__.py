@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from exchangeable.estimators.imputer import ExchangeableImputer
     from exchangeable.estimators.kinds import Kinds
     from exchangeable.estimators.mixture import ExchangeableMixture
+    from exchangeable.estimators.rasch import RaschModel
     from exchangeable.evm import EVM
     from exchangeable.families import Neural
     from exchangeable.fitting.hybrid.settings import Hybrid
@@ -58,6 +59,7 @@ _MODULES = {
     "Neural": "families",
     "PackedBits": "data.packed",
     "Pooled": "statistics",
+    "RaschModel": "estimators.rasch",
     "Runs": "statistics",
     "SecondOrderTransitions": "statistics",
     "Statistic": "statistics",
@@ -92,6 +94,7 @@ __all__ = [
     "Neural",
     "PackedBits",
     "Pooled",
+    "RaschModel",
     "Runs",
     "SecondOrderTransitions",
     "Statistic",

@@ -18,6 +18,12 @@ RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | Non
 UNASSIGNED = -1
 """How an unassigned variable is written in checked evidence."""
 
+NAMELESS = (
+    "the model was fitted to rows without names: give them by feature_names in fit, or by names "
+    "here"
+)
+"""What to do where variables are asked for by names that are not known."""
+
 LARGEST = 1e100
 """The largest Laplace constant or total weight: its square is still a number."""
 
@@ -227,9 +233,10 @@ def check_evidence(evidence: Evidence, n_variables: int, n_symbols: int = 2) -> 
     assigned = np.full(n_variables, UNASSIGNED, dtype=np.int64)
     for variable, symbol in evidence.items():
         if isinstance(variable, bool) or not isinstance(variable, int | np.integer):
+            hint = f"; {NAMELESS}" if isinstance(variable, str) else ""
             raise ValueError(
                 f"evidence names the variable {variable!r}; expected an integer in "
-                f"0..{n_variables - 1}"
+                f"0..{n_variables - 1}{hint}"
             )
         if not 0 <= variable < n_variables:
             raise ValueError(
@@ -291,7 +298,10 @@ def unique_labels(labels: Any, name: str) -> npt.NDArray[Any]:
     try:
         return np.unique(array)
     except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in array.tolist()}))
+        first: dict[str, Any] = {}
+        for label in array.tolist():
+            first.setdefault(type(label).__name__, label)
+        kinds = ", ".join(f"{kind} such as {example!r}" for kind, example in sorted(first.items()))
         raise TypeError(f"{name} mixes labels of different types: {kinds}") from None
 
 

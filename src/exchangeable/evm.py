@@ -1,5 +1,6 @@
 """One component of an exchangeable variable model: variables, a statistic, and its weights."""
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -25,12 +26,19 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
+from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.methods import Queries
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.combinatorics import log_divide
 from exchangeable.statistics.model import StatisticModel, log_marginals
+
+
+class OneComponent(StatisticModel):
+    """The model of one component, completed as every model is."""
+
+    most_probable = Model.most_probable
 
 
 class EVM(Queries, BaseEstimator):
@@ -132,9 +140,9 @@ class EVM(Queries, BaseEstimator):
         log_urns = self._log_urns()
         return log_marginals(self.statistic, log_urns, self._symbols(X))
 
-    def score_samples(self, X: Any) -> FloatArray:
-        """Return the log-probability of each row: another name for `log_prob`."""
-        return self.log_prob(X)
+    def score_samples(self, X: Any) -> Any:
+        """Return the log-probability of each row, as `log_prob`; of a dict as `log_marginal`."""
+        return self.log_marginal(X) if isinstance(X, Mapping) else self.log_prob(X)
 
     def log_marginal(self, given: Evidence = None) -> float:
         """Return the log-probability of a partial assignment, −inf if it is impossible.
@@ -147,7 +155,7 @@ class EVM(Queries, BaseEstimator):
         """
         return self._log_joint(self._assigned(given), self._log_urns())[1]
 
-    def marginals(self, given: Any = None) -> FloatArray:
+    def marginals(self, given: Any = None, *, given_class: Any = None) -> FloatArray:
         """Return the probability of each variable being on, given what is known.
 
         For variables with more than two values the result has one column per value, and one
@@ -157,7 +165,11 @@ class EVM(Queries, BaseEstimator):
         ----------
         given : array-like of shape (n_variables,) or (n_samples, n_variables), dict or None
             As in `log_marginal`, or one row per question; it must be possible.
+        given_class : label, optional
+            Only 0 makes sense: there is one component.
         """
+        if given_class is not None:
+            self._classes_of(given_class)
         if self.statistic.n_symbols == 2 and np.ndim(given) > 1:
             return super().marginals(given)
         log_urns, assigned = self._log_urns(), self._assigned(given)
@@ -218,7 +230,7 @@ class EVM(Queries, BaseEstimator):
                 f"this question is for binary variables, but those of {self.statistic!r} have "
                 f"{self.statistic.n_symbols} values; marginals, map and sample answer for them"
             )
-        model: Any = StatisticModel(self.statistic, log_urns)
+        model: Any = OneComponent(self.statistic, log_urns)
         return Mixture(model, np.zeros(1))
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:

@@ -12,7 +12,7 @@ from exchangeable.cli import main
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/command_line.md", "docs/guide/text.md")
 COMMAND = re.compile(
-    r"^ *exchangeable ((?:fit|predict|score|query|inspect|info|impute|sample) .*)$", re.M
+    r"^ *exchangeable ((?:classes|fit|predict|score|query|inspect|info|impute|sample) .*)$", re.M
 )
 
 

@@ -124,7 +124,7 @@ def test_mixture_sample_impute_and_score(table):
     assert not filled.isna().any().any()
     assert ((filled == before) | holes).all().all()
     row = before[list("abcdef")].iloc[[0]]
-    assert filled.loc[0, "a"] == model.impute(row)[0, 0]
+    assert filled.loc[0, "a"] == model.impute(row).iloc[0, 0]
     drawn = pd.read_csv(
         pd.io.common.StringIO(
             run("sample", "m", "-n", 7, "--given", "a=1, b=0", "--seed", 3).stdout

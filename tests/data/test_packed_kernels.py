@@ -23,7 +23,9 @@ def test_forms_of_packed_rows(n_rows: int, n_variables: int) -> None:
     X = draw(n_rows, n_variables)
     rows = as_rows(X, None)
     ones = np.zeros(n_variables)
-    packed_kernels.sum_bits(rows.bits, np.arange(n_rows), ones)
+    packed_kernels.sum_bits(
+        rows.bits, np.arange(n_rows), packed_kernels.room_for_sums(rows.bits), ones
+    )
     np.testing.assert_array_equal(ones, X.sum(axis=0))
     order = np.random.default_rng(0).permutation(n_variables)
     words = Words.in_order(rows, order)

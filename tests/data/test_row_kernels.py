@@ -18,7 +18,8 @@ def test_bytes_and_bits_are_summed_however_many_rows_there_are(n_rows):
     row_kernels.sum_bytes(X, members, total)
     np.testing.assert_array_equal(total, 10 + X[5:].sum(axis=0))
     total[:] = 10.0
-    packed_kernels.sum_bits(as_rows(X, None).bits, members, total)
+    bits = as_rows(X, None).bits
+    packed_kernels.sum_bits(bits, members, packed_kernels.room_for_sums(bits), total)
     np.testing.assert_array_equal(total, 10 + X[5:].sum(axis=0))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from exchangeable import Blocks, ExchangeableClassifier, ExchangeableMixture, PackedBits
+from exchangeable.data import observed as observed_rows
 from scaling_rows import Chunks, assert_same_model, cut, make_rows
 
 HALVES = [list(range(20)), list(range(20, 40))]
@@ -177,36 +178,110 @@ def test_a_checkpoint_of_chunks_goes_on_where_it_was(rows: Any, tmp_path: Path) 
         ExchangeableMixture(**options).fit(cut(1 - X))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"family": "urns"}, {"family": "urns", "blocks": "welch"}, {"family": "hidden tree"}],
-    ids=str,
-)
+HOLED: list[dict[str, Any]] = [
+    {"blocks": "welch"},
+    {"blocks": Blocks("evidence", start=0.4), "tol": 0.05},
+    {"blocks": "independent"},
+    {"blocks": [[0, 2, 5], [1, 3, 4]], "pooling": 3.0},
+    {"blocks": [([2, 0, 3], "runs"), ([5, 1], ["count", "transitions"])]},
+    {"family": "urns"},
+    {"family": "urns", "blocks": Blocks("welch", relearn=True)},
+    {"family": "tree"},
+    {"family": "weighted tree"},
+    {"family": "count tree"},
+    {"family": "hidden tree"},
+]
+
+
+def make_holes(X: Any) -> Any:
+    """Return rows of which some chunks have no holes."""
+    holed = X.astype(float)
+    holed[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    holed[:250] = X[:250]
+    return holed
+
+
+@pytest.mark.parametrize("options", HOLED, ids=str)
 @pytest.mark.parametrize("init", ["rows", "random"])
 @pytest.mark.filterwarnings("ignore:EM ")
-def test_holes_in_chunks_are_filled_and_summed_as_in_memory(
+def test_holes_in_chunks_are_drawn_and_summed_as_in_memory(
     rows: Any, options: dict[str, Any], init: str
 ) -> None:
-    X = rows[0][:, :6].astype(float)  # rows repeat, and are filled once in memory
-    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    X[:250] = rows[0][:250, :6]  # some chunks may have no holes
+    X = make_holes(rows[0][:, :6])  # rows repeat, and are drawn once in memory
     weight = np.arange(len(X)) % 4 / 2
-    settings = {**MIXTURE, **options, "init": init, "max_iter": 4}
+    settings = {**MIXTURE, "init": init, "max_iter": 4, **options}
     local = ExchangeableMixture(**settings).fit(X, sample_weight=weight)
     chunked = ExchangeableMixture(**settings).fit(cut(X), sample_weight=weight)
     np.testing.assert_allclose(local.history_[0], chunked.history_[0], rtol=1e-10)
     np.testing.assert_allclose(local.score_samples(X), chunked.score_samples(X), rtol=1e-9)
+    for a, b in zip(local._model.partitions, chunked._model.partitions, strict=True):
+        np.testing.assert_array_equal(a.labels, b.labels)
 
 
-def test_holes_that_would_be_drawn_in_order_are_refused(rows: Any) -> None:
-    X, y = rows[0].astype(float), rows[1]
-    X[700, 3] = np.nan
-    with pytest.raises(ValueError, match=r"row 399, column 3.* in the order of all distinct rows"):
-        ExchangeableMixture(2).fit(cut(X, (301, 500, 399)))
-    with pytest.raises(ValueError, match="or fit to a matrix in memory"):
-        ExchangeableClassifier("urns").fit(cut(X), y)
-    with pytest.raises(ValueError, match="relearn=True needs X in memory or without NaN"):
-        ExchangeableMixture(2, family="urns", blocks=Blocks("welch", relearn=True)).fit(cut(X))
+@pytest.mark.filterwarnings("ignore:EM ")
+def test_holes_of_many_columns_are_drawn_from_their_places(
+    rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observed_rows, "DENSE_BYTES", 8 * 40 * 130)  # draws take 130 rows at once
+    X = make_holes(rows[0])
+    for options in ({"blocks": "welch"}, {"family": "weighted tree"}, {"family": "count tree"}):
+        settings = {**MIXTURE, "tol": 0.0, "max_iter": 2, **options}
+        local = ExchangeableMixture(**settings).fit(X)
+        chunked = ExchangeableMixture(**settings).fit(cut(X))
+        np.testing.assert_allclose(local.history_[0], chunked.history_[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("options", [HOLED[0], HOLED[1], *HOLED[3:6], *HOLED[7:10]], ids=str)
+@pytest.mark.parametrize("missing", ["entries", "labels", "both"])
+@pytest.mark.filterwarnings("ignore:EM ")
+def test_what_is_missing_of_classes_is_found_in_chunks(
+    rows: Any, options: dict[str, Any], missing: str
+) -> None:
+    X, y = rows[0][:, :6], rows[1]
+    X = X if missing == "labels" else make_holes(X)
+    partly = missing != "entries"
+    y = np.where(np.arange(len(y)) % 3 == 0, y, -1) if partly else y
+    weight = np.arange(len(X)) % 4 / 2
+    settings = {"max_iter": 4, "semi_supervised": partly, "fit_prior": not partly, **options}
+    local = ExchangeableClassifier(**settings).fit(X, y, sample_weight=weight)
+    chunked = ExchangeableClassifier(**settings).fit(cut(X), y, sample_weight=weight)
+    np.testing.assert_allclose(local.history_, chunked.history_, rtol=1e-10)
+    np.testing.assert_allclose(local.class_count_, chunked.class_count_, rtol=1e-10)
+    np.testing.assert_allclose(
+        local.predict_joint_log_proba(X), chunked.predict_joint_log_proba(X), rtol=1e-9
+    )
+
+
+def test_rows_without_any_label_are_refused_in_chunks(rows: Any) -> None:
+    X, y = rows
+    semi = ExchangeableClassifier(semi_supervised=True)
+    with pytest.raises(ValueError, match="all rows are unlabelled"):
+        semi.fit(cut(X), np.full(len(y), -1))
+    with pytest.raises(ValueError, match="y contains NaN or None, but every row needs a class"):
+        ExchangeableClassifier().fit(cut(X), np.where(y == 0, np.nan, y))
+    words = np.array(["low", "middle", "high"], dtype=object)[y]
+    words[::3] = None
+    local, chunked = (
+        ExchangeableClassifier(semi_supervised=True, max_iter=2).fit(form, words)
+        for form in (X, cut(X))
+    )
+    np.testing.assert_allclose(local.predict_proba(X), chunked.predict_proba(X), rtol=1e-9)
+    some = np.where(np.arange(len(y)) < 5, y, -1)
+    with pytest.raises(ValueError, match="sample_weight is zero for every labelled row"):
+        semi.fit(cut(X), some, sample_weight=np.arange(len(y)) >= 5)
+
+
+def test_held_out_rows_of_another_width_are_refused(rows: Any) -> None:
+    X, _ = rows
+    for valid in (X[:50, :39], [X[:50, :39]]):
+        with pytest.raises(ValueError, match="X has 39 features"):
+            ExchangeableMixture(2).fit(cut(X), X_valid=valid)
+    with pytest.raises(ValueError, match="X_valid exclude each other"):
+        ExchangeableMixture(2, validation_fraction=0.1).fit(cut(X), X_valid=X[:50])
+
+
+def test_chunks_whose_holes_change_are_refused(rows: Any) -> None:
+    X = rows[0].astype(float)
 
     class Restless:
         number = 0
@@ -222,16 +297,8 @@ def test_holes_that_would_be_drawn_in_order_are_refused(rows: Any) -> None:
 
 def test_what_needs_the_rows_in_memory_says_so(rows: Any) -> None:
     X, y = rows
-    blocks = [([0, 1, 2], "runs")]
-    for estimator in (ExchangeableClassifier(blocks=blocks), ExchangeableMixture(2, blocks=blocks)):
-        with pytest.raises(ValueError, match="X in chunks or on a cluster does not go with family"):
-            estimator.fit(cut(X), y)
-    for options in ({"X_valid": X[:50]}, {}):
-        share = None if options else 0.1
-        with pytest.raises(ValueError, match="held-out rows go with X in memory"):
-            ExchangeableMixture(2, validation_fraction=share).fit(cut(X), **options)
-    with pytest.raises(ValueError, match="semi_supervised=True needs X in memory"):
-        ExchangeableClassifier(semi_supervised=True).fit(cut(X), y)
+    with pytest.raises(ValueError, match="X in chunks or on a cluster does not go with family"):
+        ExchangeableMixture(2, family="mixed").fit(cut(X))
     with pytest.raises(ValueError, match="condition 3 needs the rows in memory"):
         ExchangeableMixture(2, blocks=Blocks(conditions=(1, 3))).fit(cut(X))
     with pytest.raises(ValueError, match="condition 3 needs the rows in memory"):

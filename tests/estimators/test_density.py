@@ -1,12 +1,19 @@
 """ExchangeableDensity: finds what fits, keeps what it tried, and answers every query."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
+import exchangeable
 from enumeration import agreeing, all_states
 from exchangeable import ExchangeableDensity, ExchangeableMixture
+from exchangeable.families import REGISTRY
 from exchangeable.fitting.search import Search
 
+BY_EM = ["urns", "tree", "weighted tree", "hidden tree"]
 STATES = all_states(6)
 
 
@@ -24,7 +31,7 @@ def counted_rows(n_rows, seed):
 @pytest.fixture(scope="module")
 def density():
     X = counted_rows(600, 0)
-    return ExchangeableDensity(n_init=3, max_components=8, random_state=0).fit(X)
+    return ExchangeableDensity(BY_EM, n_init=3, max_components=8, random_state=0).fit(X)
 
 
 def test_it_sums_to_one_and_is_better_than_naive_bayes(density):
@@ -76,15 +83,27 @@ def test_rows_held_out_count_by_their_weights():
 
 def test_what_was_tried_is_kept(density):
     table = density.table_
-    assert {row["family"] for row in table} == {"urns", "tree", "weighted tree", "hidden tree"}
+    assert {row["family"] for row in table} == set(BY_EM)
     best = max(table, key=lambda row: row["valid"])
     assert density.best_score_ == best["valid"]
     assert all(best[name] == value for name, value in density.best_params_.items())
-    assert density.n_fits_ == 3 * len(density.members_)
+    assert density.n_fits_ == sum(member["n_fits"] for member in density.members_)
+    assert max(member["n_fits"] for member in density.members_) <= 3
     assert len({(row["n_components"], row["pooling"]) for row in table}) > 3
+    rounds = density.rounds_
+    assert rounds[0]["n_fits"] == len(BY_EM)
+    assert rounds[-1]["n_fits"] >= sum(row["n_fits"] for row in table)
+    assert rounds[-1]["valid"] > rounds[0]["valid"]
+    assert density.left_out_ == {}
 
 
-def test_families_are_joined_by_their_shares(density):
+def test_families_are_joined_by_their_shares():
+    """Half of the rows are made by counts, half by copies of variables: no family has both."""
+    rng = np.random.default_rng(0)
+    copied = np.repeat(rng.integers(0, 2, (300, 2)), 3, axis=1) ^ (rng.random((300, 6)) < 0.02)
+    X = rng.permutation(np.concatenate([counted_rows(300, 0), copied]))
+    options = dict(n_init=2, max_components=1, max_iter=5, random_state=0)
+    density = ExchangeableDensity(["urns", "tree"], **options).fit(X)
     shares = np.array([member["share"] for member in density.members_])
     assert shares.size > 1
     np.testing.assert_allclose(shares.sum(), 1)
@@ -115,9 +134,9 @@ def test_a_share_of_the_rows_is_held_out_and_the_others_are_fitted(monkeypatch):
     seen = {}
 
     class Watched(Search):
-        def climb(self, *arguments):
-            seen.update(examples=self.examples, valid=self.valid)
-            return super().climb(*arguments)
+        def run(self):
+            seen.update(examples=self.fitter.examples, valid=self.fitter.valid)
+            super().run()
 
     monkeypatch.setattr("exchangeable.estimators.density.Search", Watched)
     X = np.arange(60)[:, None] >> np.arange(6) & 1  # 60 different rows
@@ -153,20 +172,64 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize("budget", [40.0, 400.0])
-def test_a_time_budget_is_kept(monkeypatch, budget):
-    """After it no trial and no fit is begun; what was begun ends with its iteration."""
+def searched(monkeypatch, budget):
+    """Return a search in a world where every look at the clock takes a second."""
     clock = Clock(1.0)
-    monkeypatch.setattr("exchangeable.fitting.search.time", clock)
-    monkeypatch.setattr("exchangeable.estimators.density.time", clock)
-    X = counted_rows(300, 0)
-    density = ExchangeableDensity(n_init=1000, time_budget=budget, random_state=0, n_jobs=1).fit(X)
-    assert 1 <= density.n_fits_ < 1000
-    assert clock.now < 1.5 * budget + 60
-    assert sum(row["seconds"] for row in density.table_) <= 0.7 * budget + 20
-    unhurried = ExchangeableDensity(n_init=1, max_components=4, random_state=0)
-    if budget == 40.0:
-        assert len(density.table_) < len(unhurried.fit(X).table_)
+    for module in ("fitting.search", "fitting.lanes", "fitting.trials", "estimators.density"):
+        monkeypatch.setattr(f"exchangeable.{module}.time", clock)
+    density = ExchangeableDensity(BY_EM, time_budget=budget, random_state=0, n_jobs=1)
+    return density.fit(counted_rows(300, 0)), clock
+
+
+def test_a_time_budget_is_kept_and_every_family_is_tried(monkeypatch):
+    """After it no fit is begun; what was begun ends with its iteration. More time is not worse."""
+    found = {budget: searched(monkeypatch, budget) for budget in (60.0, 200.0, 2000.0)}
+    for budget, (density, clock) in found.items():
+        assert clock.now < 1.2 * budget + 40
+        assert {row["family"] for row in density.table_} == set(BY_EM)
+    scores = [density.valid_score_ for density, _ in found.values()]
+    assert scores[0] <= scores[1] + 1e-3 <= scores[2] + 2e-3
+    fits = [density.rounds_[-1]["n_fits"] for density, _ in found.values()]
+    assert fits[0] < fits[2]
+
+
+def test_a_family_whose_extra_is_missing_is_left_out_and_noted(monkeypatch):
+    monkeypatch.setattr("exchangeable.families.spec.find_spec", lambda name: None)
+    density = ExchangeableDensity(max_components=2, max_iter=2, n_init=1, random_state=0)
+    density.fit(counted_rows(80, 0))
+    neural = {spec.name for spec in REGISTRY.values() if spec.needs}
+    assert set(density.left_out_) == neural
+    assert density.left_out_["neural tree"] == "jax is not installed"
+    assert not {row["family"] for row in density.table_} & neural
+
+
+@pytest.mark.skipif(not REGISTRY["neural tree"].installed, reason="JAX is not installed")
+def test_networks_are_searched_with_the_others_and_joined():
+    X = counted_rows(200, 0)
+    families = ["urns", "neural independent"]
+    options = dict(n_init=2, max_components=16, max_iter=4, tol=0.05, random_state=0)
+    density = ExchangeableDensity(families, **options).fit(X, X_valid=counted_rows(80, 1))
+    assert {row["family"] for row in density.table_} == set(families)
+    np.testing.assert_allclose(np.exp(density.score_samples(STATES)).sum(), 1, rtol=1e-9)
+    varied = [row for row in density.table_ if "latent" in row or "learning_rate" in row]
+    assert varied
+    assert ExchangeableMixture(**density.best_params_, tol=0.1).fit(X).score(X) < 0
+
+
+def test_without_a_gpu_asking_for_one_is_refused():
+    with pytest.raises((RuntimeError, ModuleNotFoundError), match="device='gpu'"):
+        ExchangeableDensity(["urns"], device="gpu").fit(counted_rows(40, 0))
+
+
+def test_components_have_posteriors_and_criteria_count_parameters(density):
+    posterior = density.predict_proba(STATES)
+    assert posterior.shape == (len(STATES), density.weights_.size)
+    np.testing.assert_allclose(posterior.sum(axis=1), 1)
+    np.testing.assert_array_equal(density.predict(STATES), posterior.argmax(axis=1))
+    deviance = -2 * density.score_samples(STATES).sum()
+    expected = deviance + density.n_parameters_ * np.log(len(STATES))
+    assert density.bic(STATES) == pytest.approx(expected)
+    assert density.aic(STATES) == pytest.approx(deviance + 2 * density.n_parameters_)
 
 
 def test_rows_with_holes_can_be_fitted():
@@ -182,6 +245,7 @@ BAD = [
     (dict(alpha=0), "alpha must be > 0"),
     (dict(validation_fraction=2), "between 0 and 1"),
     (dict(n_init=0), "n_init must be at least 1"),
+    (dict(device="tpu"), "device='tpu' is unknown"),
 ]
 
 
@@ -189,3 +253,34 @@ BAD = [
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         ExchangeableDensity(**dict(max_components=2) | options).fit(counted_rows(40, 0))
+
+
+def test_blocks_with_statistics_are_tried_beside_families(tmp_path: Path) -> None:
+    """Chains that stay or turn: the number of ones says nothing, that of turns everything."""
+    rng = np.random.default_rng(0)
+    stays = np.where(rng.random(800) < 0.5, 0.95, 0.4)
+    chains = np.cumsum(rng.random((8, 800)) > stays, axis=0).T % 2
+    blocks = [(list(range(8)), "transitions")]
+    options: dict[str, Any] = dict(n_init=2, max_components=3, random_state=0, n_jobs=1)
+    urns = ExchangeableDensity(["urns"], **options).fit(chains)
+    both = ExchangeableDensity(["urns", "blocks"], blocks=blocks, **options).fit(chains)
+    assert both.valid_score_ > urns.valid_score_ + 0.05
+    shares = {member["family"]: member for member in both.members_}
+    assert shares["blocks"]["blocks"] == blocks
+    assert logsumexp(both.score_samples(all_states(8))) == pytest.approx(0.0, abs=1e-9)
+    exchangeable.save(both, tmp_path / "model")
+    again = exchangeable.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.score_samples(chains), both.score_samples(chains))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"blocks": [[0, 1]]}, "expected pairs of variables and a statistic"),
+        ({"blocks": [([0, 1], "runs")], "families": ["urns"]}, "blocks with statistics go with"),
+        ({"blocks": [([0, 1], ["runs", "count"])]}, "could choose different ones; give one"),
+    ],
+)
+def test_blocks_that_cannot_be_searched(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ExchangeableDensity(**options).fit(np.eye(4).repeat(5, axis=0))

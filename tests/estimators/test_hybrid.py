@@ -74,8 +74,8 @@ def test_the_family_takes_part_in_the_scores(family):
 def test_discriminative_training_is_logistic_regression(n_classes, class_weight):
     X, y = made_rows(n_classes=n_classes)
     y = np.where(np.arange(y.size) < 40, 0, y)
-    settings = Hybrid(scores=(), penalty=0.7, class_weight=class_weight)
-    model = trained(X, y, training=settings)
+    settings = Hybrid(scores=(), penalty=0.7)
+    model = trained(X, y, training=settings, class_weight=class_weight)
     # Of two classes LogisticRegression penalises the difference of the weights.
     C = 1 / 0.7 * (2 if n_classes == 2 else 1)
     peer = LogisticRegression(C=C, tol=1e-10, max_iter=10_000, class_weight=class_weight).fit(X, y)
@@ -247,9 +247,9 @@ def test_settings_can_be_searched():
         ({"training": Hybrid(n_components=2, penalty=1.0)}, "penalty does not go"),
         ({"training": Hybrid(n_components=2, warm_start=True)}, "warm_start does not go"),
         ({"training": Hybrid(n_components=1000)}, "more than the"),
-        ({"training": Hybrid(class_weight="heavy")}, "class_weight='heavy'"),
-        ({"training": Hybrid(class_weight={7: 1.0})}, "names 7"),
-        ({"training": Hybrid(class_weight={0: -1.0})}, "positive"),
+        ({"class_weight": "heavy"}, "class_weight='heavy'"),
+        ({"training": "hybrid", "class_weight": {7: 1.0}}, "names 7"),
+        ({"training": "hybrid", "class_weight": {0: -1.0}}, "positive"),
         ({"training": "hybrid", "semi_supervised": True}, "every row needs a label"),
         ({"training": "hybrid", "fit_prior": False}, "class_weight"),
         ({"training": "hybrid", "class_prior": [0.2, 0.3, 0.5]}, "class_weight"),
@@ -286,3 +286,15 @@ def test_training_rows_may_have_holes_and_be_all_missing():
     whole = ExchangeableClassifier(training="hybrid").fit(X, y)
     assert abs(model.score(X, y) - whole.score(X, y)) < 0.05
     np.testing.assert_allclose(model.marginals(), np.nanmean(holed, axis=0), atol=0.05)
+
+
+def test_components_that_em_leaves_empty_are_trained_all_the_same():
+    """Rows of many variables make posteriors so sharp that EM empties most components."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    kinds = rng.random((2, 2, 600)) < 0.5
+    X = kinds[y, rng.integers(0, 2, y.size)] ^ (rng.random((y.size, 600)) < 0.02)
+    model = ExchangeableClassifier(training=Hybrid(n_components=10)).fit(X, y)
+    assert np.isfinite(model._model.log_shares).all()
+    assert np.isfinite(model.loss_)
+    assert model.score(X, y) == 1.0

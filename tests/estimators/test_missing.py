@@ -202,6 +202,7 @@ def test_sample_weights_count_as_copies():
 
 
 class TestImpute:
+    @pytest.mark.filterwarnings("ignore:numbers greater than binarize:UserWarning")
     def test_known_entries_stay_as_they_were(self):
         X, _ = survey()
         counts = X * np.random.default_rng(0).integers(1, 9, X.shape)  # e.g. word counts

@@ -21,7 +21,8 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.families import REGISTRY, WITH_STATISTICS
 from exchangeable.families.abilities import ABILITIES
-from exchangeable.families.contract import Family, FamilySpec
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.contract import Family, FamilySpec, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.plotting import BlockMapDisplay, CountDistributionDisplay, EMHistoryDisplay
 from exchangeable.report import report_html
@@ -67,12 +68,12 @@ def cut(rows: Any) -> list[Any]:
     return np.split(rows, CUTS)
 
 
-def same(one: Any, other: Any) -> None:
+def same(one: Any, other: Any, rtol: float = 1e-9) -> None:
     """Check that two models say the same of every row."""
     np.testing.assert_allclose(
         one._mixture().joint(as_observed(STATES, None)),
         other._mixture().joint(as_observed(STATES, None)),
-        rtol=1e-9,
+        rtol=rtol,
         atol=1e-12,
     )
 
@@ -109,16 +110,39 @@ def semi_supervised(spec: FamilySpec, folder: Path) -> None:
     assert model.classes_.tolist() == [0, 1]
 
 
-def partial_fit(spec: FamilySpec, folder: Path) -> None:
-    options = {"blocks": "full"} if "full" in spec.blocks and not spec.statistics else {}
-    batches = (mixture if "classes" in spec.cannot else classifier)(spec, **options)
+def in_batches(model: Any, rows: Any) -> Any:
+    """Return a model after three batches; scikit-learn says in the cause why there is none."""
     try:
-        add = batches.partial_fit
-    except AttributeError as error:  # scikit-learn says why in the cause
+        add = model.partial_fit
+    except AttributeError as error:
         raise ValueError(str(error.__cause__)) from error
-    for rows, kind in zip(cut(X), cut(KIND), strict=True):
-        add(rows, kind, classes=[0, 1])
-    same(batches, classifier(spec, **options).fit(X, KIND))
+    labelled = isinstance(model, ExchangeableClassifier)
+    for part, kind in zip(cut(rows), cut(KIND), strict=True):
+        add(part, kind, **({"classes": [0, 1]} if labelled else {}))
+    return model
+
+
+def partial_fit(spec: FamilySpec, folder: Path) -> None:
+    batches = in_batches(mixture(spec), X)
+    adds_up(batches)
+    assert batches.n_samples_weight_ == 60
+    assert batches.score(X) > mixture(spec).fit(X[:25]).score(X)
+    if spec.why_not("classes") is None:
+        options = {"blocks": "full"} if "full" in spec.blocks and not spec.statistics else {}
+        options |= {"max_iter": 500, "tol": 1e-12}
+        batches = in_batches(classifier(spec, **options), X)
+        remembers = {"rtol": 0.05} if spec.before is not None else {}  # the fit it started from
+        same(batches, classifier(spec, **options).fit(X, KIND), **{"rtol": 1e-6} | remembers)
+
+
+def holes_in_batches(spec: FamilySpec, folder: Path) -> None:
+    batches = in_batches(mixture(spec), HOLED)
+    adds_up(batches)
+    assert batches.score(HOLED) > mixture(spec).fit(HOLED[:25]).score(HOLED)
+    if spec.why_not("classes") is None:
+        batches = in_batches(classifier(spec), HOLED)
+        adds_up(batches)
+        assert batches.score(X, KIND) > 0.75
 
 
 def warm_start(spec: FamilySpec, folder: Path) -> None:
@@ -126,6 +150,15 @@ def warm_start(spec: FamilySpec, folder: Path) -> None:
     before = model.log_likelihood_
     assert model.set_params(max_iter=3).fit(X).history_[0][0] == pytest.approx(before, rel=1e-9)
     adds_up(model.fit(X[:40]))
+
+
+def test_other_statistics_are_no_start() -> None:
+    model = ExchangeableMixture(2, blocks=[([0, 1, 2], "runs")], max_iter=2, warm_start=True)
+    model.set_params(random_state=0, n_jobs=1).fit(X)
+    with pytest.raises(ValueError, match="with other statistics than those now asked for"):
+        model.set_params(blocks=[([0, 1, 2], "transitions")]).fit(X)
+    with pytest.raises(ValueError, match="with other statistics"):
+        model.set_params(blocks=[([1, 0, 2], "runs")]).fit(X)
 
 
 def checkpoint(spec: FamilySpec, folder: Path) -> None:
@@ -177,7 +210,40 @@ def cluster(spec: FamilySpec, folder: Path) -> None:
 
 
 def holes_in_chunks(spec: FamilySpec, folder: Path) -> None:
-    same(mixture(spec).fit(cut(HOLED)), mixture(spec).fit(HOLED))
+    for init in ("rows", "random"):
+        in_chunks = mixture(spec, init=init).fit(cut(HOLED), sample_weight=WEIGHT)
+        same(in_chunks, mixture(spec, init=init).fit(HOLED, sample_weight=WEIGHT))
+    if spec.why_not("classes in chunks") is None:
+        same(classifier(spec).fit(cut(HOLED), KIND), classifier(spec).fit(HOLED, KIND))
+
+
+def labels_in_chunks(spec: FamilySpec, folder: Path) -> None:
+    some = np.where(np.arange(60) % 3 == 0, -1, KIND)
+    in_chunks = classifier(spec, semi_supervised=True).fit(cut(HOLED), some)
+    same(in_chunks, classifier(spec, semi_supervised=True).fit(HOLED, some))
+
+
+def held_out_rows_in_chunks(spec: FamilySpec, folder: Path) -> None:
+    for valid in (X[40:], [HOLED[:7], HOLED[7:20]]):
+        in_chunks = mixture(spec).fit(cut(X), X_valid=valid)
+        one = valid if isinstance(valid, np.ndarray) else np.concatenate(valid)
+        same(in_chunks, mixture(spec).fit(X, X_valid=one))
+    in_chunks = mixture(spec, validation_fraction=0.3).fit(cut(X), sample_weight=WEIGHT)
+    same(in_chunks, mixture(spec, validation_fraction=0.3).fit(X, sample_weight=WEIGHT))
+
+
+def on_a_device(spec: FamilySpec, folder: Path) -> None:
+    jax = pytest.importorskip("jax")
+    if not issubclass(spec.family, Family):
+        adds_up(mixture(spec, device="cpu").fit(X))
+        return
+    found = mixture(spec, **({"blocks": "full"} if "full" in spec.blocks else {})).fit(X)
+    rows = InMemory(merge_equal_rows(as_observed(X, 0.0), np.ones(60))[0], n_jobs=1)
+    there = found._model.expect_on(jax.devices("cpu")[0], rows, found._log_prior)
+    assert there is not None
+    here = found._model.expect(rows, found._log_prior)
+    assert there.log_likelihood == pytest.approx(here.log_likelihood, rel=1e-5)
+    np.testing.assert_allclose(there.totals, here.totals, rtol=1e-4)
 
 
 def averaging(spec: FamilySpec, folder: Path) -> None:
@@ -247,6 +313,7 @@ TRIES: dict[str, Callable[[FamilySpec, Path], None]] = {
     "classes": classes,
     "semi_supervised": semi_supervised,
     "partial_fit": partial_fit,
+    "holes in batches": holes_in_batches,
     "warm_start": warm_start,
     "checkpoint": checkpoint,
     "accept": accept,
@@ -257,6 +324,9 @@ TRIES: dict[str, Callable[[FamilySpec, Path], None]] = {
     "pooling in chunks": pooling_in_chunks,
     "cluster": cluster,
     "holes in chunks": holes_in_chunks,
+    "labels in chunks": labels_in_chunks,
+    "held-out rows in chunks": held_out_rows_in_chunks,
+    "device": on_a_device,
     "averaging": averaging,
     "joining": joining,
     "pooling": pooling,
@@ -283,6 +353,12 @@ def test_a_cell_of_the_table_is_true(spec: FamilySpec, ability: str, tmp_path: P
     elif ABILITIES[ability].refused:
         with pytest.raises(ValueError, match=re.escape(reason)):
             TRIES[ability](spec, tmp_path)
+
+
+def test_families_without_passes_on_a_device_say_so() -> None:
+    for spec in SPECS:
+        own = spec.model.expect_on is not Model.expect_on or not issubclass(spec.family, Family)
+        assert own == (spec.why_not("device") is None), spec.name
 
 
 def test_a_family_cannot_lack_what_nobody_asks_for() -> None:

@@ -9,7 +9,8 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import as_observed
 from exchangeable.families.contract import Family
 from exchangeable.families.joined import JoinedModel
-from exchangeable.families.mixture import LEAST_SHARE, Mixture, fit_shares
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.shares import LEAST_SHARE, cross_fitted, fit_shares, mixed
 from made_rows import clusters, fit_mixture
 
 RNG = np.random.default_rng(0)
@@ -47,6 +48,28 @@ def test_a_model_that_counts_for_little_is_left_out():
     assert fit_shares(np.hstack([log_p, poor]), np.ones(2000))[2] > LEAST_SHARE
 
 
+def test_many_models_alike_are_not_all_left_out():
+    log_p = RNG.normal(-3, 0.5, (300, 80))
+    shares = fit_shares(log_p, np.ones(300))
+    np.testing.assert_allclose(shares.sum(), 1)
+    assert shares[shares > 0].min() >= LEAST_SHARE
+    assert mixed(log_p, np.ones(300), shares) > log_p.mean(axis=0).max()
+
+
+def test_shares_fitted_to_other_rows_do_not_grow_with_noise():
+    """Models that know nothing: fitted shares pretend to gain, those of other rows do not."""
+    log_p = np.hstack([np.full((60, 1), -3.0), RNG.normal(-3.5, 1.0, (60, 20))])
+    weights = np.ones(60)
+    fitted = mixed(log_p, weights, fit_shares(log_p, weights))
+    assert fitted > -2.95
+    assert cross_fitted(log_p, weights) < fitted - 0.02
+    assert cross_fitted(log_p[:, :1], weights) == pytest.approx(-3.0)
+    repeated = cross_fitted(np.repeat(log_p[:1], 3, axis=0), np.array([5.0, 1.0, 1.0]))
+    assert repeated == pytest.approx(
+        mixed(log_p[:1], np.ones(1), fit_shares(log_p[:1], np.ones(1)))
+    )
+
+
 def test_shares_of_classes_are_shares_of_the_weight_and_none_is_zero():
     np.testing.assert_allclose(
         np.exp(Family.log_shares_of(np.array([1.0, 2.0, 5.0]))), [0.125, 0.25, 0.625], rtol=1e-12
@@ -66,7 +89,9 @@ def test_a_join_counts_held_out_rows_by_their_weights(mixtures):
     valid = np.concatenate([clusters(40, seed=seed) for seed, _ in KINDS])
     weights = np.repeat([1, 4], 40)
     merged = merge_equal_rows(as_observed(valid, None), weights.astype(float))[0]
-    joined, shares = Mixture.join(mixtures, merged)
+    log_p = [each.model.log_likelihoods(each.log_prior, merged) for each in mixtures]
+    shares = fit_shares(np.stack(log_p, axis=1), merged.weights)
+    joined = Mixture.join(mixtures, shares)
     repeated = as_observed(np.repeat(valid, weights, axis=0), None)
     each = np.stack([mixture.log_posterior(repeated)[1] for mixture in mixtures], axis=1)
     np.testing.assert_allclose(shares, fit_shares(each, np.ones(repeated.n_rows)), atol=1e-9)

@@ -1,12 +1,20 @@
-"""The search for settings: where it begins, what it finds, and when it ends."""
+"""The search for settings: where it begins, what it tries, what it finds, and when it ends."""
+
+import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from em_families import BY_EM
 from exchangeable.families import REGISTRY
+from exchangeable.fitting import search as searching
+from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.em import StopRule
-from exchangeable.fitting.search import Search, Settings
+from exchangeable.fitting.lanes import Lanes, Task
+from exchangeable.fitting.portfolio import Portfolio
+from exchangeable.fitting.search import Search
+from exchangeable.fitting.trials import Fitter, Settings
 from made_rows import bound_clusters, examples_of
 
 RULE = StopRule(tol=0.0, max_iter=30, patience=30)
@@ -16,60 +24,232 @@ def usual(family, n_components=3, pooling=1.0):
     return Settings(family, n_components, pooling, REGISTRY[family].shrinkage or 0.0)
 
 
+def _worth(fit, valid):
+    return replace(fit, valid=valid)
+
+
+def search_of(examples, valid, families, rule=None, **options):
+    fitter = Fitter(examples, valid, rule=rule or StopRule())
+    return Search(fitter, Lanes(fitter, 2), families, **options)
+
+
 @pytest.fixture(scope="module")
 def examples():
     return examples_of(bound_clusters(300))
 
 
-def test_a_later_family_begins_where_earlier_ones_were_best(examples):
-    search = Search(examples, examples, max_components=4)
-    tree = search.climb("tree").settings
-    starts = search.starts_of("weighted tree", near=[Settings("urns", 3, 5.0)])
-    assert Settings("weighted tree", tree.n_components, tree.pooling, tree.shrinkage) in starts
-    assert usual("weighted tree", 3, 5.0) in starts
-    assert REGISTRY["weighted tree"].shrinkage > 0
-
-
 @pytest.mark.parametrize("family", BY_EM)
-def test_a_trial_is_cut_short_at_the_deadline(family, examples):
-    whole = Search(examples, examples).fit(usual(family), 0, RULE)
-    cut = Search(examples, examples).fit(usual(family), 0, RULE, deadline=-np.inf)
+def test_a_fit_is_cut_short_at_the_deadline(family, examples):
+    fitter = Fitter(examples, examples, rule=RULE)
+    whole, cut = fitter.run(usual(family), 0, RULE), fitter.run(usual(family), 0, RULE, False, 0.0)
     assert cut.n_iter < whole.n_iter
     assert np.isfinite(cut.worth)
     assert isinstance(cut.best.model, REGISTRY[family].model)
+    assert not fitter.fit(usual(family), deadline=0.0).whole
 
 
-def test_no_trial_is_begun_after_the_deadline_but_the_first(examples):
-    search = Search(examples, examples, max_components=4, deadline=-np.inf)
-    assert np.isfinite(search.try_one(usual("urns")))
-    assert search.try_one(usual("urns", 2)) == -np.inf
-    assert list(search.trials) == [usual("urns")]
-
-
-def test_trials_that_differ_in_shrinkage_alone_share_the_family_before(examples):
-    search = Search(examples, examples)
-    alone = search.fit(Settings("weighted tree", 3, 1.0, 50.0), 0, RULE)
-    assert len(search._before) == 1
-    search.fit(Settings("weighted tree", 3, 1.0, 200.0), 0, RULE)
-    assert len(search._before) == 1
-    search.fit(Settings("weighted tree", 2, 1.0, 200.0), 0, RULE)
-    assert len(search._before) == 2
-    again = search.fit(Settings("weighted tree", 3, 1.0, 50.0), 0, RULE)
+def test_fits_that_differ_in_shrinkage_alone_share_the_family_before(examples):
+    fitter = Fitter(examples, examples)
+    alone = fitter.run(Settings("weighted tree", 3, 1.0, 50.0), 0, RULE)
+    assert len(fitter._before) == 1
+    fitter.run(Settings("weighted tree", 3, 1.0, 200.0), 0, RULE)
+    assert len(fitter._before) == 1
+    fitter.run(Settings("weighted tree", 2, 1.0, 200.0), 0, RULE)
+    assert len(fitter._before) == 2
+    again = fitter.run(Settings("weighted tree", 3, 1.0, 50.0), 0, RULE)
     assert again.history == alone.history
 
 
-def test_a_search_finds_the_number_of_components():
-    """Four well separated kinds of rows: four components, the others have lost all their rows."""
+def test_settings_are_scaled_within_limits():
+    start = Settings("tree", 30, 8.0, 32.0)
+    assert start.scaled("n_components", 2.5, 100).n_components == 75
+    assert start.scaled("n_components", 2.5, 50) is None
+    assert start.scaled("pooling", 1e-4, 100) is None
+    assert start.scaled("shrinkage", 0.25, 100).shrinkage == 8.0
+    assert Settings("urns", 30, 8.0).scaled("shrinkage", 2.0, 100) is None
+    network = Settings("neural tree", 64, 8.0).scaled("latent", 2.0, 64)
+    assert network.own_settings.latent == 2 * REGISTRY["neural tree"].settings.latent
+    assert network.parameters()["family"].latent == network.own_settings.latent
+    assert network.row()["family"] == "neural tree"
+    slower = network.scaled("learning_rate", 0.4, 64)
+    assert dict(slower.own) == {"latent": 48, "learning_rate": 0.0016}
+
+
+def test_what_helps_is_tried_together_and_nothing_twice(examples):
+    portfolio, fitter = Portfolio(examples), Fitter(examples, examples, rule=StopRule(max_iter=3))
+    climb = Climb("tree", portfolio, most=50)
+    assert climb.neighbours([]) == []
+    start = usual("tree", 4, 8.0)
+
+    def add(settings, valid):
+        fit = fitter.fit(settings)
+        portfolio.add(settings, _worth(fit, valid), 0)
+        climb.tried.add(settings)
+
+    add(start, -5.0)
+    first = dict(climb.neighbours([]))
+    assert len(first) == 6
+    assert sum(first.values()) == pytest.approx(1.0)
+    assert max(first, key=first.get) == Settings("tree", 10, 8.0, 32.0)  # more components
+    for settings in first:
+        up = settings.n_components > 4 or settings.pooling < 8.0
+        add(settings, -4.0 if settings.n_components > 4 else -4.5 if up else -6.0)
+    second = [settings for settings, _ in climb.neighbours([])]
+    assert second[0] == Settings("tree", 10, 2.0, 32.0)
+    assert not set(second) & set(first)
+    for settings in second:
+        add(settings, -9.0)
+    finer = [settings for settings, _ in climb.neighbours([])]
+    assert climb.step == 1
+    assert Settings("tree", 15, 8.0, 32.0) in finer
+    for settings in finer:
+        add(settings, -9.0)
+    assert climb.neighbours([]) == []
+
+
+def test_sizes_that_are_best_for_another_family_are_tried(examples):
+    search = search_of(examples, examples, ["urns", "tree"], StopRule(max_iter=3))
+    search.survey()
+    fit = search.portfolio.groups[search.first("urns")].first
+    search.portfolio.add(Settings("urns", 7, 5.0), _worth(fit, 0.0), 0)
+    near = search._climbs["tree"].neighbours([search.portfolio.best_of("urns")])
+    assert (7, 5.0) in [(settings.n_components, settings.pooling) for settings, _ in near]
+
+
+def test_every_family_is_tried_first_and_the_cheap_ones_before(examples, monkeypatch):
+    begun = []
+    fit = Fitter.fit
+
+    def noting(self, settings, *arguments):
+        begun.append(settings.family)
+        return fit(self, settings, *arguments)
+
+    monkeypatch.setattr(Fitter, "fit", noting)
+    families = ["hidden tree", "tree", "urns", "weighted tree"]
+    search = search_of(examples, examples, families, StopRule(max_iter=2))
+    search.lanes.n_jobs = 1
+    search.survey()
+    assert begun[:2] == ["tree", "urns"]
+    assert sorted(begun) == sorted(families)
+    assert {group.settings.family for group in search.portfolio.alive} == set(families)
+
+
+def test_a_family_that_fails_is_noted_and_the_others_go_on(examples, monkeypatch):
+    fit = Fitter.fit
+
+    def failing(self, settings, *arguments):
+        if settings.family == "tree":
+            raise MemoryError("too large")
+        return fit(self, settings, *arguments)
+
+    monkeypatch.setattr(Fitter, "fit", failing)
+    search = search_of(examples, examples, ["tree", "urns"], StopRule(max_iter=2), n_init=2)
+    search.run()
+    assert search.notes == {"tree": "too large"}
+    assert {group.settings.family for group in search.portfolio.alive} == {"urns"}
+    alone = search_of(examples, examples, ["tree"])
+    with pytest.raises(RuntimeError, match="no family could be fitted: tree: too large"):
+        alone.run()
+
+
+def test_a_first_fit_that_was_cut_short_is_made_again(examples):
+    search = search_of(examples, examples, ["urns"], RULE, deadline=1e9)
+    settings = search.first("urns")
+    search._make([Task(settings)], 0.0, fairly=True)
+    (group,) = search.portfolio.alive
+    assert not group.first.whole
+    assert [task.settings for task in search.step(1e9)] == [settings]
+    search._make(search.step(1e9), np.inf)
+    (again,) = search.portfolio.alive
+    assert again.first.whole
+    assert again.first.valid > group.first.valid
+    assert settings not in [task.settings for task in search.step(1e-9) if task.number == 0]
+
+
+def test_fits_cut_short_are_not_averaged(examples):
+    search = search_of(examples, examples, ["urns"], StopRule(max_iter=3))
+    search.survey()
+    settings = search.first("urns")
+    search._make([Task(settings, 1)], 0.0)
+    assert len(search.portfolio.groups[settings].fits) == 1
+    search._make([Task(settings, 1)], np.inf)
+    assert len(search.portfolio.groups[settings].fits) == 2
+
+
+def test_fits_of_a_group_count_equally_and_groups_by_their_shares(examples):
+    search = search_of(examples, examples, ["urns", "tree"], StopRule(max_iter=4), n_init=4)
+    search.run()
+    mixture, kept, valid = search.portfolio.join()
+    each = mixture.model.log_likelihoods(mixture.log_prior, examples)
+    assert examples.weights @ each / examples.total == pytest.approx(valid)
+    expected = np.log(
+        sum(g.share * np.mean([np.exp(f.each) for f in g.used], axis=0) for g in kept)
+    )
+    np.testing.assert_allclose(each, expected, rtol=1e-9)
+    assert valid >= max(group.first.valid for group in kept) - 1e-9
+
+
+def test_a_round_that_gains_little_is_the_last(examples, monkeypatch):
+    options = dict(rule=StopRule(max_iter=5), n_init=4)
+    patient = search_of(examples, examples, ["urns"], **options)
+    monkeypatch.setattr(searching, "LEAST_GAIN", 0.0)
+    patient.run()
+    worth = [done["valid"] for done in patient.rounds]
+    monkeypatch.setattr(searching, "LEAST_GAIN", 10.0)
+    hasty = search_of(examples, examples, ["urns"], **options)
+    hasty.run()
+    assert len(hasty.rounds) == 2 < len(patient.rounds)
+    assert [done["valid"] for done in hasty.rounds] == worth[:2]
+
+
+def test_fits_without_a_share_are_forgotten_where_memory_is_short(examples):
+    search = search_of(examples, examples, ["urns", "tree"], StopRule(max_iter=3))
+    search.survey()
+    portfolio = search.portfolio
+    poor = _worth(portfolio.alive[0].first, -1e3)
+    poor = type(poor)(poor.mixture, poor.each - 50.0, -1e3, -1e3, 1, 0.1, True)
+    portfolio.add(Settings("urns", 2, 1.0), poor, 0)
+    portfolio.weigh()
+    assert len(portfolio.alive) == 3
+    portfolio._room = 0.0
+    portfolio.weigh()
+    assert {group.settings.n_components for group in portfolio.alive} != {2}
+    assert len(portfolio.alive) == 2
+    assert len(portfolio.groups) == 3
+
+
+def test_a_search_is_as_good_as_the_right_number_of_components():
+    """Four well separated kinds of rows, found from thirty components; one would be far worse."""
     rng = np.random.default_rng(0)
     rates = np.where(rng.random((4, 30)) < 0.5, 0.05, 0.95)
     X = (rng.random((1200, 30)) < rates[rng.integers(0, 4, 1200)]).astype(np.uint8)
-    search = Search(examples_of(X[:900]), examples_of(X[900:]))
-    near = [Settings("blocks", 1, 2.0, blocks="independent")]
-    best = search.climb("blocks", near=near, blocks="independent")
-    assert best.settings.blocks == "independent"
-    assert 4 <= best.settings.n_components < 30
-    shares = np.exp(search.fit(best.settings, search.seed, search.rule).best.log_prior)
-    assert (shares > 0.01).sum() == 4
-    assert search.try_one(best.settings) == best.valid
-    apart = search.fit(Settings("blocks", 4, 2.0, blocks="independent"), 0, search.rule)
-    assert best.valid > apart.worth - 0.02
+    search = search_of(examples_of(X[:900]), examples_of(X[900:]), ["urns"], n_init=2)
+    search.run()
+    right = search.fitter.fit(Settings("urns", 4, 2.0))
+    assert search.portfolio.worth > right.valid - 0.02
+    assert right.valid > search.fitter.fit(Settings("urns", 1, 2.0)).valid + 1.0
+
+
+def test_networks_are_trained_beside_other_fits_where_they_have_a_device(examples, monkeypatch):
+    """All fits wait for one another: only if both lanes go on at once does any of them end."""
+    together, lanes = threading.Barrier(2, timeout=20), set()
+
+    def fit(self, settings, *arguments):
+        lanes.add((settings.trained, threading.get_ident()))
+        together.wait()
+        return settings
+
+    monkeypatch.setattr(Fitter, "fit", fit)
+    tasks = [Task(Settings("urns", 2, 1.0)), Task(Settings("neural tree", 8, 1.0))]
+    results = Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, np.inf)
+    assert results == [task.settings for task in tasks]
+    assert len({thread for _, thread in lanes}) == 2
+
+    def failing(self, settings, *arguments):
+        if settings.trained:
+            raise KeyError("not expected")
+        return settings
+
+    monkeypatch.setattr(Fitter, "fit", failing)
+    with pytest.raises(KeyError, match="not expected"):
+        Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, np.inf)

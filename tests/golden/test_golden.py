@@ -45,6 +45,7 @@ def differences(name: str, array: Any, golden: dict[str, Any], exact: bool) -> l
     return told
 
 
+@pytest.mark.filterwarnings("ignore:numbers greater than binarize:UserWarning")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_fit_finds_what_it_found(case: Case) -> None:
     golden = RECORDED["cases"][case.name]

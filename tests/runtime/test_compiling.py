@@ -77,9 +77,10 @@ def test_the_collector_waits_and_is_then_as_before(listener, enabled):
         (gc.enable if before else gc.disable)()
 
 
-def test_functions_of_others_are_left_alone(listener, caplog):
+@pytest.mark.parametrize("module", ["somebody.else", None])
+def test_functions_of_others_are_left_alone(listener, caplog, module):
     with caplog.at_level(logging.INFO):
-        listener.on_start(event("somebody.else"))
+        listener.on_start(event(module))
         assert gc.isenabled()
-        listener.on_end(event("somebody.else"))
+        listener.on_end(event(module))
     assert not caplog.records

@@ -151,9 +151,9 @@ def test_a_search_stops_at_once_and_keeps_the_best_trial() -> None:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_search_stops_while_it_fits_what_is_to_be_averaged(n_jobs: int) -> None:
-    # One family, one component, no steps: the second run is already one to be averaged.
+    # One family, no variations: the second run is already one to be averaged.
     work = (
-        "import exchangeable.fitting.search as s; s.STEPS = (); "
+        "import exchangeable.fitting.climbs as c; c.Climb.neighbours = lambda *a: []; "
         "found = ExchangeableDensity(['tree'], n_init=500, max_components=3, max_iter=20, "
         f"random_state=0, n_jobs={n_jobs}).fit(X)"
     )
@@ -229,14 +229,16 @@ from exchangeable.fitting.em import StopRule
 from exchangeable.fitting import runs, progress
 
 import exchangeable.cli.fit
+from exchangeable.cli import estimators
 
 fit = sys.modules["exchangeable.cli.fit"]
 {prepare}
 main(sys.argv[1:])
 """
 ENDLESS_MIXTURE = """
-kind = fit.ExchangeableMixture
-fit.ExchangeableMixture = lambda k, **options: kind(k, tol=0.0, max_iter=10_000_000, **options)
+kind = estimators.ExchangeableMixture
+endless = {"tol": 0.0, "max_iter": 10_000_000}
+estimators.ExchangeableMixture = lambda k, **options: kind(k, **endless, **options)
 update = progress.FitProgress.update
 
 
@@ -260,6 +262,47 @@ def reading(*arguments):
 
 fit.read_table = reading
 """
+
+
+SLOW_IMPORT = """
+import sys
+
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba":
+            print("running", flush=True)
+            while True:
+                pass
+
+
+sys.meta_path.insert(0, Slow())
+sys.argv = ["exchangeable", *sys.argv[1:]]
+from exchangeable.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
+    watched = Watched("-c", SLOW_IMPORT, "fit", "rows.csv", "--output", "m.exch", cwd=tmp_path)
+    watched.wait_for("running")
+    status, _, errors = watched.interrupt()
+    assert status == 130
+    assert errors == "Interrupted: the command has not finished\n"
+
+
+def test_a_command_that_is_not_about_tables_ends_so_too(tmp_path: Path) -> None:
+    prepare = "import time; print('running', flush=True); time.sleep(60)"
+    script = (
+        "import sys; from exchangeable.cli import groups; from exchangeable.__main__ import main; "
+        "import exchangeable.cli.datasets as d; "
+        f"d.list_command.callback = lambda: exec({prepare!r}); main()"
+    )
+    watched = Watched("-c", script, "datasets", cwd=tmp_path)
+    watched.wait_for("running")
+    status, _, errors = watched.interrupt()
+    assert status == 130
+    assert errors == "Interrupted: the command has not finished\n"
 
 
 @pytest.mark.parametrize("saves", [True, False])

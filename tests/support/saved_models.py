@@ -95,7 +95,11 @@ MODELS = {
         families=["tree"], n_init=1, max_components=2, max_iter=5, random_state=0
     ).fit(X),
     "density joined": lambda: ExchangeableDensity(
-        n_init=1, max_components=4, max_iter=5, random_state=0
+        families=["urns", "tree", "weighted tree", "hidden tree"],
+        n_init=1,
+        max_components=4,
+        max_iter=5,
+        random_state=0,
     ).fit(X),
     "imputer": lambda: ExchangeableImputer(
         ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0)
@@ -119,7 +123,7 @@ def answers(model):
     if _is_categorical(model):
         return [*found, model.marginals({0: 2})]
     found += [model.marginals({0: 1, 4: 0}), model.most_probable({2: 1}).X]
-    if hasattr(model, "predict_proba"):
+    if hasattr(model, "predict_proba") and not isinstance(model, ExchangeableDensity):
         found.append(model.predict_proba(FRAME if named else HOLES))
     drawn = model.sample(5, random_state=0)
     return [*found, drawn if isinstance(model, EVM) else drawn[0]]

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 
 _compile = compiled(fastmath={"reassoc", "contract"})
+_helper = for_kernels(fastmath={"reassoc", "contract"})
 TILE = 64
 FLUSH = 8  # nodes between two checks of the scale; a single factor is rarely below 1e-12
 SMALL = 1e-100
@@ -52,13 +53,13 @@ class _Messages(NamedTuple):
     scale: FloatArray
 
 
-@_compile
+@_helper
 def _new_messages(tree):  # type: ignore[no-untyped-def]
     n = tree.parent.size
     return _Messages(np.empty((n, 2, TILE)), np.empty((n, 2, TILE)), np.empty(TILE))
 
 
-@_compile
+@_helper
 def _open_tile(variable, columns, first, width, up):  # type: ignore[no-untyped-def]
     """Write which states of each node agree with the rows."""
     for v in range(variable.size):
@@ -74,7 +75,7 @@ def _open_tile(variable, columns, first, width, up):  # type: ignore[no-untyped-
                 up[v, 0, r] = 1.0 - on
 
 
-@_compile
+@_helper
 def _upward(tree, width, messages, logs):  # type: ignore[no-untyped-def]
     """Send messages from children to parents, and compute the rows' log-probabilities."""
     parent, _, p_on = tree
@@ -107,7 +108,7 @@ def _upward(tree, width, messages, logs):  # type: ignore[no-untyped-def]
         logs[r] += np.log(scale[r])
 
 
-@_compile
+@_helper
 def _downward(tree, weight, width, messages, joint):  # type: ignore[no-untyped-def]
     """Turn upward messages into posteriors, and sum those of each node and its parent."""
     parent, _, p_on = tree

@@ -6,6 +6,7 @@ from exchangeable.cli.groups import DeferredCommands
 from exchangeable.cli.texts import examples
 
 COMMANDS = {
+    "classes": ("classes", "Find latent classes in the table DATA, and report about them."),
     "datasets": ("datasets", "List the data sets, fetch them, or show their folder."),
     "demo": ("demo", "Show a short tour on data that needs no download."),
     "fit": ("fit", "Fit a model to the table DATA and write it to a file."),

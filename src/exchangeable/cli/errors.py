@@ -3,6 +3,7 @@
 import functools
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -11,11 +12,9 @@ import click
 
 from exchangeable.cli.options import debug_option
 from exchangeable.runtime.interrupts import InterruptedFitWarning
-from exchangeable.runtime.text import printable
+from exchangeable.runtime.text import printable, printable_lines
+from exchangeable.tables.problems import TableError
 
-INTERRUPTED = 130
-"""The exit status of a command that Ctrl-C has ended, as shells have it."""
-UNFINISHED = "the command has not finished"
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, AttributeError, RuntimeError)
 
 
@@ -32,18 +31,35 @@ def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
                 return command(*arguments, **options)
         except BrokenPipeError:
             raise
-        except KeyboardInterrupt as interrupt:
-            if debug:
-                raise
-            click.echo(f"Interrupted: {printable(str(interrupt)) or UNFINISHED}", file=sys.stderr)
-            raise click.exceptions.Exit(INTERRUPTED) from None
         except EXPECTED as error:
             if debug:
                 raise
-            text = printable(" ".join(str(error).split())) or type(error).__name__
-            raise click.ClickException(text) from error
+            raise click.ClickException(_told(error)) from error
 
     return wrapped
+
+
+def _told(error: Exception) -> str:
+    """Return what went wrong in one line, or all problems of a table in a line each."""
+    if isinstance(error, TableError):
+        return printable_lines(str(error))
+    return printable(" ".join(str(error).split())) or type(error).__name__
+
+
+@contextmanager
+def collected() -> Iterator[Counter[str]]:
+    """Collect warnings, by how often each was given, for a command that makes many fits."""
+    told, show = Counter[str](), warnings.showwarning
+
+    def note(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, InterruptedFitWarning):
+            show(message, category, *place)
+        told[printable(" ".join(str(message).split()))] += 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note  # type: ignore[assignment]
+        yield told
 
 
 @contextmanager

@@ -4,11 +4,18 @@ import time
 from typing import Any
 
 import click
-import numpy as np
 
-from exchangeable import ExchangeableClassifier, ExchangeableMixture, save
+from exchangeable import save
 from exchangeable.cli.errors import best_so_far, one_line
-from exchangeable.cli.options import busy, data_argument, format_option, seed_option
+from exchangeable.cli.estimators import ESTIMATORS, STATISTICS, as_components, plan_of
+from exchangeable.cli.options import (
+    busy,
+    data_argument,
+    dialect_options,
+    notes,
+    seed_option,
+)
+from exchangeable.cli.preparing import prepare
 from exchangeable.cli.texts import definitions, examples
 from exchangeable.data.schema import KINDS
 from exchangeable.families import REGISTRY
@@ -16,10 +23,10 @@ from exchangeable.fitting.hybrid.settings import TRAINING
 from exchangeable.runtime.text import printable
 from exchangeable.structure.blocks import AUTO
 from exchangeable.structure.learner import METHODS
-from exchangeable.tables.coding import learn_coding
-from exchangeable.tables.raw import RawCoding
-from exchangeable.tables.reading import TableData, read_labels, read_table
-from exchangeable.tables.words import AnyCoding, SparseCoding, learn_words
+from exchangeable.tables.delimited import Dialect
+from exchangeable.tables.layout import DATES
+from exchangeable.tables.reading import counted, read_table
+from exchangeable.tables.targets import UNLABELLED
 
 FAMILIES = definitions(
     "Families, and which blocks each can have (the first is what 'auto' stands for):",
@@ -30,12 +37,13 @@ FAMILIES = definitions(
 )
 EXAMPLES = examples(
     "fit survey.csv --target buys --output buys.exch",
-    "fit survey.csv --drop name --binarize auto --output groups.exch",
+    "fit survey.csv --target buys --id customer --drop 'date_*' --output buys.exch",
+    "fit survey.csv --components auto --output groups.exch",
     "fit mails.csv --text body --target spam --training hybrid --output spam.exch",
     "fit words.npz --labels topics.txt --output topics.exch",
+    "fit clicks.csv --estimator density --time-budget 60 --output clicks.exch",
     "fit - --components 10 --output groups.exch < clicks.csv",
 )
-MOST_CLASSES = 1000
 
 
 @click.command(epilog=f"{FAMILIES}\n\n{EXAMPLES}")
@@ -43,6 +51,12 @@ MOST_CLASSES = 1000
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
 @click.option("--target", metavar="COLUMN", help="Column that holds the classes to predict.")
 @click.option("--labels", metavar="FILE", help="File with one class per line, instead of --target.")
+@click.option(
+    "--unlabelled",
+    type=click.Choice(UNLABELLED),
+    help="What to do with rows whose target is empty: stop ('error', the default), leave them out, "
+    "or learn from them without a class (semi-supervised).",
+)
 @click.option(
     "--text", metavar="COLUMN", help="Column that holds documents: each word becomes a variable."
 )
@@ -53,7 +67,30 @@ MOST_CLASSES = 1000
     show_default=True,
     help="With --text, leave out words that occur in fewer documents than this.",
 )
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Column to leave out; repeatable.")
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="PATTERN",
+    help="Columns to leave out, by name or pattern such as 'date_*'; repeatable.",
+)
+@click.option(
+    "--keep", multiple=True, metavar="PATTERN", help="Use these columns only; repeatable."
+)
+@click.option(
+    "--id",
+    "key",
+    metavar="COLUMN",
+    help="Column that identifies rows: it is not learned from, and 'predict' copies it.",
+)
+@click.option("--weights", metavar="COLUMN", help="Column that says how much each row counts.")
+@click.option(
+    "--dates",
+    type=click.Choice(DATES),
+    default=DATES[0],
+    show_default=True,
+    help="Split dates into year, month, weekday and hour, as far as these vary, or drop them.",
+)
+@click.option("--date-format", metavar="FORMAT", help="How dates are written, such as '%m/%d/%Y'.")
 @click.option(
     "--binarize",
     type=click.Choice(["never", "auto"]),
@@ -70,182 +107,120 @@ MOST_CLASSES = 1000
     help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
 )
 @click.option(
+    "--estimator",
+    type=click.Choice(list(ESTIMATORS)),
+    help="What to fit.  [default: classifier with --target or --labels, else mixture]",
+)
+@click.option(
     "--family",
     type=click.Choice(list(REGISTRY)),
-    default=next(iter(REGISTRY)),
-    show_default=True,
-    help="What each class or component is made of; see below.",
+    multiple=True,
+    help="What each class or component is made of; see below. A density searches all that are "
+    f"given.  [default: {next(iter(REGISTRY))}]",
 )
 @click.option(
     "--blocks",
     type=click.Choice([AUTO, *METHODS]),
-    default=AUTO,
-    show_default=True,
-    help="How variables are put into blocks; 'auto' is what suits the family.",
+    help=f"How variables are put into blocks; 'auto' is what suits the family.  [default: {AUTO}]",
 )
 @click.option(
     "--training",
     type=click.Choice(TRAINING),
-    default=TRAINING[0],
-    show_default=True,
     help="What a classifier's parameters are chosen for: probable rows, or good predictions with "
-    "the help of generative scores ('hybrid') or without.",
+    f"the help of generative scores ('hybrid') or without.  [default: {TRAINING[0]}]",
 )
-@click.option("--alpha", type=float, default=0.1, show_default=True, help="Laplace smoothing.")
+@click.option(
+    "--class-weight",
+    type=click.Choice(["balanced"]),
+    help="Let the rows of each class count so that all classes weigh the same.",
+)
+@click.option("--alpha", type=float, help="Laplace smoothing.  [default: 0.1]")
 @click.option(
     "--components",
-    type=click.IntRange(1),
-    help="Number of components of a mixture.  [default: what suits the family, 20 for most]",
+    callback=as_components,
+    metavar="N|auto",
+    help="Number of components of a mixture; 'auto' compares several by BIC.  [default: what suits "
+    "the family, 20 for most]",
 )
 @click.option(
     "--n-init",
     type=click.IntRange(1),
-    help="Number of runs of EM from different starts, for a mixture; the best is kept.  "
-    "[default: 1]",
+    help="Number of runs of EM from different starts, of which a mixture keeps the best and a "
+    "density averages all.  [default: 1, for a density up to 64]",
+)
+@click.option(
+    "--time-budget",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="For a density: after this time no new fit is begun.",
+)
+@click.option(
+    "--statistic", type=click.Choice(list(STATISTICS)), help="Of an EVM.  [default: count]"
 )
 @seed_option
-@format_option
+@dialect_options
 @one_line
-def fit(
-    data: str,
-    output: str,
-    target: str | None,
-    labels: str | None,
-    text: str | None,
-    min_documents: int,
-    drop: tuple[str, ...],
-    binarize: str,
-    kinds: tuple[str, ...],
-    family: str,
-    blocks: str,
-    training: str,
-    alpha: float,
-    components: int | None,
-    n_init: int | None,
-    seed: int | None,
-    form: str | None,
-) -> None:
+def fit(data: str, output: str, dialect: Dialect, **asked: Any) -> None:
     """Fit a model to the table DATA and write it to a file.
 
     With --target (or --labels) the model is a classifier, otherwise a mixture, which finds groups
     of similar rows without labels. DATA is CSV, TSV, Parquet, svmlight (its labels are the column
     'label') or a sparse matrix written by scipy.sparse.save_npz; '-' is standard input. Empty cells
-    are treated as unknown. Ctrl-C ends the fit of a mixture early and saves the best found so far.
+    are treated as unknown. Ctrl-C ends a fit by EM early and saves the best model found so far.
     """
-    supervised = target is not None or labels is not None
-    if target is not None and labels is not None:
-        raise click.UsageError("--target and --labels cannot be used together; give one of them")
-    for name, value in (("--components", components), ("--n-init", n_init), ("--seed", seed)):
-        if supervised and value is not None:
-            raise click.UsageError(
-                f"{name} is for mixtures; leave it out, or leave out --target and --labels"
-            )
-    if not supervised and training != TRAINING[0]:
-        raise click.UsageError(
-            f"--training {training} predicts classes; give them by --target or --labels"
-        )
-    if text is not None and (drop or binarize != "never"):
-        raise click.UsageError(
-            "--text uses only that column, so --drop and --binarize have no effect; leave them out"
-        )
-    if text is None and min_documents != 1:
-        raise click.UsageError("--min-documents needs --text COLUMN")
+    supervised = asked["target"] is not None or asked["labels"] is not None
+    _check_usage(asked, supervised)
+    plan = plan_of(asked, supervised)
     with busy(f"reading {data}"):
-        table = read_table(data, form)
-        spec = REGISTRY[family]
-        any_kind = spec.other_kinds is not None or len(spec.kinds) > 1
-        coding = _coding(
-            table, target, text, min_documents, drop, binarize, any_kind or bool(kinds)
-        )
-        rows = coding.rows(table)
-    options: dict[str, Any] = {"family": family, "blocks": blocks, "alpha": alpha}
-    if isinstance(coding, RawCoding):
-        options["kinds"] = _kinds(kinds)
-    elif kinds:
-        raise ValueError(
-            "--kind is for columns that are not coded: leave out --binarize and --text"
-        )
+        table = read_table(data, dialect)
+        prepared = prepare(table, asked, plan, dialect)
+    notes(table.name, [*table.notes, *prepared.notes])
     began = time.perf_counter()
-    model: Any
-    interrupted: list[str] = []
-    if supervised:
-        y = _classes(table, target) if labels is None else read_labels(labels, table.n_rows)
-        with busy("fitting"):
-            model = ExchangeableClassifier(**options, training=training).fit(rows, y)
-    else:
-        options |= {"n_init": n_init or 1, "random_state": seed}
-        with best_so_far() as interrupted:
-            model = ExchangeableMixture(components, **options).fit(rows)
+    with best_so_far() as interrupted:
+        model, selection = plan.fit(prepared.rows, prepared.y, prepared.weights, prepared.kinds)
     seconds = time.perf_counter() - began
-    save(model, output, preprocessing=coding.to_json())
+    save(model, output, preprocessing=prepared.coding.to_json())
     if interrupted:
         raise KeyboardInterrupt(f"{output} holds the best model found so far")
-    plural, each = ("classes", "class") if supervised else ("components", "component")
-    click.echo(
-        f"{printable(output)}: {table.n_rows:,} rows, {len(coding.variables):,} variables, "
-        f"{model.n_blocks_.size} {plural}, {model.n_blocks_.mean():.1f} blocks per {each}, "
-        f"{seconds:.1f} s",
-        err=True,
-    )
-
-
-def _coding(
-    table: TableData,
-    target: str | None,
-    text: str | None,
-    min_documents: int,
-    drop: tuple[str, ...],
-    binarize: str,
-    any_kind: bool,
-) -> AnyCoding:
-    if not table.n_rows:
-        raise ValueError(f"{table.name}: it has no rows; a model needs at least one")
-    if target is not None:
-        table.column(target)
-    if table.frame is None:
-        if text is not None or drop or binarize != "never":
-            raise ValueError(
-                f"{table.name}: --text, --drop and --binarize need named columns, which a sparse "
-                "file does not have; leave them out"
-            )
-        return SparseCoding(int(table.matrix.shape[1]), target)
-    if text is not None:
-        return learn_words(table, text, target, min_documents)
-    return learn_coding(table, target, drop, binarize, any_kind)
-
-
-def _kinds(kinds: tuple[str, ...]) -> dict[str, str] | None:
-    """Return what --kind says, by column."""
-    told = {}
-    for text in kinds:
-        name, equals, kind = text.rpartition("=")
-        if not equals or kind not in KINDS:
-            raise ValueError(
-                f"--kind {text!r}: expected COLUMN=KIND, a kind being one of {', '.join(KINDS)}"
-            )
-        told[name] = kind
-    return told or None
-
-
-def _classes(table: TableData, target: str | None) -> Any:
-    """Return the column of classes, refusing empty cells and columns that are no classes."""
-    assert target is not None
-    column = table.column(target)
-    values = column if isinstance(column, np.ndarray) else column.to_numpy()
-    if not isinstance(column, np.ndarray):
-        empty = np.flatnonzero(column.isna().to_numpy())
-        if empty.size:
-            raise ValueError(
-                f"{table.name}: row {empty[0] + 1}, column {target!r} is empty; every row needs a "
-                "class, so fill it in or delete the row"
-            )
-        if column.dtype.kind not in "iufb":
-            values = np.array([str(value) for value in column], dtype=object)
-    n_classes = len(set(values.tolist()))
-    measured = values.dtype.kind == "f" and (values != np.round(values)).any()
-    if measured or n_classes > MOST_CLASSES:
-        raise ValueError(
-            f"{table.name}: column {target!r} has {n_classes:,} different values, which does not "
-            f"look like classes; give a column with at most {MOST_CLASSES:,} classes"
+    if selection is not None:
+        tried = ", ".join(str(row.n_components) for row in selection.table)
+        best = selection.best.n_components
+        notes(
+            output, [f"{best} components have the lowest {selection.criterion.upper()} of {tried}"]
         )
-    return values
+    facts = [
+        counted(prepared.rows.shape[0], "row"),
+        counted(len(prepared.coding.variables), "variable"),
+    ]
+    facts += [*_facts(model), f"{seconds:.1f} s"]
+    click.echo(f"{printable(output)}: {', '.join(facts)}", err=True)
+
+
+def _check_usage(asked: dict[str, Any], supervised: bool) -> None:
+    """Refuse options that do not go together."""
+    if asked["target"] is not None and asked["labels"] is not None:
+        raise click.UsageError("--target and --labels cannot be used together; give one of them")
+    if asked["unlabelled"] is not None and not supervised:
+        raise click.UsageError("--unlabelled is about classes; give them by --target or --labels")
+    if asked["text"] is not None and (
+        asked["drop"] or asked["keep"] or asked["kinds"] or asked["binarize"] != "never"
+    ):
+        raise click.UsageError(
+            "--text uses only that column: --drop, --keep, --kind and --binarize have no effect; "
+            "leave them out"
+        )
+    if asked["text"] is None and asked["min_documents"] != 1:
+        raise click.UsageError("--min-documents needs --text COLUMN")
+    if asked["kinds"] and asked["binarize"] != "never":
+        raise click.UsageError("--kind is for columns that are not coded; leave out --binarize")
+
+
+def _facts(model: Any) -> list[str]:
+    """Return what a fitted model is made of."""
+    model = getattr(model, "model_", model)
+    if not hasattr(model, "partitions_"):
+        return [f"{model.weights_.size:,} weights"]
+    classes = hasattr(model, "classes_")
+    plural, each = ("classes", "class") if classes else ("components", "component")
+    blocks = model.n_blocks_
+    return [f"{blocks.size:,} {plural}", f"{blocks.mean():.1f} blocks per {each}"]

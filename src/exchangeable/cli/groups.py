@@ -1,5 +1,6 @@
 """Groups of commands: errors of usage that harm no terminal, and modules imported when needed."""
 
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -7,7 +8,11 @@ from typing import Any
 
 import click
 
-from exchangeable.runtime.text import printable_lines
+from exchangeable.runtime.text import printable, printable_lines
+
+INTERRUPTED = 130
+"""The exit status of a command that Ctrl-C has ended, as shells have it."""
+UNFINISHED = "the command has not finished"
 
 
 class Commands(click.Group):
@@ -19,9 +24,14 @@ class Commands(click.Group):
             return super().make_context(*arguments, **options)
 
     def invoke(self, context: click.Context) -> Any:
-        """Read the arguments of a command, and run it."""
+        """Read the arguments of a command, and run it; Ctrl-C ends it with one line."""
         with _escaped():
-            return super().invoke(context)
+            try:
+                return super().invoke(context)
+            except KeyboardInterrupt as interrupt:
+                told = printable(str(interrupt)) or UNFINISHED
+                click.echo(f"Interrupted: {told}", err=True)
+                raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @contextmanager
@@ -31,6 +41,12 @@ def _escaped() -> Iterator[None]:
     except click.ClickException as error:
         error.message = printable_lines(error.message)  # type: ignore[misc]
         raise
+
+
+def interruptible() -> None:
+    """Let Ctrl-C raise `KeyboardInterrupt`; among imports, until here, it ends the process."""
+    if getattr(signal.getsignal(signal.SIGINT), "among_imports", False):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class DeferredCommands(Commands):
@@ -60,6 +76,7 @@ class DeferredCommands(Commands):
             return None
         module = import_module(f"exchangeable.cli.{self._modules[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name)
+        interruptible()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,5 +1,7 @@
 """Options, arguments and messages that several commands share."""
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -8,18 +10,68 @@ from rich.text import Text
 
 from exchangeable.persistence import SavedModel, read_model
 from exchangeable.runtime.text import printable
+from exchangeable.tables.coding import Coding
+from exchangeable.tables.delimited import Dialect
+from exchangeable.tables.problems import Problems
+from exchangeable.tables.raw import RawCoding, known_levels, unseen_values
 from exchangeable.tables.reading import FORMATS, TableData, read_table
 from exchangeable.tables.words import AnyCoding, SparseCoding, coding_from_json
 
 debug_option = click.option(
     "--debug", is_flag=True, help="Show the full traceback if something goes wrong."
 )
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="Format of DATA; by default the file's ending decides, and '-' is CSV.",
+DIALECT: Sequence[Callable[..., Any]] = (
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        help="Format of DATA; by default the file's ending decides, and '-' is CSV.",
+    ),
+    click.option(
+        "--sep",
+        metavar="CHARACTER",
+        help="What separates cells, such as ';' or tab; guessed by default.",
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="Such as latin-1; by default UTF-8, or what a byte order mark says, or Windows-1252.",
+    ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="Decimal point or comma; guessed by default.",
+    ),
+    click.option(
+        "--empty",
+        multiple=True,
+        metavar="TEXT",
+        help="Text that means 'not known', besides empty cells, NA and the like; repeatable.",
+    ),
 )
+
+
+def dialect_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say how a table is written, as one argument `dialect`."""
+
+    @functools.wraps(command)
+    def wrapped(
+        *arguments: Any,
+        form: str | None,
+        sep: str | None,
+        encoding: str | None,
+        decimal: str | None,
+        empty: tuple[str, ...],
+        **options: Any,
+    ) -> Any:
+        dialect = Dialect(form, sep, encoding, decimal, empty)
+        return command(*arguments, dialect=dialect, **options)
+
+    for option in reversed(DIALECT):
+        wrapped = option(wrapped)
+    return wrapped
+
+
 output_option = click.option(
     "-o",
     "--output",
@@ -36,6 +88,9 @@ given_option = click.option(
     multiple=True,
     metavar="'NAME=VALUE,…'",
     help="What is known, such as 'a=1,b=0'; repeatable.",
+)
+id_option = click.option(
+    "--id", "key", metavar="COLUMN", help="Column that identifies rows, which is copied."
 )
 model_argument = click.argument("model_path", metavar="MODEL")
 data_argument = click.argument("data", metavar="DATA")
@@ -54,6 +109,11 @@ def shown(value: Any) -> Text:
 def open_model(path: str) -> tuple[SavedModel, AnyCoding]:
     """Return a model and how tables become its rows."""
     saved = read_model(path)
+    if not hasattr(saved.model, "n_features_in_") or hasattr(saved.model, "steps"):
+        raise ValueError(
+            f"{path} holds a {type(saved.model).__name__}, which takes what its first step takes, "
+            "not tables; read it with exchangeable.load"
+        )
     coding = coding_from_json(saved.preprocessing)
     if coding is None:
         names = getattr(saved.model, "feature_names_in_", None)
@@ -70,30 +130,50 @@ def open_model(path: str) -> tuple[SavedModel, AnyCoding]:
     return saved, coding
 
 
-def open_rows(data: str, form: str | None, coding: AnyCoding) -> tuple[TableData, Any]:
+def notes(name: str, told: Sequence[str]) -> None:
+    """Say what a user should know about a table or a model, each in a line."""
+    for text in told:
+        click.echo(f"Note: {printable(f'{name}: {text}')}", err=True)
+
+
+def open_rows(
+    data: str, dialect: Dialect, coding: AnyCoding, model: Any = None
+) -> tuple[TableData, Any]:
     """Return a table, and its rows as the model reads them."""
     with busy(f"reading {data}"):
-        table = read_table(data, form)
-        rows = coding.rows(table)
-    unseen = coding.n_unseen(table)
+        dialect = dialect._replace(empty=(*coding.layout.empty, *dialect.empty))
+        table = read_table(data, dialect)
+        unseen: dict[str, list[Any]] = {}
+        if isinstance(coding, RawCoding):
+            problems = Problems(table.name)
+            rows = coding.rows(table, problems)
+            unseen = unseen_values(rows, model, problems)
+            problems.report()
+        else:
+            rows = coding.rows(table)
+            unseen = coding.unseen(table) if isinstance(coding, Coding) else {}
+    notes(table.name, table.notes)
     if unseen:
+        number = sum(map(len, unseen.values()))
+        listed = ", ".join(f"{name}={cells[0]}" for name, cells in list(unseen.items())[:5])
         click.echo(
-            f"Warning: {unseen} cells hold categories that the model has not seen; they are "
-            "treated as unknown",
+            f"Warning: {number:,} {'cell holds' if number == 1 else 'cells hold'} categories that "
+            f"the model has not seen, such as {printable(listed)}; they are treated as unknown",
             err=True,
         )
     return table, rows
 
 
-def evidence_of(given: tuple[str, ...], coding: AnyCoding) -> dict[int, Any]:
+def evidence_of(given: tuple[str, ...], coding: AnyCoding, model: Any) -> dict[int, Any]:
     """Return the values that ``--given`` sets, by the numbers of the variables."""
+    levels = known_levels(model)
     number = {name: j for j, name in enumerate(coding.variables)}
     known: dict[int, Any] = {}
     for text in given:
         whole = text.rpartition("=")[0].strip()
         parts = [text] if whole in number else [part for part in text.split(",") if part.strip()]
         for part in parts:
-            for j, value in _assignment(part, number, coding).items():
+            for j, value in _assignment(part, number, coding, levels).items():
                 if known.setdefault(j, value) != value:
                     raise ValueError(
                         f"--given sets {coding.variables[j]!r} to both {known[j]} and {value}; "
@@ -102,15 +182,22 @@ def evidence_of(given: tuple[str, ...], coding: AnyCoding) -> dict[int, Any]:
     return known
 
 
-def _assignment(part: str, number: dict[str, int], coding: AnyCoding) -> dict[int, Any]:
+def _assignment(
+    part: str, number: dict[str, int], coding: AnyCoding, levels: dict[Any, tuple[Any, ...]]
+) -> dict[int, Any]:
     name, equals, value = (piece.strip() for piece in part.rpartition("="))
     if not equals or not name:
         raise ValueError(f"--given {part.strip()!r}: expected NAME=VALUE, such as a=1")
-    if name in number and value in ("0", "1"):
-        return {number[name]: int(value)}
-    coded = coding.evidence(name, value)
+    if isinstance(coding, RawCoding):
+        coded = coding.evidence(name, value, levels.get(name, ()))
+    elif isinstance(coding, Coding):
+        coded = coding.evidence(name, value)
+    else:
+        coded = None
     if coded is not None:
         return {number[variable]: on for variable, on in coded.items()}
+    if name in number and value in ("0", "1"):
+        return {number[name]: int(value)}
     if name in number:
         raise ValueError(f"--given {part.strip()!r}: {name!r} must be 0 or 1, got {value!r}")
     close = [known for known in number if name.lower() in known.lower()][:8]

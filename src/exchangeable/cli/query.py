@@ -11,6 +11,7 @@ from exchangeable.cli.errors import one_line
 from exchangeable.cli.options import evidence_of, given_option, model_argument, open_model, shown
 from exchangeable.cli.texts import examples
 from exchangeable.queries.distributions import Discrete
+from exchangeable.tables.coding import Coding
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import import_pandas, listed
 from exchangeable.tables.words import AnyCoding
@@ -43,7 +44,7 @@ def query(
     """
     saved, coding = open_model(model_path)
     model = getattr(saved.model, "model_", saved.model)
-    evidence = evidence_of(given, coding)
+    evidence = evidence_of(given, coding, model)
     if isinstance(coding, RawCoding):
         _answer_any_kind(model, coding, evidence, ask, top, as_json)
         return
@@ -51,8 +52,12 @@ def query(
     asked = _asked(ask, coding, evidence, np.abs(after - before), top)
     completion = model.most_probable(evidence or None)
     names = coding.variables
+    columns = coding.columns if isinstance(coding, Coding) else ()
+    truth = {column.name for column in columns if column.kind == "binary" and column.levels}
     answer: dict[str, Any] = {
-        "given": {names[j]: value for j, value in evidence.items()},
+        "given": {
+            names[j]: bool(value) if names[j] in truth else value for j, value in evidence.items()
+        },
         "classes": _posterior(model, evidence),
         "variables": [
             {"name": names[j], "before": before[j], "given": after[j]} for j in asked.tolist()
@@ -66,7 +71,7 @@ def query(
     if as_json:
         write_json(answer)
     else:
-        _show(plain(answer), top)
+        _show(plain(answer), top, "class" if hasattr(model, "classes_") else "component")
 
 
 def _answer_any_kind(
@@ -96,6 +101,7 @@ def _answer_any_kind(
     if as_json:
         write_json(answer)
         return
+    what = "class" if hasattr(model, "classes_") else "component"
     console = Console()
     if not console.is_terminal:
         console.width = 100
@@ -105,7 +111,7 @@ def _answer_any_kind(
         cells = ", ".join(f"{value}: {share:.4g}" for value, share in summary.items())
         table.add_row(shown(name), shown(cells))
     for label, share in sorted(written["classes"].items(), key=lambda entry: -entry[1])[:top]:
-        console.print(shown(f"class {label}: {share:.4f}"))
+        console.print(shown(f"{what} {label}: {share:.4f}"))
     console.print(table)
     row = ", ".join(f"{name}={value}" for name, value in written["most probable"]["row"].items())
     console.print(shown(f"Most probable completion: {row}"))
@@ -157,14 +163,14 @@ def _posterior(model: Any, evidence: dict[int, Any]) -> dict[str, float]:
     return {str(label): float(p) for label, p in zip(labels.tolist(), probability, strict=True)}
 
 
-def _show(answer: dict[str, Any], top: int) -> None:
+def _show(answer: dict[str, Any], top: int, what: str) -> None:
     console = Console()
     if not console.is_terminal:
         console.width = 100
     given = ", ".join(f"{name}={value}" for name, value in answer["given"].items())
     console.print(shown(f"Given {given or 'nothing'}:"))
     if answer["classes"]:
-        table = Table("class", "probability")
+        table = Table(what, "probability")
         ranked = sorted(answer["classes"].items(), key=lambda entry: -entry[1])
         for label, p in ranked[:top]:
             table.add_row(shown(label), f"{p:.4f}")
@@ -179,6 +185,6 @@ def _show(answer: dict[str, Any], top: int) -> None:
     console.print(
         shown(
             f"Most probable completion (log-probability {completion['log-probability']:.3f}, "
-            f"class {completion['class']}): {switched or 'nothing'} on"
+            f"{what} {completion['class']}): {switched or 'nothing'} on"
         )
     )

@@ -6,7 +6,9 @@ from typing import Any
 import click
 from rich.console import Console
 
+from exchangeable.cli.errors import collected, one_line
 from exchangeable.datasets._density import DENSITY_SETS
+from exchangeable.devices.choice import DEVICES
 from exchangeable.experiments.beyond import KEY, SETS, Beyond
 from exchangeable.experiments.beyond import MODELS as BEYOND_MODELS
 from exchangeable.experiments.beyond_report import write_report
@@ -22,7 +24,8 @@ from exchangeable.experiments.scale import FULL, QUICK
 from exchangeable.experiments.store import Store
 
 ALL, BEYOND = "all", "beyond"
-SEARCH_SECONDS, SEEDS, AVERAGED = 240.0, 5, 10
+KEPT = "finished cells are kept; the same command goes on from there"
+BUDGET = 600.0
 
 
 @click.command()
@@ -52,24 +55,26 @@ SEARCH_SECONDS, SEEDS, AVERAGED = 240.0, 5, 10
 )
 @click.option("--again", is_flag=True, help="Run finished cells again.")
 @click.option(
-    "--seeds", type=click.IntRange(1), help=f"beyond: seeds per cell.  [default: {SEEDS}]"
+    "--time-budget",
+    "budgets",
+    multiple=True,
+    type=click.FloatRange(0),
+    help="beyond: seconds for each search; repeatable; 0 lets it end by itself.  "
+    f"[default: {BUDGET:g}]",
 )
 @click.option(
-    "--search-seconds",
-    type=click.FloatRange(0, min_open=True),
-    help="beyond: seconds for the search of one family's settings on one data set.  "
-    f"[default: {SEARCH_SECONDS:g}]",
+    "--seed",
+    "seeds",
+    multiple=True,
+    type=click.IntRange(0),
+    help="beyond: seed; repeatable.  [default: 0]",
 )
+@click.option("--device", type=click.Choice(DEVICES), help="beyond: where networks are trained.")
 @click.option(
-    "--average-seconds",
-    type=click.FloatRange(0, min_open=True),
-    help="beyond: seconds after which no more fits are added to an average.  "
-    f"[default: {SEARCH_SECONDS:g}]",
-)
-@click.option(
-    "--averaged",
-    type=click.IntRange(1),
-    help=f"beyond: largest number of fits in an average.  [default: {AVERAGED}]",
+    "--compress",
+    type=click.FloatRange(0, 1, max_open=True),
+    metavar="LOSS",
+    help="beyond: also make each density smaller, at this loss of log-likelihood.",
 )
 @click.option(
     "--download", is_flag=True, help="Download data sets that are not in the data folder."
@@ -88,12 +93,13 @@ SEARCH_SECONDS, SEEDS, AVERAGED = 240.0, 5, 10
     "--quick reproduction.md in the folder of results.",
 )
 @click.option("--n-jobs", type=int, help="Number of threads; all cores by default.")
+@one_line
 def reproduce(table: str, quick: bool, again: bool, **options: Any) -> None:
     """Run the paper's experiments, cell by cell, and compare the results with the paper's tables.
 
     `properties`, `two-class` and `multi-class` are the paper's Tables 1 to 3, `density` is Tables 4
     and 5, `theorem` learning curves for Theorem 4.4, `speed` the running times of EM; `all` is all
-    of these. `beyond` is the density benchmark with the families that go beyond the paper. Every
+    of these. `beyond` is the density benchmark by `ExchangeableDensity` as it is by default. Every
     cell is stored as soon as it is finished, so an interrupted run continues where it stopped.
     """
     console = Console(stderr=True)
@@ -102,11 +108,9 @@ def reproduce(table: str, quick: bool, again: bool, **options: Any) -> None:
             raise click.UsageError("--quick and --again are not for --table beyond; leave them out")
         run_beyond(console, **options)
         return
-    only_beyond = ("seeds", "search_seconds", "average_seconds", "averaged")
-    if any(options[name] for name in only_beyond):
+    if any(options[name] for name in ("budgets", "seeds", "device", "compress")):
         raise click.UsageError(
-            "--seeds, --averaged, --search-seconds and --average-seconds are for --table beyond; "
-            "leave them out"
+            "--time-budget, --seed, --device and --compress are for --table beyond; leave them out"
         )
     run_paper(console, table, quick, again, **options)
 
@@ -127,7 +131,7 @@ def run_paper(
     **_: None,
 ) -> None:
     """Run the paper's tables."""
-    scale = QUICK if quick else FULL
+    scale, interrupted = QUICK if quick else FULL, False
     folder = results or Path("results/quick" if quick else "results")
     page = page or (folder / "reproduction.md" if quick else Path("docs/reproduction.md"))
     if unknown := set(models) - set(ALL_MODELS):
@@ -143,13 +147,18 @@ def run_paper(
                 f"table {table!r} has no cells of the given data sets and models; leave out "
                 "--dataset or --model, or choose others"
             )
-        try:
-            for line in run_experiments(tasks, folder, console, again):
-                console.print(f"left out: {line}")
-        except KeyboardInterrupt:
-            console.print("interrupted; finished cells are kept")
+        with collected() as told:
+            try:
+                for line in run_experiments(tasks, folder, console, again):
+                    console.print(f"left out: {line}")
+            except KeyboardInterrupt:
+                interrupted = True
+        for text, number in told.items():
+            console.print(f"said by {number} fits: {text}", highlight=False, markup=False)
     html = write_pages(folder, page, scale)
     console.print(f"cells in {folder}; pages written to {page} and {html}")
+    if interrupted:
+        raise KeyboardInterrupt(KEPT)
 
 
 def run_beyond(
@@ -157,17 +166,17 @@ def run_beyond(
     *,
     datasets: tuple[str, ...],
     models: tuple[str, ...],
-    seeds: int | None,
-    search_seconds: float | None,
-    average_seconds: float | None,
-    averaged: int | None,
+    budgets: tuple[float, ...],
+    seeds: tuple[int, ...],
+    device: str | None,
+    compress: float | None,
     download: bool,
     report_only: bool,
     results: Path | None,
     page: Path | None,
     n_jobs: int | None,
 ) -> None:
-    """Run the density benchmark with the families that go beyond the paper."""
+    """Run the density benchmark by the default estimator."""
     results, page = results or Path("results/beyond.csv"), page or Path("docs/density.md")
     if unknown := set(models) - set(BEYOND_MODELS):
         raise click.UsageError(
@@ -179,20 +188,20 @@ def run_beyond(
             f"--dataset {sorted(unknown)[0]!r} is not part of --table beyond; expected one of "
             f"{', '.join(DENSITY_SETS)}"
         )
-    store = Store(results, KEY)
+    store, interrupted = Store(results, KEY), False
     if not report_only:
-        experiment = Beyond(
-            store,
-            search_seconds or SEARCH_SECONDS,
-            averaged or AVERAGED,
-            average_seconds=average_seconds or SEARCH_SECONDS,
-            tell=console.log,
-            n_jobs=n_jobs,
-        )
+        experiment = Beyond(store, console.log, n_jobs, device or DEVICES[0], compress)
         try:
-            runs = range(seeds or SEEDS)
-            experiment.run(datasets or SETS, models or BEYOND_MODELS, runs, download)
+            experiment.run(
+                datasets or SETS,
+                models or BEYOND_MODELS,
+                budgets or (BUDGET,),
+                seeds or (0,),
+                download,
+            )
         except KeyboardInterrupt:
-            console.print("interrupted; finished cells are kept")
+            interrupted = True
     write_report(store, page)
     console.print(f"{len(store.rows)} cells in {results}; page written to {page}")
+    if interrupted:
+        raise KeyboardInterrupt(KEPT)

@@ -149,11 +149,14 @@ def _as_numbers(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
         return array
     if array.dtype.kind in "mM":
         what = "points in time" if array.dtype.kind == "M" else "lengths of time"
-        raise ValueError(f"{name} holds {what} (dtype {array.dtype}); {HINT}")
+        raise ValueError(
+            f"{name} holds {what}{_such_as(array)} (dtype {array.dtype}); split them into parts, "
+            f"such as the month, drop them, or {HINT}"
+        )
     if array.dtype.kind in "USV":
         raise ValueError(
-            f"{name} holds text or records (dtype {array.dtype}), which dtype='numeric' is not "
-            f"compatible with; {HINT}"
+            f"{name} holds text or records{_such_as(array)} (dtype {array.dtype}), which "
+            f"dtype='numeric' is not compatible with; {HINT}"
         )
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}; {HINT}")
@@ -172,3 +175,13 @@ def _as_numbers(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
         except (TypeError, ValueError) as error:
             raise type(error)(f"{where} is {value!r}; {HINT} ({error})") from None
     return numbers
+
+
+def _such_as(array: npt.NDArray[Any]) -> str:
+    """Return the first value of an array that is known, and where it is."""
+    known = ~np.isnat(array) if array.dtype.kind in "mM" else np.full(array.shape, True)
+    if array.dtype.kind == "V" or not known.any():
+        return ""
+    at = [int(place) for place in np.argwhere(known)[0]]
+    place = f"row {at[0]}" + (f", column {at[1]}" if len(at) == 2 else "")
+    return f", such as {str(array[tuple(at)])!r} in {place}"

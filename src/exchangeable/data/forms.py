@@ -43,7 +43,8 @@ class Words:
             ones = np.bincount(rows.indices, minlength=rows.n_variables)
         else:
             ones = np.zeros(rows.n_variables, dtype=np.int64)
-            packed_kernels.sum_bits(rows.bits, np.arange(rows.n_rows), ones)
+            room = packed_kernels.room_for_sums(rows.bits)
+            packed_kernels.sum_bits(rows.bits, np.arange(rows.n_rows), room, ones)
         return cls.in_order(rows, np.argsort(ones, kind="stable"))
 
     @classmethod

@@ -67,7 +67,8 @@ def group_ones(rows: Rows, groups: Sequence[Group], n_jobs: int | None = None) -
         if rows.bytes_.size and not part.weights.size:
             row_kernels.sum_bytes(rows.bytes_, part.members, output)
         elif rows.bits.size and not part.weights.size:
-            packed_kernels.sum_bits(rows.bits, part.members, output)
+            room = packed_kernels.room_for_sums(rows.bits)
+            packed_kernels.sum_bits(rows.bits, part.members, room, output)
         else:
             row_kernels.sum_ones(rows.arrays, part.members, part.weights, output)
 

@@ -58,8 +58,7 @@ class Observed:
 
     def spans(self, copies: float = 1) -> list[tuple[int, int]]:
         """Return where these slices begin and end."""
-        size = int(DENSE_BYTES / (8 * self.n_variables * copies))
-        return row_ranges(self.n_rows, max(1, size))
+        return row_ranges(self.n_rows, part_rows(self.n_variables, copies))
 
     def symbols(self) -> npt.NDArray[np.int8]:
         """Return the rows as a matrix of 0, 1 and `UNASSIGNED`."""
@@ -72,6 +71,11 @@ class Observed:
         if self.holes is None:
             return np.zeros((self.n_rows, self.n_variables), dtype=np.bool_)
         return flags(self.holes)
+
+
+def part_rows(n_variables: int, copies: float = 1) -> int:
+    """Return how many rows of this many variables are handled at once."""
+    return max(1, int(DENSE_BYTES / (8 * n_variables * copies)))
 
 
 def as_observed(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observed:

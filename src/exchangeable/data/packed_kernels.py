@@ -1,6 +1,7 @@
 """Inner loops over packed rows that take a step per word of 64 variables, not per one."""
 
 import numpy as np
+import numpy.typing as npt
 
 from exchangeable.runtime.bits import load_bits, popcount
 from exchangeable.runtime.kernel_cache import compiled
@@ -14,16 +15,19 @@ MOST_ROWS = (1 << PLANES) - 1
 """This many rows can be added before a counter of `PLANES` bits would overflow."""
 
 
+def room_for_sums(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return room for the counters of `sum_bits`, and for what they carry."""
+    return np.empty((PLANES + 1, bits.shape[1]), dtype=np.uint64)
+
+
 @_compile
-def sum_bits(bits, members, total):  # type: ignore[no-untyped-def]
+def sum_bits(bits, members, planes, total):  # type: ignore[no-untyped-def]
     """Add x_j over the member rows to total[j].
 
     Every bit of a word has a counter whose binary digits lie in `PLANES` words, one per plane: a
     row is added to all 64 counters of a word by a few logical operations.
     """
-    n_words = bits.shape[1]
-    planes = np.empty((PLANES, n_words), dtype=np.uint64)
-    carry = np.empty(n_words, dtype=np.uint64)
+    n_words, carry = bits.shape[1], planes[PLANES]
     for begin in range(0, members.size, MOST_ROWS):
         for p in range(PLANES):
             fill(planes[p], np.uint64(0))

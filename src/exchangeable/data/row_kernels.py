@@ -33,22 +33,10 @@ def sum_ones(rows, members, weights, total):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def sum_powers(rows, weights, shares, sums):  # type: ignore[no-untyped-def]
-    """Add the weight w of every row with variable j on to sums[0, j], and w·share to sums[1, j]."""
-    buffer, first, second = np.empty(sums.shape[1], dtype=np.int32), sums[0], sums[1]
-    for row in range(weights.size):
-        mass, square = weights[row], weights[row] * shares[row]
-        ones = ones_of(rows, row, buffer)
-        for k in range(ones.size):
-            first[ones[k]] += mass
-            second[ones[k]] += square
-
-
-@_compile
 def sum_powers_of_bytes(bytes_, weights, shares, by_value, sums):  # type: ignore[no-untyped-def]
-    """Do the same for packed rows, eight variables at a time.
+    """Add the weight w of every packed row with variable j on to sums[0, j], w·share to sums[1, j].
 
-    ``by_value[byte, value]`` has room for two sums, all zero.
+    Eight variables are summed at a time: ``by_value[byte, value]`` has room for two sums, all zero.
     """
     for row in range(weights.size):
         mass, square, values = weights[row], weights[row] * shares[row], bytes_[row]

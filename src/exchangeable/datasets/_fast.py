@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pooch
 from numpy.typing import NDArray
 
-from exchangeable.datasets._files import replacing
+from exchangeable.datasets._files import replacing, user_cache
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -27,7 +26,9 @@ def fast_form(
 ) -> Arrays:
     """Read the cached arrays of some sources (given by their hashes), or make and cache them."""
     key = sha256("\n".join(sources).encode()).hexdigest()[:16]
-    folders = (data_home / "fast", Path(pooch.os_cache("exchangeable")) / "fast")
+    folders = [data_home / "fast"]
+    with suppress(ModuleNotFoundError):
+        folders.append(user_cache() / "fast")
     for folder in folders:
         with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             for path in sorted(folder.glob(f"{name}-{key}-*.npz")):

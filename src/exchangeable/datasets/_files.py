@@ -6,14 +6,13 @@ same file at the same time both end with the same complete file. A process that 
 most a hidden file whose name ends in ``.part``.
 """
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-import pooch
 
 from exchangeable.datasets._registry import RegisteredFile
 
@@ -49,13 +48,21 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> Path:
     >>> get_data_home("my-data").as_posix()
     'my-data'
     """
-    chosen = data_home or os.environ.get("EXCHANGEABLE_DATA") or pooch.os_cache("exchangeable")
+    chosen = data_home or os.environ.get("EXCHANGEABLE_DATA") or user_cache()
     return Path(chosen).expanduser()
+
+
+def user_cache() -> Path:
+    """Return the library's folder in the user's cache; pooch, which knows it, is imported here."""
+    import pooch
+
+    return Path(pooch.os_cache("exchangeable"))
 
 
 def check_hash(path: Path, expected: str, origin: str | None = None) -> None:
     """Refuse a file whose hash is not the expected one."""
-    actual = pooch.file_hash(str(path))
+    with path.open("rb") as file:
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
     if actual != expected:
         raise AlteredFileError(
             f"{origin or path} is truncated or altered and is not used: its sha256 should be "
@@ -101,6 +108,8 @@ def download(
     url: str, target: Path, sha256: str | None = None, progress: Progress | None = None
 ) -> None:
     """Download a file, check its hash if one is known, and rename it to `target`."""
+    import pooch  # what is in the data folder can be read without it
+
     fetch = pooch.HTTPDownloader(
         progressbar=progress(target.name) if progress else False,
         chunk_size=1 << 16,

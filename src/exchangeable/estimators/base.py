@@ -15,12 +15,16 @@ from exchangeable.estimators.kinds import (
     observe_typed,
     schema_of,
 )
-from exchangeable.estimators.rows import as_checked, by_chunks, validated
+from exchangeable.estimators.names import give_names
+from exchangeable.estimators.rows import as_checked, by_chunks, validated, warn_if_cut
 from exchangeable.estimators.summary import summary_html
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.hybrid.settings import Hybrid, as_training
 from exchangeable.queries.typed import TypedQueries
+from exchangeable.rasch.errors import class_parameters
+from exchangeable.rasch.fitted import item_names, scale_of
+from exchangeable.rasch.parameters import ItemParameters
 from exchangeable.runtime.text import printable_lines
 from exchangeable.structure.blocks import Blocks
 
@@ -57,6 +61,16 @@ class MixtureEstimator(TypedQueries):
         return np.exp(self._fitted().log_urn_weights().T)
 
     @property
+    def item_parameters_(self) -> ItemParameters:
+        """Difficulties of items in each class or component, where these are Rasch models.
+
+        That is, one block of binary columns with weights, or of ordinal columns. Standard errors
+        need the rows: `exchangeable.rasch.item_parameters` has them.
+        """
+        scale = scale_of(self)
+        return class_parameters(scale, item_names(self, scale))
+
+    @property
     def edges_(self) -> list[IntArray]:
         """For each class or component its tree's edges, one row (node, parent) each.
 
@@ -79,13 +93,21 @@ class MixtureEstimator(TypedQueries):
         self._fitted()
         return schema_of(self)
 
-    def _rows_to_fit(self, spec: FamilySpec, X: Any) -> tuple[FamilySpec, Observed]:
+    def _rows_to_fit(
+        self, spec: FamilySpec, X: Any, feature_names: Any
+    ) -> tuple[FamilySpec, Observed]:
         """Return the rows of `fit`, and the family for what their columns are."""
         spec, schema = decide_kinds(self, spec, X)
+        observed = self._rows_of(X, schema)
+        give_names(self, feature_names)
+        return spec, observed
+
+    def _rows_of(self, X: Any, schema: Schema | None) -> Observed:
+        """Return the rows of `fit`, and keep what was decided about their columns."""
         if schema is None:
             self.__dict__.pop(COLUMNS, None)
-            return spec, self._observed(X, reset=True)
-        return spec, observe_typed(self, X, schema, reset=True)
+            return self._observed(X, reset=True)
+        return observe_typed(self, X, schema, reset=True)
 
     def _fitted(self) -> Model:
         """Return the model, or say that there is none yet."""
@@ -132,4 +154,7 @@ class MixtureEstimator(TypedQueries):
         schema = None if reset else schema_of(self)
         if schema is not None:
             return observe_typed(self, X, schema, reset=False)
-        return as_observed(validated(self, X, reset), self.binarize, self.n_jobs)
+        matrix = validated(self, X, reset)
+        if reset:
+            warn_if_cut(matrix, self.binarize, X)
+        return as_observed(matrix, self.binarize, self.n_jobs)

@@ -18,6 +18,7 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.data.stream.passes import Passes
+from exchangeable.data.stream.views import WatchedPasses
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.hybrid import (
     TRAINED,
@@ -27,9 +28,23 @@ from exchangeable.estimators.hybrid import (
     mixture_of,
 )
 from exchangeable.estimators.kinds import COLUMNS, decide_kinds, labels_of, observe_typed
-from exchangeable.estimators.rows import by_chunks, open_rows, take_names, validated_with_labels
+from exchangeable.estimators.labels import (
+    UNLABELLED,
+    check_class_weight,
+    open_labels,
+    weigh_classes,
+)
+from exchangeable.estimators.names import give_names
+from exchangeable.estimators.rows import (
+    by_chunks,
+    open_rows,
+    take_names,
+    validated_with_labels,
+    warn_if_cut,
+)
 from exchangeable.families.common.recipes import class_weights
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import Family, FamilySpec
+from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.classes import (
     FittedClasses,
@@ -40,6 +55,7 @@ from exchangeable.fitting.classes import (
     unique_labels,
 )
 from exchangeable.fitting.hybrid.settings import Hybrid, as_training
+from exchangeable.fitting.streams import Stream
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.structure.blocks import as_blocks, kind_of
@@ -53,8 +69,6 @@ def _adds_up(classifier: Any) -> bool:
         spec_of(classifier).check("partial_fit", "partial_fit")
     except (TypeError, ValueError) as error:
         raise AttributeError(str(error)) from None
-    if classifier.pooling is not None:
-        raise AttributeError("partial_fit does not go with pooling, whose prior needs all rows")
     if as_training(classifier.training) is not None:
         raise AttributeError(f"training={classifier.training!r} needs all rows at once; use fit")
     return True
@@ -102,8 +116,11 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         Whether to learn class prior probabilities; if not, all classes have the same.
     class_prior : array-like of shape (n_classes,), optional
         Prior probabilities of the classes, used instead of learned ones.
+    class_weight : dict, "balanced" or None, default=None
+        How much the rows of each class count, as in scikit-learn: multiplied with their weights.
     semi_supervised : bool, default=False
-        Whether rows labelled −1 are rows without a label, from which `fit` learns by EM.
+        Whether rows labelled −1, None or NaN are rows without a label, from which `fit` learns by
+        EM.
     max_iter : int, default=50
         Largest number of iterations, where parameters are found by EM or step by step.
     tol : float, default=1e-3
@@ -177,6 +194,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         kinds: Any = None,
         fit_prior: bool = True,
         class_prior: npt.ArrayLike | None = None,
+        class_weight: Any = None,
         semi_supervised: bool = False,
         max_iter: int = 50,
         tol: float = 1e-3,
@@ -192,6 +210,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         self.kinds = kinds
         self.fit_prior = fit_prior
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.semi_supervised = semi_supervised
         self.max_iter = max_iter
         self.tol = tol
@@ -246,7 +265,13 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         return tags
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        feature_names: Any = None,
+    ) -> Self:
         """Learn the blocks and the parameters of each class.
 
         Parameters
@@ -259,29 +284,32 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
             Class labels; of a table in chunks or on a cluster it may be the name of a column.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
+        feature_names : array-like of str or transformer, optional
+            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
+            pipeline the vectorizer before this step.
         """
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
         if elsewhere is not None:
-            return self._fit_chunks(spec, elsewhere)
+            return self._fit_chunks(spec, elsewhere, feature_names)
+        y, known = open_labels(y, self.semi_supervised)
         spec, observed, y = self._labelled_rows(spec, X, y)
-        labelled = y[y != -1] if self.semi_supervised else y
-        if not labelled.size:
-            raise ValueError("all rows are unlabelled (-1); at least one needs a class")
+        give_names(self, feature_names)
+        labelled = y if known is None else y[known]
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
         settings = as_training(self.training)
         if settings is not None:
             return self._fit_hybrid(spec, settings, observed, y, classes, sample_weight)
+        labels = np.full(len(y), -1)
+        labels[slice(None) if known is None else known] = np.searchsorted(classes, labelled)
+        sample_weight = weigh_classes(self.class_weight, classes, labels, sample_weight)
         problem = problem_of(self, spec, observed.n_variables, classes.tolist(), labelled=True)
         if spec.direct is not None and self._is_direct(observed, problem):
             groups = class_groups(y, classes, sample_weight)
             model = spec.direct.fit(problem, observed.ones, groups, self.n_jobs)
             self._keep(FittedClasses(model, np.array([g.total for g in groups])), classes)
             return self
-        labels = np.full(len(y), -1)
-        known = y != -1 if self.semi_supervised else np.full(len(y), True)
-        labels[known] = np.searchsorted(classes, labelled)
         self._keep(self._fit_in_memory(spec, problem, observed, labels, sample_weight), classes)
         return self
 
@@ -311,8 +339,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         if schema is not None:
             return own, observe_typed(self, X, schema, reset=True), labels_of(X, y)
         self.__dict__.pop(COLUMNS, None)
-        X, y = validated_with_labels(self, X, y)
-        return spec, as_observed(X, self.binarize, self.n_jobs), y
+        matrix, y = validated_with_labels(self, X, y)
+        warn_if_cut(matrix, self.binarize, X)
+        return spec, as_observed(matrix, self.binarize, self.n_jobs), y
 
     def _is_direct(self, observed: Observed, problem: Problem) -> bool:
         """Whether sums over the rows of each class are all that is needed."""
@@ -327,41 +356,63 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         sample_weight: npt.ArrayLike | None,
     ) -> FittedClasses:
         """Fit classes by steps, or by EM where labels or entries are missing."""
-        if self.class_prior is not None or not self.fit_prior:
-            fixed = log_prior(np.ones(problem.n_components), False, self.class_prior)
-            problem = replace(problem, log_prior=fixed)
+        problem = self._with_prior(problem)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         return fit_classes(spec, problem, observed, labels, weight, rule_of(self), self.n_jobs)
 
-    def _fit_chunks(self, spec: FamilySpec, data: Passes) -> Self:
+    def _with_prior(self, problem: Problem) -> Problem:
+        """Return the problem with the probabilities of the classes, where they are not learned."""
+        if self.class_prior is None and self.fit_prior:
+            return problem
+        fixed = log_prior(np.ones(problem.n_components), False, self.class_prior)
+        return replace(problem, log_prior=fixed)
+
+    def _fit_chunks(self, spec: FamilySpec, data: Passes, feature_names: Any) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
+        if self.class_weight is not None:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs X in memory; for rows in chunks give "
+                "sample_weight, or class_prior"
+            )
         direct = spec.direct is not None and self.pooling is None
-        by_label = self._sums_by_label(spec if direct else None, data)
+        watched = WatchedPasses(data)
+        by_label = self._sums_by_label(spec if direct else None, watched)
+        marks = (None, UNLABELLED) if self.semi_supervised else ()
+        unlabelled = sum(by_label.pop(mark)[0] for mark in marks if mark in by_label)
+        if None in by_label:
+            raise ValueError(
+                "Input y contains NaN or None, but every row needs a class; leave out such rows, "
+                "or learn from them with semi_supervised=True"
+            )
+        if not by_label:
+            raise ValueError("all rows are unlabelled: y holds -1 or None only; one needs a class")
         classes = unique_labels(list(by_label), "y")
         sums = [by_label[label] for label in classes.tolist()]
         if not sum(total for total, *_ in sums) > 0:
-            raise ValueError("sample_weight is zero for every row; at least one must count")
+            which = "labelled row; one" if unlabelled else "row; at least one"
+            raise ValueError(f"sample_weight is zero for every {which} must count")
         if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
             odd = classes[classes != np.floor(classes)][0]
             raise ValueError(
                 f"Unknown label type: continuous. y holds {odd}, which is no class; use a "
                 "regressor, or integers"
             )
-        take_names(self, data)
+        take_names(self, data, feature_names)
         problem = problem_of(self, spec, data.n_variables, classes.tolist(), labelled=True)
         totals = np.array([total for total, *_ in sums])
-        if direct:
+        partly = unlabelled > 0
+        if direct and not partly and not watched.has_holes:
             model = spec.direct.fit_chunks(problem, data, classes, sums)
             self._keep(FittedClasses(model, totals), classes)
-        else:
-            if isinstance(problem.structure, BlockLearner):
-                check_learner(problem.structure)
-            rule = rule_of(self)
-            fitted = fit_classes_in_chunks(spec, problem, data, classes, totals, rule)
-            self._keep(fitted, classes)
+            return self
+        if isinstance(problem.structure, BlockLearner):
+            check_learner(problem.structure)
+        problem, rule = self._with_prior(problem), rule_of(self)
+        fitted = fit_classes_in_chunks(spec, problem, data, classes, totals, rule, partly)
+        self._keep(fitted, classes)
         return self
 
-    def _sums_by_label(self, direct: FamilySpec | None, data: Passes) -> dict[Any, Any]:
+    def _sums_by_label(self, direct: FamilySpec | None, data: WatchedPasses) -> dict[Any, Any]:
         """Return the weight of each class, first, and what a direct fit sums of its rows."""
         if direct is None:
             weights: dict[Any, float] = data.total(class_weights)
@@ -383,14 +434,15 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Add a batch of rows to what is known.
 
-        The blocks of a class are learned again as it grows, from sums over all batches and from up
-        to 4,096 of its rows, which are kept; memory does not grow with the number of rows. After
-        `fit` or `load`, which keep none, blocks stay and only the counts in them add up.
+        The blocks and trees of a class are learned again as it grows, from sums over all batches
+        and from up to 4,096 of its rows, which are kept; memory does not grow with the number of
+        rows. After `fit` or `load`, which keep none, blocks stay and only the counts in them add
+        up; rows that other families draw stand for those that are gone.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples of this batch.
+            Examples of this batch; a NaN is not known.
         y : array-like of shape (n_samples,)
             Class labels of this batch.
         classes : array-like of shape (n_classes,), optional
@@ -406,28 +458,54 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         own, schema = decide_kinds(self, spec, X)
         if schema is not None:
             own.check("partial_fit", "partial_fit")
+        y = open_labels(y, semi_supervised=False).y
         X, y = validated_with_labels(self, X, y, reset=first)
         observed = as_observed(X, self.binarize, self.n_jobs)
-        if observed.holes is not None:
-            raise ValueError(
-                "X contains NaN; partial_fit needs complete rows, since hidden counts of one batch "
-                "depend on the others: use fit for rows with holes"
-            )
-        rows = observed.ones
         if not (classes is None or np.array_equal(known, np.unique(np.asarray(classes)))):
             raise ValueError(f"classes={classes!r} is not the same as on the first call: {known}")
         unknown = np.setdiff1d(y, known)
         if unknown.size:
             raise ValueError(f"y contains {unknown.tolist()}, which are not in {known}")
-        groups = class_groups(y, known, sample_weight)
-        problem = problem_of(self, spec, rows.n_variables, known.tolist(), labelled=True)
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                "class_weight='balanced' needs all rows at once; for partial_fit give a dict from "
+                "class to weight"
+            )
+        number = np.searchsorted(known, y)
+        weight = weigh_classes(self.class_weight, known, number, sample_weight)
+        problem = problem_of(self, spec, observed.n_variables, known.tolist(), labelled=True)
         before = None if first else self._fitted()
         if before is not None and not isinstance(before, spec.model):
             raise ValueError(
                 f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
             )
-        model = spec.direct.add(problem, before, rows, groups, self.n_jobs)
+        if spec.direct is None or problem.pooling is not None:
+            return self._go_on(spec, problem, observed, number, known, weight)
+        groups = class_groups(y, known, weight)
+        model = spec.direct.add(problem, before, observed, groups, self.n_jobs)
         self._keep(FittedClasses(model, model.totals), known)
+        return self
+
+    def _go_on(
+        self,
+        spec: FamilySpec,
+        problem: Problem,
+        observed: Observed,
+        labels: IntArray,
+        classes: npt.NDArray[Any],
+        sample_weight: npt.ArrayLike | None,
+    ) -> Self:
+        """Add a batch to sums from which the family makes its parameters."""
+        stream = Stream(spec, problem, rule_of(self), self.n_jobs)
+        weight, before = check_sample_weight(sample_weight, len(labels)), None
+        if hasattr(self, "_model"):
+            before = Mixture(self._model, Family.log_shares_of(self.class_count_))
+        kept = getattr(self, "_kept", None)
+        if before is not None and kept is None:
+            kept = stream.imagine(before, self.class_count_)
+        mixture, kept = stream.add_labelled(before, kept, observed, labels, weight)
+        self._keep(FittedClasses(mixture.model, kept.sums.totals), classes)
+        self._kept = kept
         return self
 
     @by_chunks
@@ -468,6 +546,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         spec = spec_of(self)
         check_flag(self.fit_prior, "fit_prior")
         check_flag(self.semi_supervised, "semi_supervised")
+        check_class_weight(self.class_weight)
         rule_of(self)
         if self.semi_supervised:
             spec.check("semi_supervised", "semi_supervised=True")
@@ -478,6 +557,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     def _keep(self, fitted: FittedClasses, classes: npt.NDArray[Any]) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""
         state = fitted.state
+        self.__dict__.pop("_kept", None)
         if state is None:
             prior = log_prior(fitted.totals, self.fit_prior, self.class_prior)
             for name in ("history_", "log_likelihood_", "converged_", *TRAINED):

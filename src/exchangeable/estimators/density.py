@@ -1,7 +1,10 @@
-"""Automatic search for a density model of binary data."""
+"""Automatic search for a density model of binary rows, or of a table."""
 
+import copy
 import time
 from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,89 +13,125 @@ from sklearn.base import BaseEstimator, DensityMixin
 from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import (
-    FloatArray,
     RandomState,
     as_generator,
     check_alpha,
     check_count,
+    check_flag,
     check_number,
     check_sample_weight,
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
-from exchangeable.estimators.base import MixtureEstimator
-from exchangeable.families import REGISTRY, family_named
-from exchangeable.families.mixture import Mixture
-from exchangeable.fitting.em import EMState, StopRule
+from exchangeable.data.schema import Schema
+from exchangeable.devices.choice import check_device, find_device
+from exchangeable.estimators.components import ComponentEstimator
+from exchangeable.estimators.kinds import decide_schema, specs_for
+from exchangeable.estimators.names import give_names
+from exchangeable.families import REGISTRY, WITH_STATISTICS, family_named
+from exchangeable.fitting.compression import Compressor, part_numbers
+from exchangeable.fitting.em import StopRule
+from exchangeable.fitting.kept_fits import KeptFits
+from exchangeable.fitting.lanes import Lanes
 from exchangeable.fitting.progress import SearchProgress
-from exchangeable.fitting.search import Search, Settings, Trial
-from exchangeable.fitting.tasks import held_out
+from exchangeable.fitting.search import Search
+from exchangeable.fitting.tasks import em_device, held_out
+from exchangeable.fitting.trials import NO_BLOCKS, STATISTICS, Fitter, NamedBlocks
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.runtime.interrupts import interrupts
-from exchangeable.runtime.threads import n_threads, run
+from exchangeable.structure.statistic_blocks import has_statistics, statistic_blocks
 
-SEARCH_SHARE = 0.7
-"""Part of the time budget that the search may take; the rest is for the fits to be averaged."""
-Member = tuple[Trial, list[EMState]]
+NO_MASS = 1e-10
+"""A component with a smaller probability is dropped."""
 
 
-class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
-    """Density of binary rows: finds families, sizes and priors by itself, and averages fits.
+class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
+    """Density of rows: finds families, sizes and priors by itself, and joins what it finds.
 
-    For each family (urns, trees, weighted trees, hidden trees) the number of components
-    and the strengths of the priors are searched in stages, each trial compared by the likelihood
-    of held-out rows. The best settings of each are fitted again from several starts and averaged.
-    The averages of all families, each with the share that suits the held-out rows, are the model,
-    which is itself one mixture. All queries are exact; where hidden trees are among the families
-    `most_probable` says how far its search has come.
+    Every family is fitted once, the quick ones first. Then come rounds of about twice the effort
+    each: the number of components, the strengths of priors and other settings are varied, and
+    what counts is fitted again from other starts and averaged. All of it is joined by the shares
+    that suit held-out rows, which is itself one mixture. The search ends when a round gains less
+    than 0.05 % of the held-out log-likelihood, or when `time_budget` is spent. All queries are
+    exact; where hidden trees are among the families `most_probable` says how far its search has
+    come.
 
     Parameters
     ----------
     families : sequence of str, optional
-        Families to try, as `ExchangeableMixture` names them; by default urns, trees, weighted trees
-        and hidden trees, as far as they can have this many variables. Neural families, which are
-        trained with JAX, are tried where they are named.
-    n_init : int, default=10
-        Number of fits of each family that are averaged.
-    max_components : int, default=500
-        Largest number of components of one fit.
+        Families to try, as `ExchangeableMixture` names them; by default all that are made for a
+        search, have room for this many variables and are installed (neural families need JAX), and
+        where columns are of other kinds than binary, those that take these.
+    blocks : list of pairs of variables and a statistic, optional
+        Blocks with statistics, as `ExchangeableMixture` takes them, for ``family="blocks"``, which
+        is then tried beside the others.
+    n_init : int, default=64
+        Largest number of fits of the same settings that are averaged.
+    max_components : int, optional
+        Largest number of components of one fit; by default what suits the family.
     time_budget : float, optional
-        Seconds after which no new fit is begun; at least one trial and one fit are made.
+        Seconds after which no fit is begun and those that go on are cut short. Every family for
+        which there is time is tried at least briefly. By default the search ends by itself.
     validation_fraction : float, default=0.1
         Share of the rows to hold out where `fit` gets no ``X_valid``.
     alpha : float, default=0.1
         Smoothing of the training set's own frequencies, which the pooled prior is made of.
     tol : float, default=1e-3
-        Least gain in average log-likelihood that counts as progress in a trial.
+        Least gain in average log-likelihood that counts as progress in a first fit.
     max_iter : int, default=500
         Largest number of iterations of a fit.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the fit before: of the same rows with the same seed it makes no
+        fit twice, so that it may be given more time; of others it begins with the settings that
+        were best.
+    checkpoint : path-like, optional
+        A file that holds all fits so far, written every ten seconds and at the end; a search that
+        finds it goes on from there.
+    kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
+        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
+        settings. By default the types of a table decide, and columns of arrays are binary.
     random_state : int, RandomState, Generator or None
-        Seed of the starts.
+        Seed of the starts. The same seed gives the same density, unless there is a `time_budget`:
+        how far a search gets then depends on the machine.
     n_jobs : int, optional
         Number of threads; all cores by default. It never changes the result, except for how far
         a search gets within `time_budget`.
+    device : {"auto", "cpu", "gpu"}, default="auto"
+        Where networks are trained: by default on a GPU if JAX finds one, and then beside the fits
+        of other families, which stay on the processor. With ``"gpu"`` EM makes its passes there
+        too.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
         Probability of each component, of all fits together.
+    kinds_ : dict
+        What each column was taken to be.
     table_ : list of dict
-        What was tried, in order: settings, held-out and training log-likelihood, and
-        seconds, which a model file does not keep.
+        What was tried, in order: settings, ``round`` in which it was begun, held-out and training
+        log-likelihood of the first fit, ``n_fits``, ``share`` in the density, and seconds, which a
+        model file does not keep. `pandas.DataFrame` takes it.
+    rounds_ : list of dict
+        What the search was worth after each round: ``n_fits`` so far, and ``valid``, the
+        log-likelihood of held-out rows under shares that were fitted to the others of them.
+    left_out_ : dict
+        Families that were not tried, or gave up, and why.
     best_params_ : dict
-        The settings that were best, as parameters of `ExchangeableMixture`.
+        The settings that were best by themselves, as parameters of `ExchangeableMixture`.
     members_ : list of dict
-        The families in the mixture: settings as above, ``n_fits`` and ``share``, which add up to
-        1. A family whose share would be less than 0.02 is left out.
+        What is in the mixture: settings as above, ``n_fits`` and ``share``; these add up to 1.
+        What would count for less than 0.02 is left out.
     best_score_ : float
-        Held-out log-likelihood of the trial with these.
+        Held-out log-likelihood of the first fit of the best settings.
     valid_score_ : float
         That of the mixture of all fits.
     n_fits_ : int
         Number of fits in it.
     n_parameters_ : int
         Number of its free parameters.
+    compression_ : dict
+        After `compress`: parameters, score of the rows that judge, and loss.
 
     Examples
     --------
@@ -101,32 +140,41 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> kind = rng.integers(0, 2, size=600)
     >>> X = rng.random((600, 8)) < np.where(kind[:, None] == 0, 0.2, 0.8)
-    >>> density = ExchangeableDensity(n_init=2, max_components=10, random_state=0).fit(X)
+    >>> density = ExchangeableDensity(["urns", "tree"], n_init=2, random_state=0).fit(X)
     >>> density.score(X) > -5
     True
     >>> density.marginals({0: 1})[1] > density.marginals({0: 0})[1]
     np.True_
     """
 
-    _measured: ClassVar[dict[str, tuple[str, ...]]] = {"table_": ("seconds",)}
+    _measured: ClassVar[dict[str, tuple[str, ...]]] = {
+        "table_": ("seconds",),
+        "rounds_": ("seconds",),
+    }
     """What is measured, not computed, is left out of model files: equal fits make equal files."""
 
     def __init__(
         self,
         families: Sequence[str] | None = None,
         *,
-        n_init: int = 10,
-        max_components: int = 500,
+        blocks: Any = None,
+        n_init: int = 64,
+        max_components: int | None = None,
         time_budget: float | None = None,
         validation_fraction: float = 0.1,
         alpha: float = 0.1,
         tol: float = 1e-3,
         max_iter: int = 500,
         binarize: float | None = 0.0,
+        warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        kinds: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str = "auto",
     ) -> None:
         self.families = families
+        self.blocks = blocks
         self.n_init = n_init
         self.max_components = max_components
         self.time_budget = time_budget
@@ -135,8 +183,12 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.binarize = binarize
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.kinds = kinds
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -151,10 +203,11 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         X_valid: Any = None,
+        feature_names: Any = None,
     ) -> Self:
-        """Search, fit the best settings of each family from several starts, and average.
+        """Search, and join what is found.
 
-        Interrupting it (Ctrl-C) leaves the average of the fits made so far, or the best trial.
+        Interrupting it (Ctrl-C) leaves the join of the fits made so far.
 
         Parameters
         ----------
@@ -166,9 +219,14 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             How much each row counts, 1 by default; those of X that are held out count by it too.
         X_valid : {array-like, sparse matrix}, optional
             Rows to compare by; by default some of X are held out for that.
+        feature_names : array-like of str or transformer, optional
+            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
+            pipeline the vectorizer before this step.
         """
         began = time.monotonic()
-        observed = self._observed(X, reset=True)
+        schema = decide_schema(self, X)[0]
+        observed = self._rows_of(X, schema)
+        give_names(self, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         if not weight.all():
             counting = np.flatnonzero(weight)
@@ -182,30 +240,76 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             valid = self._observed(X_valid)
             held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         examples = merge_equal_rows(observed, weight)[0]
-        search = self._search(examples, held, rng, began)
-        families = self._families(observed.n_variables)
+        families, left_out = self._families(observed.n_variables, schema)
+        search = self._search(examples, held, families, left_out, rng, began)
         with (
             interrupts() as interrupt,
             threadpool_limits(1, "blas"),
             SearchProgress() as progress,
+            self._fits_to_keep(search) as kept,
         ):
-            search.stop = interrupt.stop
+            search.fitter.stop = interrupt.stop
             search.report = lambda search: progress.show(_summary(search))
-            found = [search.climb(family) for family in families]
-            trials = sorted(filter(None, found), key=lambda trial: -trial.valid)
-            members = self._refit(search, trials, began, progress)
-            self._take_over(search, members)
+            search.run()
+            self._take_over(search)
+            self.__dict__.pop("_fits", None)
+            if self.warm_start:
+                self._fits = kept
             if interrupt.stop.is_set():
                 interrupt.warn("the search", stacklevel=3)
         return self
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the average log-probability of the rows."""
-        return float(self.score_samples(X).mean())
+    def compress(
+        self, X: Any, *, n_parameters: int | None = None, loss: float | None = None
+    ) -> "ExchangeableDensity":
+        """Return a smaller density that is nearly as good, still one exact mixture.
 
-    @property
-    def _log_prior(self) -> FloatArray:
-        return np.asarray(np.log(self.weights_))
+        Components that are needed little are left out, the others are fitted again to rows drawn
+        from this density, and so are their weights. Nothing is fitted to X, by which the loss is
+        judged. The same `random_state` gives the same result.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows that were not fitted, such as those held out.
+        n_parameters : int, optional
+            The largest number of parameters.
+        loss : float, optional
+            The largest loss in log-likelihood of X, as a part of it: 0.001 is 0.1 %. The smallest
+            density that is found is returned, this one if no smaller one is good enough.
+
+        Returns
+        -------
+        ExchangeableDensity
+            Fitted; its ``compression_`` says how large and how good it was before and is now.
+        """
+        if (n_parameters is None) == (loss is None):
+            raise ValueError("give either n_parameters or loss, and not both")
+        mixture = self._mixture()
+        observed = self._observed(X)
+        judges = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
+        seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
+        families = [member["family"] for member in self.members_]
+        compressor = Compressor(mixture, families, judges, int(seed), self.n_jobs)
+        with threadpool_limits(1, "blas"):
+            if n_parameters is not None:
+                found = compressor.to_size(check_count(n_parameters, "n_parameters"))
+            else:
+                found = compressor.to_loss(check_loss(loss))
+        smaller = copy.copy(self)
+        smaller._model, smaller.weights_ = found.mixture.model, np.exp(found.mixture.log_prior)
+        smaller.n_parameters_ = found.mixture.n_parameters
+        shares = np.bincount(part_numbers(smaller._model), smaller.weights_)
+        smaller.members_ = [
+            {**self.members_[number], "share": float(share)}
+            for number, share in zip(found.parts, shares, strict=True)
+        ]
+        smaller.compression_ = {
+            "n_parameters": (self.n_parameters_, smaller.n_parameters_),
+            "score": (found.before, found.after),
+            "loss": found.loss,
+        }
+        return smaller
 
     def _split(self, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
         if n_rows < 2:
@@ -215,34 +319,51 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         share = check_number(self.validation_fraction, "validation_fraction")
         return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
 
-    def _families(self, n_variables: int) -> Sequence[str]:
-        """Return the families to try: those asked for, or all that are searched and can be had."""
-        if self.families is None:
-            searched = [spec for spec in REGISTRY.values() if spec.search and spec.search.unasked]
-            return [
-                spec.name
-                for spec in searched
-                if spec.most_variables is None or n_variables <= spec.most_variables
-            ]
-        names = [self.families] if isinstance(self.families, str) else list(self.families)
-        unknown = [name for name in names if name not in REGISTRY]
-        if unknown or not names:
-            raise ValueError(
-                f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
-            )
-        for name in names:
-            family_named(name).check_size(n_variables)
-        return names
+    def _families(
+        self, n_variables: int, schema: Schema | None
+    ) -> tuple[list[str], dict[str, str]]:
+        """Return the families to try, and why others are left out.
+
+        Without names these are all that are searched, for such columns, and can be had.
+        """
+        if self.families is not None:
+            names = [self.families] if isinstance(self.families, str) else list(self.families)
+            unknown = [name for name in names if name not in REGISTRY]
+            if unknown or not names:
+                raise ValueError(
+                    f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
+                )
+            specs = specs_for([family_named(name) for name in names], schema)
+            for spec in specs:
+                spec.check_size(n_variables)
+            return [spec.name for spec in specs], {}
+        names, left_out = list[str](), dict[str, str]()
+        for spec in REGISTRY.values():
+            if spec.search is None or (len(spec.kinds) > 1) != (schema is not None):
+                continue
+            if not spec.installed:
+                left_out[spec.name] = f"{spec.needs} is not installed"
+            elif spec.most_variables is not None and n_variables > spec.most_variables:
+                left_out[spec.name] = f"it has room for {spec.most_variables:,} variables"
+            else:
+                names.append(spec.name)
+        return names, left_out
 
     def _search(
-        self, examples: Examples, held: Examples, rng: np.random.Generator, began: float
+        self,
+        examples: Examples,
+        held: Examples,
+        families: list[str],
+        left_out: dict[str, str],
+        rng: np.random.Generator,
+        began: float,
     ) -> Search:
         deadline = np.inf
         if self.time_budget is not None:
             budget = check_number(self.time_budget, "time_budget")
             if not budget > 0:
                 raise ValueError(f"time_budget must be positive, got {budget}")
-            deadline = began + SEARCH_SHARE * budget
+            deadline = began + budget
         if not 0 <= check_number(self.tol, "tol") < np.inf:
             raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
         alpha = check_alpha(self.alpha)
@@ -250,100 +371,129 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             raise ValueError(
                 "alpha must be > 0: values never seen in training would get probability 0"
             )
-        return Search(
+        check_device(self.device)
+        named = self._named_blocks(examples.rows.n_variables)
+        if named.blocks and self.families is None:
+            families += [name for name in WITH_STATISTICS if name not in families]
+        fitter = Fitter(
             examples,
             held,
             alpha,
             StopRule(self.tol, check_count(self.max_iter, "max_iter")),
             int(rng.integers(2**31)),
-            check_count(self.max_components, "max_components"),
+            self.device,
+            em_device(self),
+            named=named,
+        )
+        most = self.max_components
+        return Search(
+            fitter,
+            Lanes(fitter, self.n_jobs, self._has_gpu(families)),
+            families,
+            None if most is None else check_count(most, "max_components"),
+            check_count(self.n_init, "n_init"),
             deadline,
-            self.n_jobs,
+            notes=left_out,
+            began=began,
         )
 
-    def _refit(
-        self, search: Search, trials: Sequence[Trial], began: float, progress: SearchProgress
-    ) -> list[Member]:
-        """Fit the best settings of each family, the best first, as long as there is time.
-
-        A family whose trial took longer than what is left is passed over. If an interrupt leaves no
-        fit at all, the best trial is the only member.
-        """
-        end = np.inf if self.time_budget is None else began + float(self.time_budget)
-        members = list[Member]()
-        for place, trial in enumerate(trials):
-            now = time.monotonic()
-            if members and now + trial.seconds > end:
-                continue
-            share = now + (end - now) / (len(trials) - place)
-            states = self._fits(search, trial.settings, share, progress)
-            if states:
-                members.append((trial, states))
-        if not members:
-            assert search.best_state is not None
-            members = [(search.best, [search.best_state])]
-        return members
-
-    def _fits(
-        self, search: Search, settings: Settings, end: float, progress: SearchProgress
-    ) -> list[EMState]:
-        """Fit some settings from several starts, as many as there is time for.
-
-        Fits that an interrupt has cut short are left out.
-        """
-        rule = StopRule(self.tol / 5, search.rule.max_iter, patience=5)
-        search.n_jobs = 1
-        n_init, runs = check_count(self.n_init, "n_init"), list[EMState]()
-        workers = n_threads(self.n_jobs)
-        while len(runs) < n_init and (not runs or time.monotonic() < end):
-            if search.stop.is_set():
-                break
-            numbers = range(len(runs), min(len(runs) + workers, n_init))
-            made = run(
-                lambda number: search.fit(
-                    settings, search.seed + 1 + number, rule, varied=number > 0
-                ),
-                numbers,
-                self.n_jobs,
+    def _named_blocks(self, n_variables: int) -> NamedBlocks:
+        """Return the blocks with statistics."""
+        if self.blocks is None:
+            return NO_BLOCKS
+        if not has_statistics(self.blocks):
+            raise ValueError(
+                f"blocks={self.blocks!r}: expected pairs of variables and a statistic; other "
+                "blocks are searched, or learned by the families"
             )
-            if search.stop.is_set():
-                made = [state for state in made if state.ended or state.n_iter >= rule.max_iter]
-            runs += made
-            progress.show(f"fit {len(runs)} of {n_init} of {settings.family} to be averaged")
-        return runs
+        if self.families is not None and not set(WITH_STATISTICS) & set(self.families):
+            raise ValueError(
+                f"blocks with statistics go with {', '.join(WITH_STATISTICS)}, but "
+                f"families={list(self.families)!r}"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        found = NamedBlocks(*statistic_blocks(self.blocks, n_variables, names))
+        for number, block in enumerate(found.blocks):
+            if len(block.statistics) > 1:
+                raise ValueError(
+                    f"block {number} has {len(block.statistics)} statistics, of which fits that "
+                    "are averaged could choose different ones; give one"
+                )
+        return found
 
-    def _take_over(self, search: Search, members: list[Member]) -> None:
-        """Join the averages of all families, and store what was found."""
-        averages = [Mixture.average([state.best for state in states]) for _, states in members]
-        joined, shares = Mixture.join(averages, search.valid, self.n_jobs)
-        kept = [
-            (trial, len(states), float(share))
-            for (trial, states), share in zip(members, shares, strict=True)
-            if share > 0
-        ]
-        n_fits = sum(n_fits for _, n_fits, _ in kept)
-        log_prior = joined.log_prior
-        alive = np.flatnonzero(log_prior > np.log(1e-10 / n_fits))
-        weights = np.exp(log_prior[alive])
-        weights /= weights.sum()
-        model = joined.model.only(alive) if alive.size < log_prior.size else joined.model
-        mixture = Mixture(model, np.log(weights))
-        self._model, self.weights_, self.n_fits_ = model, weights, n_fits
-        self.table_ = [trial.row() for trial in search.trials.values()]
+    def _fits_to_keep(self, search: Search) -> KeptFits:
+        """Return where the search finds and leaves its fits, and begin where the last one ended."""
+        path, fitter = None if self.checkpoint is None else Path(self.checkpoint), search.fitter
+        check_flag(self.warm_start, "warm_start")
+        if path is not None and not isinstance(self.random_state, int | np.integer):
+            raise ValueError(
+                f"checkpoint needs a whole number as random_state, got {self.random_state!r}: "
+                "without one the same starts cannot be had again"
+            )
+        purpose = {
+            "data": fitter.examples.fingerprint,
+            "held-out rows": fitter.valid.fingerprint,
+            "seed": fitter.seed,
+            "alpha": fitter.alpha,
+            "tol": fitter.rule.tol,
+            "max_iter": fitter.rule.max_iter,
+            "blocks": repr(self.blocks),
+        }
+        kept, before = KeptFits(purpose, path), getattr(self, "_fits", None)
+        if self.warm_start and before is not None:
+            if before.purpose == purpose:
+                kept.fits = {**before.fits, **kept.fits}
+            else:
+                search.starts = before.best_settings()
+        if path is not None or self.warm_start:
+            fitter.kept = kept
+        return kept
+
+    def _has_gpu(self, families: Sequence[str]) -> bool:
+        """Return whether networks are trained elsewhere than on the processor."""
+        if self.device == "cpu" or not any(family_named(name).needs for name in families):
+            return False
+        purpose = f"families={list(families)!r}"
+        return bool(find_device(self.device, purpose).platform != "cpu")
+
+    def _take_over(self, search: Search) -> None:
+        """Join the averages of all settings, and store what was found."""
+        joined, groups, valid = search.portfolio.join()
+        n_fits = sum(group.n_used for group in groups)
+        alive = np.flatnonzero(joined.log_prior > np.log(NO_MASS / n_fits))
+        mixture = joined.only(alive)
+        best = search.portfolio.best_of()
+        assert best is not None
+        self._model, self.weights_ = mixture.model, np.exp(mixture.log_prior)
+        self.n_fits_, self.valid_score_ = n_fits, valid
+        self.table_ = [group.row() for group in search.portfolio.groups.values()]
+        self.rounds_ = search.rounds
+        self.left_out_ = search.notes
         self.members_ = [
-            {**trial.settings.parameters(), "n_fits": n_fits, "share": share}
-            for trial, n_fits, share in kept
+            {**group.settings.row(), "n_fits": group.n_used, "share": group.share}
+            for group in groups
         ]
-        self.best_params_ = search.best.settings.parameters()
-        self.best_score_ = search.best.valid
+        self.best_params_ = best.settings.parameters()
+        for row in (self.best_params_, *self.table_, *self.members_):
+            if row.get("blocks") == STATISTICS:
+                row["blocks"] = self.blocks
+        self.best_score_ = best.first.valid
         self.n_parameters_ = mixture.n_parameters
-        self.valid_score_ = mixture.log_likelihood(search.valid, self.n_jobs) / search.valid.total
+
+
+def check_loss(loss: Any) -> float:
+    """Return a loss, refusing what is none."""
+    checked = check_number(loss, "loss")
+    if not 0 <= checked < 1:
+        raise ValueError(f"loss must lie in [0, 1), a part of the log-likelihood, got {checked}")
+    return checked
 
 
 def _summary(search: Search) -> str:
     """Return how far a search is, in a line."""
-    best = search.best
+    best = search.portfolio.best_of()
+    assert best is not None
     return (
-        f"{len(search.trials)} trials, best {best.valid:.4f}: {best.settings.family}, "
-        f"{best.settings.n_components} components, pooling {best.settings.pooling:g}"
+        f"{search.n_made} fits, log-likelihood of held-out rows {search.portfolio.worth:.4f}; "
+        f"best by itself: {best.settings.family}, {best.first.valid:.4f}"
     )

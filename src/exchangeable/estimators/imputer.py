@@ -2,11 +2,13 @@
 
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exchangeable.arrays import RandomState
+from exchangeable.data.raw_columns import library_of
 from exchangeable.estimators.kinds import schema_of
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.estimators.rows import validated
@@ -96,7 +98,9 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         """
         check_is_fitted(self, "model_")
         self._check_columns(X, reset=False)
-        return self.model_.impute(X, self.method, random_state=self.random_state)
+        filled = self.model_.impute(X, self.method, random_state=self.random_state)
+        binary = schema_of(self.model_) is None and library_of(filled) is not None
+        return np.asarray(filled, dtype=np.float64) if binary else filled
 
     def _check_columns(self, X: Any, reset: bool) -> None:
         """Set, or compare with X, what scikit-learn's estimators know of the columns."""

@@ -1,17 +1,20 @@
 """`Kinds`: how users say what their columns are, and how estimators take such tables."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import validate_data
 
 from exchangeable.data.kinds import decide
 from exchangeable.data.observed import Observed
+from exchangeable.data.raw_columns import raw_columns
 from exchangeable.data.schema import UNSEEN, Column, Schema
+from exchangeable.estimators.names import check_columns
 from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec
 from exchangeable.fitting.tasks import check_choice, check_method
@@ -19,6 +22,8 @@ from exchangeable.fitting.tasks import check_choice, check_method
 TRANSFORMS = ("auto", "none")
 COLUMNS = "columns_"
 """The attribute of a fitted estimator that keeps what was decided."""
+_SCHEMAS: WeakKeyDictionary[Any, tuple[Any, Schema]] = WeakKeyDictionary()
+"""What the descriptions of columns that estimators keep stand for."""
 
 
 class Kinds(BaseEstimator):
@@ -37,6 +42,11 @@ class Kinds(BaseEstimator):
         arrays are binary.
     unseen : {"hole", "error"}, default="hole"
         What a value is, in rows to come, that is no level of its column.
+    groups : lists of columns, or a dict of such lists, optional
+        One-hot columns: those of a list are the levels of one nominal column, called by its key, or
+        ``"group 0"``, ``"group 1"``, …. A row has at most one of them on; if none is, its level is
+        not known. Columns are given by numbers or names. Rows are returned in the form in which
+        they came.
     transform : {"auto", "none"}, default="auto"
         Whether continuous columns whose skewness exceeds 1 are bent by the transform of Yeo and
         Johnson that makes them likeliest under a normal distribution. Densities are always per unit
@@ -47,12 +57,30 @@ class Kinds(BaseEstimator):
     >>> from exchangeable import ExchangeableMixture, Kinds
     >>> ExchangeableMixture(3, kinds=Kinds({"age": "continuous"}, unseen="error")).kinds
     Kinds(columns={'age': 'continuous'}, unseen='error')
+
+    Five columns of a sparse matrix are a variable of three levels and one of two:
+
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> X = sp.csr_array(np.eye(5)[np.arange(40) % 3] + np.eye(5)[3 + np.arange(40) % 2])
+    >>> kinds = Kinds(groups={"city": [0, 1, 2], "size": [3, 4]})
+    >>> model = ExchangeableMixture(2, kinds=kinds, random_state=0).fit(X)
+    >>> sum(model.conditional("city", {"size": 3}).values())
+    1.0
+    >>> model.sample(4, random_state=0)[0].sum(axis=1).tolist()
+    [2.0, 2.0, 2.0, 2.0]
     """
 
     def __init__(
-        self, columns: Any = None, *, unseen: str = "hole", transform: str = "auto"
+        self,
+        columns: Any = None,
+        *,
+        groups: Any = None,
+        unseen: str = "hole",
+        transform: str = "auto",
     ) -> None:
         self.columns = columns
+        self.groups = groups
         self.unseen = unseen
         self.transform = transform
 
@@ -63,44 +91,63 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
     None where all are binary numbers, which are read as they always were. A threshold other than
     the default says that numbers are to be cut there.
     """
-    kinds = getattr(estimator, "kinds", None)
-    settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
-    check_choice(settings.unseen, "unseen", UNSEEN)
-    check_choice(settings.transform, "transform", TRANSFORMS)
-    told = settings.columns is not None
-    if not told and (kinds is None and estimator.binarize != 0.0):
-        return spec, None
-    schema = decide(X, settings.columns, settings.unseen, settings.transform == "auto")
+    schema, told = decide_schema(estimator, X)
     if schema is None:
         return spec, None
     training = getattr(estimator, "training", "generative")
     try:
-        chosen = _spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
+        chosen = spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
         if training != "generative":
             chosen.check("hybrid", f"training={training!r}")
         return chosen, schema
     except ValueError as error:
         if told or any(column.levels for column in schema.columns if not _is_number(column)):
             raise
+        distinct = np.unique([v for c in raw_columns(X) for v in np.unique(c.values[~c.holes])])
         warnings.warn(
-            f"numbers greater than binarize={estimator.binarize} are on: {error}",
+            f"numbers greater than binarize={estimator.binarize} are on, of {distinct.size:,} "
+            f"distinct values: {error}",
             stacklevel=4,
         )
         return spec, None
+
+
+def _example(column: Column) -> str:
+    return f", such as {column.levels[0]!r}" if column.levels else ""
+
+
+def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
+    """Return what the columns of X are, None where all are bits, and whether kinds says so."""
+    kinds = getattr(estimator, "kinds", None)
+    settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
+    check_choice(settings.unseen, "unseen", UNSEEN)
+    check_choice(settings.transform, "transform", TRANSFORMS)
+    told = settings.columns is not None or settings.groups is not None
+    if not told and (kinds is None and estimator.binarize != 0.0):
+        return None, told
+    bend = settings.transform == "auto"
+    return decide(X, settings.columns, settings.unseen, bend, settings.groups), told
+
+
+def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[FamilySpec]:
+    """Return the families that stand for some where columns are of the kinds of a schema."""
+    if schema is None:
+        return list(specs)
+    return list(dict.fromkeys(spec_for(spec, schema, "auto") for spec in specs))
 
 
 def _is_number(column: Column) -> bool:
     return not any(isinstance(level, str) for level in column.levels)
 
 
-def _spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
+def spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
     """Return the family that is fitted to columns of some kinds, having checked its blocks."""
     if len(spec.kinds) > 1:
         return spec
     if spec.other_kinds is None:
         first = next((c for c in schema.columns if c.kind not in spec.kinds), schema.columns[0])
         raise ValueError(
-            f"column {first.name!r} is {first.kind} (type {first.dtype}), but "
+            f"column {first.name!r} is {first.kind} (type {first.dtype}{_example(first)}), but "
             f"family={spec.name!r} is for columns of 0 and 1; leave family away, or say "
             "kinds='binary'"
         )
@@ -111,13 +158,17 @@ def _spec_for(spec: FamilySpec, schema: Schema, blocks: Any) -> FamilySpec:
 
 def observe_typed(estimator: Any, X: Any, schema: Schema, reset: bool) -> Observed:
     """Return rows of columns of any kind, having checked their number and names."""
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    check_columns(estimator, X, len(schema.columns) if reset else _n_columns(X), reset)
     if reset:
         estimator.columns_ = schema.to_plain()
     observed = schema.observed(X)
     if not observed.n_rows:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required")
     return observed
+
+
+def _n_columns(X: Any) -> int:
+    return int(X.shape[1]) if hasattr(X, "shape") and len(X.shape) > 1 else len(raw_columns(X))
 
 
 def labels_of(X: Any, y: Any) -> npt.NDArray[Any]:
@@ -134,4 +185,9 @@ def labels_of(X: Any, y: Any) -> npt.NDArray[Any]:
 def schema_of(estimator: Any) -> Schema | None:
     """Return what was decided about the columns, None where they are binary."""
     plain = vars(estimator).get(COLUMNS)
-    return None if plain is None else Schema.from_plain(plain)
+    if plain is None:
+        return None
+    known = _SCHEMAS.get(estimator)
+    if known is None or known[0] is not plain:
+        known = _SCHEMAS[estimator] = plain, Schema.from_plain(plain)
+    return known[1]

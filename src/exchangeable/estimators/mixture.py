@@ -1,6 +1,6 @@
 """Mixtures for density estimation and clustering, of any family."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -9,11 +9,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 
 from exchangeable.arrays import (
-    FloatArray,
     IntArray,
     RandomState,
     as_generator,
@@ -21,11 +19,21 @@ from exchangeable.arrays import (
     check_flag,
     check_sample_weight,
 )
-from exchangeable.data.examples import merge_equal_rows
+from exchangeable.classes.choice import select_components
+from exchangeable.classes.profiles import Profiles, profiles_of
+from exchangeable.classes.refits import Refits
+from exchangeable.classes.selection import Selection
+from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.observed import Observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
-from exchangeable.estimators.base import MixtureEstimator
-from exchangeable.estimators.rows import by_chunks, open_rows, take_names
+from exchangeable.estimators.covariates import (
+    CovariatePredictions,
+    add_covariates,
+    forget_covariates,
+)
+from exchangeable.estimators.kinds import decide_kinds, spec_for
+from exchangeable.estimators.rows import check_width, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
@@ -34,7 +42,7 @@ from exchangeable.families.problem import Problem
 from exchangeable.fitting.batches import parts_of
 from exchangeable.fitting.mixtures import FittedMixture, fit_mixture
 from exchangeable.fitting.runs import Runs
-from exchangeable.fitting.selection import Selection, select_components
+from exchangeable.fitting.streams import Stream
 from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
@@ -43,6 +51,7 @@ from exchangeable.fitting.tasks import (
     components_of,
     em_device,
     hold_out,
+    hold_out_chunks,
     problem_of,
     purpose_of,
     rule_of,
@@ -60,14 +69,17 @@ def _takes_batches(mixture: Any) -> bool:
         spec.check("partial_fit", "partial_fit")
     except (TypeError, ValueError) as error:
         raise AttributeError(str(error)) from None
-    if mixture.pooling is not None or mixture.combine != "best":
-        raise AttributeError(
-            "partial_fit does not go with pooling, whose prior needs all rows, or with averages"
-        )
-    return spec.stream is not None
+    if mixture.combine != "best":
+        raise AttributeError("partial_fit goes on from one fit; use combine='best'")
+    return True
 
 
-class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
+def _merged(observed: Observed) -> Examples:
+    """Return distinct rows, of which each counts as often as it occurs."""
+    return merge_equal_rows(observed, np.ones(observed.n_rows))[0]
+
+
+class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     """Mixture of components whose variables fall into exchangeable blocks.
 
     P(x) = Σ_y p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)): the component is latent, each has blocks
@@ -172,11 +184,19 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         Number of free parameters: k·n + k − 1 for ``"blocks"``, whatever they are.
     urn_weights_ : ndarray of shape (n_components, n_features)
         Weight θ of each variable in each component; only ratios in a block matter.
+    item_parameters_ : ItemParameters
+        Difficulties of items in each component, where these are Rasch or partial credit models: one
+        block of binary columns with weights, or of ordinal columns.
     edges_ : list of ndarray of shape (n_edges, 2)
         For each component its tree's edges, each a variable and its parent, or a block and its
         parent where the tree is over counts or hidden.
     valid_history_ : list of lists of float
         The same of held-out rows, where there were some.
+    coefficients_ : ndarray of shape (n_components, n_terms)
+        Logits of the components against the first, where there were covariates: intercepts, then
+        one column per number or category. `exchangeable.classes.covariate_effects` lists them.
+    covariates_ : list of dict
+        Name and categories of each covariate, where there were some.
 
     Examples
     --------
@@ -239,8 +259,6 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        # scikit-learn's check of sparse input asks whatever has a predict_proba for these.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
     @all_or_nothing
@@ -250,6 +268,8 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         y: Any = None,
         sample_weight: npt.ArrayLike | None = None,
         X_valid: Any = None,
+        feature_names: Any = None,
+        covariates: Any = None,
     ) -> Self:
         """Find components, blocks and parameters by structural EM.
 
@@ -267,23 +287,29 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             How much each row counts, 1 by default.
         X_valid : {array-like, sparse matrix}, optional
             Rows held out: a run ends when their likelihood no longer grows, and the run under
-            which they are likeliest is kept.
+            which they are likeliest is kept. They may come in chunks, too.
+        feature_names : array-like of str or transformer, optional
+            Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
+            pipeline the vectorizer before this step.
+        covariates : table or array of shape (n_samples, n_covariates), optional
+            What the probabilities of the components depend on, by a multinomial logistic
+            regression that is fitted together with them: see ``docs/guide/latent_classes.md``.
         """
+        forget_covariates(self)
+        if covariates is not None:
+            self.fit(X, None, sample_weight, X_valid, feature_names)
+            add_covariates(self, X, covariates, sample_weight)
+            return self
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, None, sample_weight)
         if elsewhere is not None:
-            if X_valid is not None or self.validation_fraction is not None:
-                raise ValueError(
-                    "held-out rows go with X in memory; for rows in chunks leave X_valid and "
-                    "validation_fraction away and compare scores of other rows instead"
-                )
-            return self._fit_chunks(spec, elsewhere)
-        spec, observed = self._rows_to_fit(spec, X)
+            return self._fit_chunks(spec, elsewhere, X_valid, feature_names)
+        spec, observed = self._rows_to_fit(spec, X, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
         n_components = components_of(self, spec, counting.size)
         problem = problem_of(self, spec, observed.n_variables, range(n_components), labelled=False)
-        valid = None if X_valid is None else self._observed(X_valid)
+        valid = self._held_out(spec, X_valid)
         rng = as_generator(self.random_state)
         generators = rng.spawn(self._n_runs())
         counted = observed.take(counting), weight[counting]
@@ -293,21 +319,30 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         data = InMemory(examples, member, weight, self.n_jobs, em_device(self))
         return self._fit(spec, problem, data, generators)
 
-    def _fit_chunks(self, spec: FamilySpec, passes: Passes) -> Self:
+    def _held_out(self, spec: FamilySpec, X_valid: Any) -> Examples | Streamed | None:
+        """Return the rows that are given to be held out, wherever they lie."""
+        elsewhere = None if X_valid is None else open_rows(self, spec, X_valid)
+        if elsewhere is None:
+            return None if X_valid is None else _merged(self._observed(X_valid))
+        valid = Streamed.of(elsewhere)
+        check_width(self, valid.n_variables)
+        return valid
+
+    def _fit_chunks(
+        self, spec: FamilySpec, passes: Passes, X_valid: Any, feature_names: Any
+    ) -> Self:
         """Fit to rows in chunks or on a cluster, by passes that sum."""
         data = Streamed.of(passes)
         n_components = components_of(self, spec, data.n_rows)
-        take_names(self, passes)
+        take_names(self, passes, feature_names)
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
         if isinstance(problem.structure, BlockLearner):
             check_learner(problem.structure)
-        if data.holes.any() and problem.relearns:
-            raise ValueError(
-                "relearn=True needs X in memory or without NaN: blocks are proposed from rows "
-                "whose holes are drawn one after the other"
-            )
-        generators = as_generator(self.random_state).spawn(self._n_runs())
-        return self._fit(spec, replace(problem, chunks=data), data, generators)
+        valid = self._held_out(spec, X_valid)
+        rng = as_generator(self.random_state)
+        generators = rng.spawn(self._n_runs())
+        data, held = hold_out_chunks(self, spec, data, valid, rng)
+        return self._fit(spec, replace(problem, chunks=data, valid=held), data, generators)
 
     def _fit(
         self,
@@ -333,24 +368,26 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         """Go on with a batch of rows, by stochastic EM.
 
         The first batch is fitted as by `fit`, and should have some thousand rows; later ones move
-        what is known of all rows by steps that shrink. Blocks are revised now and then, on up to
-        4,096 rows that are kept. After `fit` or `load`, which keep none, blocks stay.
+        what is known of all rows by steps that shrink. Blocks and trees are revised now and then,
+        on up to 4,096 rows that are kept. After `fit` or `load`, which keep none, blocks stay; rows
+        that other families draw stand for those that are gone.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples of this batch, without NaN.
+            Examples of this batch; a NaN is not known.
         y : ignored
             Present for scikit-learn's sake.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
         spec, first = self._check_options(), not hasattr(self, "_model")
+        own, schema = decide_kinds(self, spec, X)
+        if schema is not None:
+            own.check("partial_fit", "partial_fit")
         if first:
             self.fit(X, sample_weight=sample_weight)
         observed = self._observed(X)
-        if observed.holes is not None:
-            raise ValueError("X contains NaN; partial_fit needs complete rows: use fit for others")
         weight = check_sample_weight(sample_weight, observed.n_rows)
         mixture = self._mixture()
         if not isinstance(mixture.model, spec.model):
@@ -359,47 +396,35 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             )
         k = mixture.log_prior.size
         problem = problem_of(self, spec, observed.n_variables, range(k), labelled=False)
-        for rows in parts_of(observed, weight, self.random_state):
-            if first:
-                mixture = spec.stream.keep(mixture, rows)
-            else:
-                mixture = spec.stream.add(problem, mixture, rows, self.n_jobs)
+        parts = parts_of(observed, weight, self.random_state)
+        if spec.stream is None or problem.pooling is not None:
+            mixture = self._go_on(Stream(spec, problem, rule_of(self), self.n_jobs), parts, first)
+        else:
+            for rows in parts:
+                if first:
+                    mixture = spec.stream.keep(mixture, rows)
+                else:
+                    mixture = spec.stream.add(problem, mixture, rows, self.n_jobs)
         self._model, self.weights_ = mixture.model, np.exp(mixture.log_prior)
         if not first:
             self.n_samples_weight_: float = self.n_samples_weight_ + float(weight.sum())
         return self
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the average log-probability of the rows."""
-        return float(self.score_samples(X).mean())
-
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the log-probability of each component for every row."""
-        return self._mixture().log_posterior(self._observed(X), self.n_jobs)[0]
-
-    @by_chunks
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each component for every row."""
-        return np.exp(self.predict_log_proba(X))
-
-    @by_chunks
-    def predict(self, X: Any) -> IntArray:
-        """Return the most probable component of every row."""
-        return np.asarray(self.predict_log_proba(X).argmax(axis=1))
+    def _go_on(self, stream: Stream, parts: Iterator[Examples], first: bool) -> Mixture:
+        """Return the mixture after some more rows, having kept what the next ones need."""
+        mixture = self._mixture()
+        if first:
+            self._kept = stream.begin(mixture, parts)
+            return mixture
+        kept = getattr(self, "_kept", None)
+        if kept is None:
+            kept = stream.imagine(mixture, self.weights_ * self.n_samples_weight_)
+        mixture, self._kept = stream.add(mixture, kept, parts)
+        return mixture
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> IntArray:
         """Fit, and return the most probable component of every row."""
         return self.fit(X, y, **options).predict(X)
-
-    def bic(self, X: Any) -> float:
-        """Return the Bayesian information criterion on X; the lower the better."""
-        log_likelihood = self.score_samples(X)
-        return float(-2 * log_likelihood.sum() + self.n_parameters_ * np.log(log_likelihood.size))
-
-    def aic(self, X: Any) -> float:
-        """Return the Akaike information criterion on X; the lower the better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self.n_parameters_)
 
     @classmethod
     def select(
@@ -408,9 +433,13 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         X_valid: Any = None,
         n_components: Sequence[int] = (1, 2, 5, 10, 20, 50),
         criterion: str | None = None,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        param_grid: Any = None,
+        bootstrap: int = 0,
         **parameters: Any,
     ) -> Selection:
-        """Choose the number of components.
+        """Choose the number of components, and the family and blocks if several are given.
 
         Parameters
         ----------
@@ -420,15 +449,25 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
             Other examples, by whose log-likelihood to choose.
         n_components : sequence of int
             Numbers to try.
-        criterion : {"valid", "bic", "aic"}, optional
-            ``"valid"`` by default if there are validation examples, else ``"bic"``.
+        criterion : {"valid", "bic", "aic", "abic", "icl", "blrt"}, optional
+            ``"valid"`` by default if there are validation examples, else ``"bic"``. ``"blrt"`` adds
+            components as long as the bootstrap likelihood-ratio test finds them significant.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, 1 by default.
+        param_grid : dict or list of dict, optional
+            Other parameters to try: lists of values by name, all of whose combinations are fitted,
+            such as ``[{"blocks": ["independent", "full"]}, {"family": ["urns"]}]``.
+        bootstrap : int, default=0
+            Draws of the bootstrap likelihood-ratio test of each number of components against the
+            next smaller one; 0 for no tests.
         **parameters
             Passed to the constructor.
 
         Returns
         -------
         Selection
-            With the ``best`` model, the ``table`` of what was tried, and a ``plot``.
+            With the ``best`` model, the ``table`` of what was tried, a ``plot``, and the table as
+            a data frame, Markdown, LaTeX or CSV (``to_frame``, …).
 
         Examples
         --------
@@ -441,16 +480,22 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         >>> found.best.n_components
         2
         """
-        return select_components(cls, X, X_valid, n_components, criterion, parameters)
+        asked = sample_weight, param_grid, bootstrap
+        return select_components(cls, X, X_valid, n_components, criterion, *asked, parameters)
+
+    def profiles(self) -> Profiles:
+        """Return what the components are like: sizes, and how each column is answered in each.
+
+        `exchangeable.classes.standard_errors` adds standard errors and intervals, and
+        `exchangeable.plotting.ProfileDisplay` draws them.
+        """
+        return profiles_of(self)
 
     @property
     def n_parameters_(self) -> int:
         """Number of free parameters."""
-        return self._mixture().n_parameters
-
-    @property
-    def _log_prior(self) -> FloatArray:
-        return np.asarray(np.log(self.weights_))
+        slopes = vars(self).get("coefficients_", np.zeros((1, 1)))[1:, 1:]
+        return self._mixture().n_parameters + int(slopes.size)
 
     def _check_options(self) -> FamilySpec:
         """Refuse values of parameters that only some fits would notice."""
@@ -485,9 +530,30 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         check_warm(self._model, problem, n_variables)
         return self._mixture()
 
+    def _refits(self) -> Refits:
+        """Return how this mixture was fitted, for fits to other rows."""
+        if hasattr(self, "coefficients_"):
+            raise ValueError(
+                "the mixture was fitted with covariates, whose standard errors are those of "
+                "covariate_effects(method='one-step'); fit without covariates for tests and errors "
+                "of its classes"
+            )
+        if self.combine != "best":
+            raise ValueError(
+                f"combine={self.combine!r} is an average of fits, which has no classes of its own; "
+                "fit with combine='best'"
+            )
+        k, n_variables = self._mixture().log_prior.size, self.n_features_in_
+        schema, spec = self._schema(), spec_of(self)
+        if schema is not None:
+            spec = spec_for(spec, schema, self.blocks)
+        problem = problem_of(self, spec, n_variables, range(k), labelled=False)
+        return Refits.of(spec, problem, rule_of(self), self.init, n_variables)
+
     def _keep(self, fitted: FittedMixture, total: float) -> None:
         """Take over what was fitted, all at once: a fit that fails changes nothing."""
         kept = fitted.states[fitted.best]
+        self.__dict__.pop("_kept", None)
         self._model, self.weights_ = fitted.model, fitted.weights
         self.history_ = [state.history for state in fitted.states]
         self.__dict__.pop("valid_history_", None)

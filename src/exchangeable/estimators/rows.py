@@ -1,23 +1,24 @@
 """Hooks of the estimators: rows in chunks or on a cluster instead of a matrix in memory."""
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array, check_X_y
-from sklearn.utils.validation import validate_data
 
-from exchangeable.arrays import FloatArray, check_sample_weight
+from exchangeable.arrays import FloatArray, check_sample_weight, is_sparse
 from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.raw_columns import library_of
 from exchangeable.data.stream import cluster
-from exchangeable.data.stream.passes import IN_MEMORY, ChunkedRows, ChunkError, Passes, observe
+from exchangeable.data.stream.passes import ChunkedRows, ChunkError, Passes, observe
 from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.estimators.kinds import decide_kinds, schema_of
+from exchangeable.estimators.names import check_columns, give_names
 from exchangeable.families.contract import FamilySpec
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -27,6 +28,8 @@ NUMERIC: dict[str, Any] = {
     "ensure_all_finite": "allow-nan",
 }
 """What scikit-learn's checks let pass."""
+PART = 1 << 22
+"""Entries that are looked at together."""
 
 
 def open_rows(
@@ -55,14 +58,9 @@ def open_rows(
             f"training={estimator.training!r} passes over the rows many times, which needs X in "
             "memory; use training='generative' for rows in chunks or on a cluster"
         )
-    if getattr(estimator, "semi_supervised", False):
-        raise ValueError(
-            "semi_supervised=True needs X in memory; of rows in chunks every one needs a label"
-        )
     labels = None if column is not None else y
-    reason = spec.why_not("holes in chunks") or (IN_MEMORY if labelled else None)
     if source is None:
-        options = estimator.binarize, estimator.n_jobs, reason
+        options = estimator.binarize, estimator.n_jobs
         return cluster.open_collection(X, y if labelled else None, sample_weight, *options)
     return ChunkedRows(
         source,
@@ -70,7 +68,6 @@ def open_rows(
         None if sample_weight is None else _weights(sample_weight),
         estimator.binarize,
         estimator.n_jobs,
-        reason,
     )
 
 
@@ -88,13 +85,14 @@ def _weights(sample_weight: Any) -> FloatArray:
     return check_sample_weight(weights, weights.size)
 
 
-def take_names(estimator: Any, data: Passes) -> None:
+def take_names(estimator: Any, data: Passes, feature_names: Any) -> None:
     """Store what scikit-learn's estimators know of the columns."""
     estimator.n_features_in_ = data.n_variables
     if data.names is not None:
         estimator.feature_names_in_ = np.asarray(data.names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+    give_names(estimator, feature_names)
 
 
 def by_chunks(method: Method) -> Method:
@@ -146,12 +144,17 @@ def as_checked(estimator: Any, X: Any) -> Observed | None:
         X = X.observed()
     if not isinstance(X, Observed):
         return None
-    if X.n_variables != estimator.n_features_in_:
+    check_width(estimator, X.n_variables)
+    return X
+
+
+def check_width(estimator: Any, n_variables: int) -> None:
+    """Refuse rows of other variables than those that were fitted."""
+    if n_variables != estimator.n_features_in_:
         raise ValueError(
-            f"X has {X.n_variables} features, but {type(estimator).__name__} is expecting "
+            f"X has {n_variables} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
-    return X
 
 
 def validated(estimator: Any, X: Any, reset: bool) -> Any:
@@ -167,7 +170,7 @@ def validated(estimator: Any, X: Any, reset: bool) -> Any:
         Whether to set them.
     """
     matrix = check_array(as_matrix(X), input_name="X", estimator=estimator, **NUMERIC)
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    check_columns(estimator, X, matrix.shape[1], reset)
     return matrix
 
 
@@ -176,5 +179,40 @@ def validated_with_labels(
 ) -> tuple[Any, npt.NDArray[Any]]:
     """Return X as `validated` does, and the labels of its rows."""
     matrix, labels = check_X_y(as_matrix(X), y, estimator=estimator, **NUMERIC)
-    validate_data(estimator, X, y, reset=reset, skip_check_array=True)
+    check_columns(estimator, X, matrix.shape[1], reset)
     return matrix, labels
+
+
+def warn_if_cut(matrix: Any, binarize: float | None, X: Any) -> None:
+    """Say that numbers other than 0 and 1 are cut, where nobody has said where to cut them.
+
+    Parameters
+    ----------
+    matrix : ndarray or sparse matrix
+        Rows as numbers.
+    binarize : float or None
+        The threshold; nothing is said of one other than the default.
+    X : object
+        The rows as they came; of tables `decide_kinds` has spoken.
+    """
+    stored = matrix.data if is_sparse(matrix) else matrix
+    if binarize != 0.0 or library_of(X) is not None or stored.dtype.kind == "b":
+        return
+    flat = stored.ravel()
+    distinct, some = set[float](), False
+    for start in range(0, flat.size, PART):
+        part = flat[start : start + PART]
+        other = (part != 0) & (part != 1) & (part == part)
+        if other.any():
+            distinct.update(np.unique(part[other]).tolist())
+            some = start + PART < flat.size
+            break
+    if distinct:
+        zero_one = int((flat == 0).any() or is_sparse(matrix)) + int((flat == 1).any())
+        number = f"{'at least ' if some else ''}{len(distinct) + zero_one:,}"
+        warnings.warn(
+            f"numbers greater than binarize={binarize} are on: X holds {number} distinct values, "
+            "not 0 and 1 alone; give binarize to cut elsewhere, X > 0 to cut here, or kinds to "
+            "model them as they are",
+            stacklevel=5,
+        )

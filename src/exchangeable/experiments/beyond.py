@@ -1,281 +1,309 @@
-"""Beyond the paper: the density benchmark with every family, settings chosen by validation.
+"""The density benchmark: what the default estimator gives, per data set, time budget and seed.
 
-For each data set and family the settings are searched on the training and validation rows. Then the
-family is fitted with them from several seeds, and each fit is scored once on the test rows. Which
-families take part is read from the registry: those that `ExchangeableDensity` searches, and naive
-Bayes, which is the paper's family with every variable a block of its own.
+The protocol, fixed before test rows are read: `ExchangeableDensity` with its defaults, a budget and
+a seed is fitted to the training rows, with the validation rows held out, on every set alike. Test
+rows are scored once, at the end. Peers are run live on the same files, so that differences have
+standard errors over pairs of test rows. ``python -m exchangeable.experiments.beyond`` needs neither
+pooch nor a terminal where the files are in the data folder.
 """
 
-import csv
+import argparse
+import os
+import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import Any, NamedTuple
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from exchangeable.data.examples import Examples, merge_equal_rows
-from exchangeable.data.observed import Observed
-from exchangeable.data.rows import as_rows
+from exchangeable.arrays import FloatArray
 from exchangeable.datasets import fetch_density
+from exchangeable.datasets._density import DENSITY_SETS
+from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.mixture import ExchangeableMixture
-from exchangeable.experiments.density import N_COMPONENTS, PAPER_TOL
 from exchangeable.experiments.store import Row, Store
-from exchangeable.families import REGISTRY
-from exchangeable.families.mixture import Mixture
-from exchangeable.fitting.em import EMState, StopRule
-from exchangeable.fitting.search import Search, Settings
-from exchangeable.runtime.threads import n_threads, run
+from exchangeable.families import Neural
+from exchangeable.persistence import save
+from exchangeable.runtime.threads import n_threads
 
-SETS = (
-    "nltcs",
-    "plants",
-    "jester",
-    "baudio",
-    "bnetflix",
-    "dna",
-    "tretail",
-    "accidents",
-    "msnbc",
-    "kdd",
-    "book",
-    "msweb",
-    "cwebkb",
-    "bbc",
-    "cr52",
-    "c20ng",
-    "pumsb_star",
-    "kosarek",
-    "tmovie",
-    "ad",
-)
-"""The data sets, the quicker ones first."""
-NAIVE_BAYES = "naive Bayes"
-SEARCHED = [spec.name for spec in REGISTRY.values() if spec.search and spec.search.unasked]
-FAMILIES = {name: (name, "auto") for name in SEARCHED}
-FAMILIES[NAIVE_BAYES] = ("blocks", "independent")
-"""The family and the blocks that each name stands for."""
+SETS = tuple(sorted(DENSITY_SETS, key=lambda name: DENSITY_SETS[name].n_variables))
+"""The data sets, those with few variables first."""
+DEFAULT = "default"
 PAPERS = "paper's MEVM"
-AVERAGE, JOINED = "average", "joined families"
-MODELS = (*FAMILIES, AVERAGE, JOINED, PAPERS)
-KEY = ("dataset", "model", "seed")
-FINE = StopRule(tol=5e-4, patience=4)
-COARSE = StopRule(tol=1e-3, patience=3)
-
-
-def search_starts() -> dict[tuple[str, str], Settings]:
-    """Return settings from which searches begin, by data set and model.
-
-    They were found by earlier searches on the validation rows, and are kept in
-    ``search_starts.csv``.
-    """
-    text = files("exchangeable.experiments").joinpath("search_starts.csv").read_text()
-    rows = csv.DictReader(text.splitlines())
-    return {(row["dataset"], row["model"]): _stored(row) for row in rows}
-
-
-class Fit(NamedTuple):
-    """A fitted mixture, and what its cell says besides its scores."""
-
-    mixture: Mixture
-    row: Row
+CONTINUOUS = "continuous mixture"
+PEERS = (PAPERS, CONTINUOUS)
+"""What is run live beside the default: the paper's model, and that of Correia et al. (2023)."""
+MODELS = (DEFAULT, *PEERS)
+KEY = ("dataset", "model", "budget", "seed")
+PAIRED_KEY = (*KEY, "peer")
+PAPER: dict[str, Any] = {
+    "n_components": 20,
+    "n_init": 10,
+    "blocks": "welch",
+    "init": "random",
+    "tol": 1e-3,
+}
+"""The paper's mixture: ten starts, the best by training rows; validation rows are not used."""
+CONTINUOUS_SETTINGS: dict[str, Any] = {
+    "latent": 4,
+    "points": 1024,
+    "batch_size": 128,
+    "learning_rate": 1e-3,
+}
+"""Their latent dimension, points of a step, rows of a step and learning rate, as far as known."""
+CONTINUOUS_POINTS = 8192
 
 
 @dataclass
 class Beyond:
-    """The experiment on some sets.
+    """The benchmark on some sets.
 
     Attributes
     ----------
     store : Store
-        Where finished cells are kept.
-    search_seconds : float
-        Time for the search of one family's settings.
-    n_averaged : int
-        Number of fits in the average of a family.
-    average_seconds : float
-        Time after which no more fits are added to it.
+        Where finished cells are kept, with `KEY`. Log-probabilities of the test rows are kept in a
+        folder beside it, and differences between pairs of cells in a second file.
     tell : callable
         Called with a line of text when something begins or ends.
     n_jobs : int, optional
         Number of threads.
+    device : {"auto", "cpu", "gpu"}
+        Where networks are trained.
+    loss : float, optional
+        Where given, the default is also made smaller at this loss of the validation rows.
     """
 
     store: Store
-    search_seconds: float = 240.0
-    n_averaged: int = 10
-    average_seconds: float = 240.0
     tell: Callable[[str], None] = lambda text: None
     n_jobs: int | None = None
+    device: str = "auto"
+    loss: float | None = None
+
+    @property
+    def paired(self) -> Store:
+        """Differences between cells, over pairs of test rows."""
+        return Store(self.store.path.with_name(f"{self.store.path.stem}_paired.csv"), PAIRED_KEY)
 
     def run(
         self,
-        sets: Sequence[str],
+        sets: Sequence[str] = SETS,
         models: Sequence[str] = MODELS,
-        seeds: Sequence[int] = range(5),
+        budgets: Sequence[float] = (600.0,),
+        seeds: Sequence[int] = (0,),
         download: bool = False,
     ) -> None:
-        """Run all cells that are not finished, the first seed of every data set before the next.
+        """Run all cells that are not finished; peers have no budget, and the first seed alone.
 
         A data set that is not in the data folder is left out, unless it may be downloaded.
         """
-        for seed in seeds:
-            for name in sets:
-                wanted = [
-                    model
-                    for model in models
-                    if not self.store.find(dataset=name, model=model, seed=seed)
-                    and not (model in (AVERAGE, JOINED) and seed > 0)
-                ]
-                if not wanted:
-                    continue
-                try:
-                    data = fetch_density(name, download_if_missing=download)
-                except OSError:
-                    self.tell(f"{name} is not in the data folder")
-                    continue
-                for model in wanted:
-                    self._cell(name, model, seed, data)
+        for name in sets:
+            wanted = [
+                (model, budget, seed)
+                for model in models
+                for budget in (sorted(budgets) if model == DEFAULT else [0.0])
+                for seed in (seeds if model == DEFAULT else seeds[:1])
+                if not self.store.find(
+                    dataset=name, model=model, budget=f"{budget:g}", seed=str(seed)
+                )
+            ]
+            if not wanted:
+                continue
+            try:
+                data = fetch_density(name, download_if_missing=download)
+            except OSError:
+                self.tell(f"{name} is not in the data folder")
+                continue
+            for model, budget, seed in wanted:
+                self._cell(name, model, budget, seed, data)
 
-    def _cell(self, name: str, model: str, seed: int, data: Any) -> None:
-        train, valid, test = (_examples(rows) for rows in (data.train, data.valid, data.test))
-        self.tell(f"{name}, {model}, seed {seed}")
+    def _cell(self, name: str, model: str, budget: float, seed: int, data: Any) -> None:
+        cell = {"dataset": name, "model": model, "budget": f"{budget:g}", "seed": str(seed)}
+        said = f"{name}, {model}" + (f", {budget:g} s" if budget else "") + f", seed {seed}"
+        self.tell(said)
         began = time.monotonic()
-        if model == PAPERS:
-            row = self._papers(seed, data)
-        else:
-            search = Search(train, valid, rule=COARSE, n_jobs=self.n_jobs)
-            mixture, row = self._fitted(name, model, seed, search)
-            row["valid"] = mixture.log_likelihood(valid, self.n_jobs) / valid.total
-            row["test"] = mixture.log_likelihood(test, self.n_jobs) / test.total
-            row["n_parameters"] = mixture.n_parameters
-        row["seconds"] = round(time.monotonic() - began - row.get("search_seconds", 0.0), 2)
-        self.store.add({"dataset": name, "model": model, "seed": seed, **row})
-        self.tell(f"{name}, {model}, seed {seed}: valid {row['valid']:.4f}, test {row['test']:.4f}")
-
-    def _fitted(self, name: str, model: str, seed: int, search: Search) -> Fit:
-        if model in (AVERAGE, JOINED) and not self._finished(name):
-            raise ValueError(
-                f"{model!r} on {name} is made of families that are finished, and there are none; "
-                "run at least one family on it first"
-            )
-        if model == AVERAGE:
-            return self._average(name, search)
-        if model == JOINED:
-            return self._joined(name, search)
-        return self._family(name, model, seed, search)
-
-    def _settings(self, name: str, model: str, search: Search) -> tuple[Settings, Row]:
-        """Return a family's settings, from an earlier cell or searched for."""
-        known = self.store.find(dataset=name, model=model)
-        if known:
-            return _stored(known[0]), {}
-        near = [_stored(row) for row in self._finished(name)]
-        starts = search_starts()
-        if (name, model) in starts:
-            near.append(starts[name, model])
+        estimator, more = self._fitted(model, budget, seed, data)
+        seconds = time.monotonic() - began
         began = time.monotonic()
-        search.deadline = began + self.search_seconds
-        family, blocks = FAMILIES[model]
-        best = search.climb(family, near=near, blocks=blocks)
-        if best is None:
-            raise RuntimeError(
-                f"the search for {model!r} on {name} ended without a trial; give it more time"
-            )
-        costs = {
-            "search_seconds": round(time.monotonic() - began, 2),
-            "n_trials": len(search.trials),
+        each = np.asarray(estimator.score_samples(data.test), dtype=np.float64)
+        measured = {
+            "valid": f"{estimator.score(data.valid):.5f}",
+            "test": f"{each.mean():.5f}",
+            "error": f"{each.std(ddof=1) / np.sqrt(each.size):.5f}",
+            "n_parameters": estimator.n_parameters_,
+            "seconds": f"{seconds:.1f}",
+            "scoring_seconds": f"{time.monotonic() - began:.2f}",
         }
-        return best.settings, costs
+        if self.loss is not None and model == DEFAULT:
+            more |= smaller(estimator, data, self.loss)
+        self.store.add({**cell, **measured, **more, **self.machine()})
+        self.keep_rows(cell, each)
+        self.compare(cell)
+        self.tell(f"{said}: valid {measured['valid']}, test {measured['test']}, {seconds:.0f} s")
 
-    def _family(self, name: str, model: str, seed: int, search: Search) -> Fit:
-        settings, costs = self._settings(name, model, search)
-        state = search.fit(settings, 100 + seed, FINE)
-        return Fit(state.best, {**_as_row(settings), "n_iter": state.best_iter, **costs})
+    def add(self, name: str, model: str, each: FloatArray, **more: Any) -> None:
+        """Add a cell of a peer that was run by other means, from log-probabilities of test rows.
 
-    def _average(self, name: str, search: Search) -> Fit:
-        """Average fits of the family that does best on the validation rows."""
-        best = self._finished(name)[0]
-        settings = _stored(best)
-        states = self._fits(settings, search)
-        row = {**_as_row(settings), "family": best["model"], "n_averaged": len(states)}
-        return Fit(_averaged(states), row)
-
-    def _joined(self, name: str, search: Search) -> Fit:
-        """Join averages of all families, with the shares that suit the validation rows best."""
-        families = self._finished(name)
-        fits = [self._fits(_stored(row), search) for row in families]
-        averages = [_averaged(states) for states in fits]
-        mixture, shares = Mixture.join(averages, search.valid, self.n_jobs)
-        members = [
-            f"{len(states)} of {row['model']} ({share:.2f})"
-            for states, row, share in zip(fits, families, shares, strict=True)
-            if share > 0
-        ]
-        return Fit(mixture, {"family": ", ".join(members)})
-
-    def _finished(self, name: str) -> list[Row]:
-        """Return, for each family, the finished cell that is best on the validation rows.
-
-        The best family comes first.
+        Parameters
+        ----------
+        name, model : str
+            The data set, and what the peer is called.
+        each : array of shape (n_rows,)
+            Log-probabilities of the test rows, in their order.
+        **more
+            What else its cell says, such as ``seconds``.
         """
-        known = [row for row in self.store.find(dataset=name) if row["model"] in FAMILIES]
-        best: dict[str, Row] = {}
-        for row in sorted(known, key=lambda row: -float(row["valid"])):
-            best.setdefault(row["model"], row)
-        return list(best.values())
-
-    def _fits(self, settings: Settings, search: Search) -> list[EMState]:
-        """Fit some settings from several starts, as many as there is time for."""
-        search.n_jobs = 1  # fits side by side make better use of the cores than threads in a fit
-        side_by_side, states = n_threads(self.n_jobs), list[EMState]()
-        end = time.monotonic() + self.average_seconds
-        while len(states) < self.n_averaged and (not states or time.monotonic() < end):
-            numbers = range(len(states), min(len(states) + side_by_side, self.n_averaged))
-            states += run(
-                lambda number: search.fit(settings, 200 + number, FINE, varied=number > 0),
-                numbers,
-                self.n_jobs,
+        if model in MODELS:
+            raise ValueError(f"{model!r} is run by the benchmark itself; give another name")
+        n_rows = DENSITY_SETS[name].n_rows[2]
+        if each.shape != (n_rows,) or not np.isfinite(each).all():
+            raise ValueError(
+                f"{model} on {name}: expected {n_rows:,} log-probabilities, got an array of shape "
+                f"{each.shape}, or numbers that are not finite"
             )
-        return states
+        cell = {"dataset": name, "model": model, "budget": "0", "seed": "0"}
+        error = each.std(ddof=1) / np.sqrt(each.size)
+        measured = {"valid": "", "test": f"{each.mean():.5f}", "error": f"{error:.5f}"}
+        self.store.add({**cell, **measured, "seconds": "", **more})
+        self.keep_rows(cell, each)
+        self.compare(cell)
 
-    def _papers(self, seed: int, data: Any) -> Row:
-        model = ExchangeableMixture(
-            N_COMPONENTS,
-            blocks="welch",
-            init="rows",
-            tol=PAPER_TOL,
-            random_state=seed,
-            n_jobs=self.n_jobs,
-        ).fit(data.train)
-        return {
-            "n_components": N_COMPONENTS,
-            "n_iter": model.n_iter_,
-            "valid": model.score(data.valid),
-            "test": model.score(data.test),
-            "n_parameters": model.n_parameters_,
+    def _fitted(self, model: str, budget: float, seed: int, data: Any) -> tuple[Any, Row]:
+        """Return a model fitted to training rows, and what its cell says of the search."""
+        options: dict[str, Any] = {"random_state": seed, "n_jobs": self.n_jobs}
+        if model == PAPERS:
+            return ExchangeableMixture(**PAPER, **options).fit(data.train), {}
+        if model == CONTINUOUS:
+            mixture = ExchangeableMixture(
+                CONTINUOUS_POINTS,
+                family=Neural(**CONTINUOUS_SETTINGS),
+                device=self.device,
+                **options,
+            )
+            return mixture.fit(data.train, X_valid=data.valid), {}
+        density = ExchangeableDensity(time_budget=budget or None, device=self.device, **options)
+        density.fit(data.train, X_valid=data.valid)
+        members = [
+            f"{row['n_fits']} of {row['family']} ({row['share']:.2f})" for row in density.members_
+        ]
+        return density, {
+            "members": ", ".join(members),
+            "n_fits": sum(row["n_fits"] for row in density.table_),
+            "n_settings": len(density.table_),
+            "n_rounds": len(density.rounds_),
+            "left_out": ", ".join(density.left_out_),
         }
 
+    def machine(self) -> Row:
+        """Return where a cell was run, and with what."""
+        device = "cpu"
+        if self.device != "cpu" and _version("jax"):
+            import jax
 
-def _examples(rows: Any) -> Examples:
-    return merge_equal_rows(Observed(as_rows(rows, None)), np.ones(len(rows)))[0]
+            device = jax.devices()[0].device_kind
+        return {
+            "cores": n_threads(self.n_jobs),
+            "device": device,
+            "versions": " ".join(
+                f"{name} {_version(name)}" for name in ("numpy", "numba", "jax") if _version(name)
+            )
+            + f" python {platform.python_version()}",
+        }
+
+    def keep_rows(self, cell: Row, each: FloatArray) -> None:
+        """Keep the log-probabilities of the test rows, from which differences are made."""
+        path = self._rows_of(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, each)
+
+    def compare(self, cell: Row) -> None:
+        """Store the differences between a cell of the default and all peers of its set."""
+        others = self.store.find(dataset=cell["dataset"])
+        pairs = [(cell, other) for other in others if other["model"] != DEFAULT]
+        if cell["model"] != DEFAULT:
+            pairs = [(other, cell) for other in others if other["model"] == DEFAULT]
+        for one, peer in pairs:
+            if not (self._rows_of(one).exists() and self._rows_of(peer).exists()):
+                continue
+            gaps = np.load(self._rows_of(one)) - np.load(self._rows_of(peer))
+            self.paired.add(
+                {name: one[name] for name in KEY}
+                | {
+                    "peer": peer["model"],
+                    "difference": f"{gaps.mean():.5f}",
+                    "error": f"{gaps.std(ddof=1) / np.sqrt(gaps.size):.5f}",
+                    "n_rows": gaps.size,
+                }
+            )
+
+    def _rows_of(self, cell: Row) -> Path:
+        named = "-".join(str(cell[name]) for name in KEY)
+        plain = "".join(c if c.isalnum() or c in "-." else "_" for c in named)
+        return self.store.path.with_name(f"{self.store.path.stem}_rows") / f"{plain}.npy"
 
 
-def _averaged(states: Sequence[EMState]) -> Mixture:
-    return Mixture.average([state.best for state in states])
-
-
-def _as_row(settings: Settings) -> Row:
+def smaller(density: Any, data: Any, loss: float) -> Row:
+    """Return what a cell says of a density that was made smaller: size, file, speed and score."""
+    small = density.compress(data.valid, loss=loss)
+    began = time.monotonic()
+    test = small.score(data.test)
+    seconds = time.monotonic() - began
+    with TemporaryDirectory() as folder:
+        sizes = []
+        for number, each in enumerate((density, small)):
+            path = Path(folder) / str(number)
+            save(each, path)
+            sizes.append(path.stat().st_size)
     return {
-        "n_components": settings.n_components,
-        "pooling": settings.pooling,
-        "shrinkage": settings.shrinkage,
+        "file_bytes": sizes[0],
+        "small_bytes": sizes[1],
+        "small_parameters": small.n_parameters_,
+        "small_loss": f"{small.compression_['loss']:.6f}",
+        "small_test": f"{test:.5f}",
+        "small_scoring_seconds": f"{seconds:.2f}",
     }
 
 
-def _stored(row: Row) -> Settings:
-    """Return the settings of a finished cell."""
-    family, blocks = FAMILIES[row.get("family") or row["model"]]
-    numbers = (float(row["pooling"]), float(row["shrinkage"]))
-    return Settings(family, int(row["n_components"]), *numbers, blocks)
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmark from a terminal."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="SET")
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS, metavar="MODEL")
+    parser.add_argument("--time-budget", nargs="+", type=float, default=[600.0])
+    parser.add_argument("--seed", nargs="+", type=int, default=[0])
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--n-jobs", type=int)
+    parser.add_argument("--compress", type=float, metavar="LOSS")
+    parser.add_argument(
+        "--peer",
+        nargs=2,
+        metavar=("NAME", "FILE"),
+        help="run nothing; add log-probabilities of the test rows of one set (.npy) under a name",
+    )
+    parser.add_argument("--results", type=Path, default=Path("results/beyond.csv"))
+    options = parser.parse_args(arguments)
+
+    def tell(text: str) -> None:
+        os.write(1, f"{time.strftime('%H:%M:%S')} {text}\n".encode())
+
+    store = Store(options.results, KEY)
+    experiment = Beyond(store, tell, options.n_jobs, options.device, options.compress)
+    if options.peer:
+        (name,), (peer, path) = options.sets, options.peer
+        experiment.add(name, peer, np.load(path).astype(np.float64))
+        return
+    experiment.run(options.sets, options.models, options.time_budget, options.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,29 +8,37 @@ from typing import Any
 import numpy as np
 
 from exchangeable.datasets._density import DENSITY_SETS
-from exchangeable.experiments.beyond import AVERAGE, FAMILIES, JOINED, NAIVE_BAYES, PAPERS
+from exchangeable.experiments.beyond import CONTINUOUS, DEFAULT, PAPERS, Beyond
 from exchangeable.experiments.store import Row, Store
-from exchangeable.families import REGISTRY
 
-SEARCHED = tuple(name for name in FAMILIES if name != NAIVE_BAYES)
-SEVERAL = (AVERAGE, JOINED)
-COLUMNS = (NAIVE_BAYES, PAPERS, *SEARCHED, *SEVERAL)
-CHOSEN = (NAIVE_BAYES, *SEARCHED, *SEVERAL)
-"""Models whose settings were chosen on the validation rows."""
 BEST = "best of the published tables listed"
 PUBLISHED = ("learnspn", "idspn", "mt", "ratspn", "einet", "hyperspn", "xcnet40", "hclt")
 MINUS = "\N{MINUS SIGN}"
-HEAD = """# Density: every family on the benchmark
+ERRORS = 2.0
+"""A difference counts from so many of its standard errors on."""
+HEAD = f"""# Density: the default on the benchmark
 
 This page is written by `exchangeable reproduce --table beyond`; the cells are in
-`results/beyond.csv`. Every setting (number of components, strength of the pooled prior, shrinkage
-of edges, iteration to stop at, family of the average, shares of joined families) was chosen on the
-validation rows; the test rows were scored once by each fit. An empty cell has not been run yet; the
-same command continues with it. The number of fits in each average is listed among the settings.
-Seconds were measured on two cores that were also doing other work.
+`results/beyond.csv`, and `python -m exchangeable.experiments.beyond` runs the same cells on a
+machine without the packages of the command line.
 
-What each component is made of, by family:
+## Protocol
 
+It was fixed before test rows were read, and is the same for every set.
+
+- `ExchangeableDensity(time_budget=…, random_state=seed).fit(train, X_valid=valid)`, all else by
+  default. No setting depends on the name of a set; what the search looks at are training and
+  validation rows.
+- Test rows are scored once, when the search has ended.
+- Peers are run on the same files. A difference from one of them is a mean over pairs of test rows,
+  with the standard error of that mean; "ahead" and "behind" mean by more than two of these,
+  otherwise the two are level. Published figures have no such errors: only the gap is given.
+- {PAPERS}: 20 components, blocks by the sweep, ten random starts of which the best by training rows
+  is kept; it does not use validation rows.
+- {CONTINUOUS}: our re-run of *Continuous Mixtures of Tractable Probabilistic Models* (Correia et
+  al., AAAI 2023) with independent components: latent dimension 4, 1,024 points per step, batches of
+  128, learning rate 0.001, 8,192 components after training, stopped by the validation rows.
+- With a time budget, how far the search gets depends on the machine, which each cell names.
 """
 
 
@@ -43,28 +51,41 @@ def published() -> dict[str, Row]:
 def write_report(store: Store, page: Path) -> None:
     """Write the page."""
     sets = [name for name in DENSITY_SETS if store.find(dataset=name)]
-    parts = [HEAD + _families(), _results(store, sets), _verdict(store, sets)]
-    parts.append(_settings(store, sets))
-    parts += [_costs(store, sets), _literature(sets)]
+    paired = Beyond(store).paired
+    parts = [HEAD + _missing(store), _results(store, sets), _verdict(store, paired, sets)]
+    parts += [_costs(store, sets), _members(store, sets), _smaller(store), _literature(sets)]
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n".join(parts), encoding="utf-8")
 
 
-def _families() -> str:
-    """Return a list of the families, each in one sentence."""
-    lines = [f"- {NAIVE_BAYES}: independent variables"]
-    lines += [f"- {name}: {REGISTRY[name].summary}" for name in SEARCHED]
-    return "\n".join(lines) + "\n"
+def _missing(store: Store) -> str:
+    """Return which sets were not run."""
+    gone = [name for name in DENSITY_SETS if not store.find(dataset=name, model=DEFAULT)]
+    return f"\nNot run: {', '.join(gone) or 'none'}.\n"
 
 
-def _tests(store: Store, name: str, model: str) -> list[float]:
-    return [float(row["test"]) for row in store.find(dataset=name, model=model)]
+def _budgets(store: Store) -> list[str]:
+    return sorted({row["budget"] for row in store.find(model=DEFAULT)}, key=float)
 
 
-def _cell(values: list[float]) -> str:
-    if not values:
+def _peers(store: Store) -> list[str]:
+    named = dict.fromkeys(row["model"] for row in store.rows if row["model"] != DEFAULT)
+    return sorted(named, key=lambda model: (model != PAPERS, model))
+
+
+def _title(budget: str) -> str:
+    return f"default, {float(budget):,.0f} s" if float(budget) else "default, no budget"
+
+
+def _digits(value: float) -> int:
+    return 3 if abs(value) < 20 else 2
+
+
+def _cell(rows: list[Row]) -> str:
+    if not rows:
         return ""
-    digits = 3 if abs(values[0]) < 20 else 2
+    values = [float(row["test"]) for row in rows]
+    digits = _digits(values[0])
     text = f"{np.mean(values):.{digits}f}"
     if len(values) > 1:
         text += f" ± {np.std(values, ddof=1):.{digits}f} ({len(values)})"
@@ -77,98 +98,123 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def _results(store: Store, sets: list[str]) -> str:
-    known = published()
+    known, budgets, peers = published(), _budgets(store), _peers(store)
     rows = []
     for name in sets:
+        cells = [
+            _cell(store.find(dataset=name, model=DEFAULT, budget=budget)) for budget in budgets
+        ]
+        cells += [_cell(store.find(dataset=name, model=peer)) for peer in peers]
         best = known[name]["best"].replace("-", MINUS) if name in known else ""
-        by = known[name]["best_model"] if name in known else ""
-        cells = [_cell(_tests(store, name, model)) for model in COLUMNS]
-        rows.append([name, *cells, f"{best} ({by})"])
+        by = f" ({known[name]['best_model']})" if name in known else ""
+        rows.append([name, *cells, best + by])
     text = (
         "## Test log-likelihood\n\nMean over seeds ± standard deviation, the number of seeds in "
-        "brackets; a single number is one seed. The average is one mixture made of several fits of "
-        "the family that does best on the validation rows. Joined families are one mixture too, "
-        "made of such averages of all families, with the shares under which the validation rows "
-        "are most probable.\n\n"
+        "brackets; a single number is one seed. An empty cell has not been run.\n\n"
     )
-    return text + _table(["data", *COLUMNS, BEST], rows)
+    return text + _table(["data", *map(_title, budgets), *peers, BEST], rows)
 
 
-def _verdict(store: Store, sets: list[str]) -> str:
-    known = published()
-    ahead: list[str] = []
-    equal: list[str] = []
-    behind: list[str] = []
+def _verdict(store: Store, paired: Store, sets: list[str]) -> str:
+    budgets, known = _budgets(store), published()
+    lines = ["## Compared\n"]
+    for peer in _peers(store):
+        told: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
+        for name in sets:
+            row = _largest(paired.find(dataset=name, peer=peer), budgets)
+            if row is None:
+                continue
+            gap, error = float(row["difference"]), float(row["error"])
+            text = f"{name} ({gap:+.3f} ± {error:.3f})".replace("-", MINUS)
+            where = "level" if abs(gap) <= ERRORS * error else "ahead" if gap > 0 else "behind"
+            told[where].append(text)
+        parts = "; ".join(f"{where}: {', '.join(them) or 'none'}" for where, them in told.items())
+        lines.append(
+            f"The default with its largest budget beside **{peer}** (difference ± standard error): "
+            f"{parts}.\n"
+        )
+    gaps = []
     for name in sets:
-        cells = [row for model in SEVERAL for row in store.find(dataset=name, model=model)]
-        if not cells or name not in known:
-            continue
-        chosen = max(cells, key=lambda row: float(row["valid"]))
-        gap = float(chosen["test"]) - float(known[name]["best"])
-        text = f"{name} ({gap:+.3f})".replace("-", MINUS)
-        # Published figures have two decimals: a gap below half of the last one is no difference.
-        (ahead if gap > 0.005 else behind if gap < -0.005 else equal).append(text)
-    lines = [
-        "## Compared with the best of the published tables listed\n",
-        "The average or the joined families, whichever is better on the validation rows. The test "
-        "rows are the same, but not the models: a gap of less than about two standard errors of "
-        "the mean over test rows is no evidence of anything.\n",
-    ]
-    for label, names in (("Ahead", ahead), ("Equal to two decimals", equal), ("Behind", behind)):
-        lines.append(f"{label}: {', '.join(names) if names else 'none'}.\n")
+        row = _largest(store.find(dataset=name, model=DEFAULT), budgets)
+        if row is not None and name in known:
+            gap = float(row["test"]) - float(known[name]["best"])
+            gaps.append(f"{name} {gap:+.3f}".replace("-", MINUS))
+    lines.append(
+        f"Gaps to the {BEST}, whose rows are not known, so that they have no standard errors: "
+        f"{', '.join(gaps) or 'none'}.\n"
+    )
     return "\n".join(lines)
 
 
-def _settings(store: Store, sets: list[str]) -> str:
-    rows = []
-    for name in sets:
-        line = [name]
-        for model in CHOSEN:
-            cells = store.find(dataset=name, model=model)
-            line.append(_describe(cells[0]) if cells else "")
-        rows.append(line)
-    text = (
-        "## Settings chosen on the validation rows\n\nNumber of components (or of hidden states), "
-        "pseudo-rows of the pooled prior and, where there are edges, pseudo-rows that pull them "
-        "towards independence. For joined families: the number of fits of each, and its "
-        "share.\n\n"
+def _largest(rows: list[Row], budgets: list[str]) -> Row | None:
+    """Return the cell of the largest budget, and of the first seed."""
+    return max(
+        rows, key=lambda row: (budgets.index(row["budget"]), -int(row["seed"])), default=None
     )
-    return text + _table(["data", *CHOSEN], rows)
-
-
-def _describe(row: Row) -> str:
-    if row["model"] == JOINED:
-        return str(row["family"])
-    text = f"{row['n_components']}, {float(row['pooling']):g}"
-    if float(row["shrinkage"]) > 0:
-        text += f", {float(row['shrinkage']):g}"
-    if row["model"] == AVERAGE:
-        text = f"{row['n_averaged']} fits of {row['family']}: {text}"
-    return text
 
 
 def _costs(store: Store, sets: list[str]) -> str:
     rows = []
     for name in sets:
-        line = [name]
-        for model in COLUMNS:
-            cells = store.find(dataset=name, model=model)
-            line.append(_cost(cells) if cells else "")
-        rows.append(line)
+        for row in store.find(dataset=name):
+            model = _title(row["budget"]) if row["model"] == DEFAULT else row["model"]
+            size = _size(int(row["n_parameters"])) if row.get("n_parameters") else ""
+            rows.append(
+                [
+                    *(name, model, row["seed"], row.get("valid", "").replace("-", MINUS)),
+                    *(row["seconds"], row.get("scoring_seconds", ""), size),
+                    *(row.get("cores", ""), row.get("device", "")),
+                ]
+            )
     text = (
-        "## Seconds and size\n\nSeconds for one fit (for averages and joined families: all fits), "
-        "seconds for the search in brackets, and number of parameters.\n\n"
+        "## Seconds and size\n\nSeconds of the fit, with the search, and of scoring the test rows; "
+        "number of parameters; cores, and where networks were trained.\n\n"
     )
-    return text + _table(["data", *COLUMNS], rows)
+    head = ["data", "model", "seed", "validation", "seconds", "scoring", "size", "cores", "device"]
+    return text + _table(head, rows)
 
 
-def _cost(cells: list[Row]) -> str:
-    seconds = np.mean([float(row["seconds"]) for row in cells])
-    searched = [float(row["search_seconds"]) for row in cells if row.get("search_seconds")]
-    text = f"{seconds:.1f}"
-    if searched:
-        text += f" ({searched[0]:.0f})"
-    return f"{text}; {_size(int(cells[0]['n_parameters']))}"
+def _members(store: Store, sets: list[str]) -> str:
+    budgets = _budgets(store)
+    rows = []
+    for name in sets:
+        row = _largest(store.find(dataset=name, model=DEFAULT), budgets)
+        if row is not None:
+            tried = f"{row.get('n_fits', '')} fits of {row.get('n_settings', '')} settings"
+            rows.append([name, tried, row.get("members", "")])
+    text = (
+        "## What the search has found\n\nWith the largest budget: what was tried, and what is in "
+        "the mixture, with its share.\n\n"
+    )
+    return text + _table(["data", "tried", "in the mixture"], rows)
+
+
+def _smaller(store: Store) -> str:
+    """Return what became of densities that were made smaller."""
+    rows = [
+        [
+            *(row["dataset"], _title(row["budget"]), f"{100 * float(row['small_loss']):.3f} %"),
+            *(row["test"].replace("-", MINUS), row["small_test"].replace("-", MINUS)),
+            *(_size(int(row["n_parameters"])), _size(int(row["small_parameters"]))),
+            f"{int(row['n_parameters']) / int(row['small_parameters']):.1f}",
+            *(_megabytes(row["file_bytes"]), _megabytes(row["small_bytes"])),
+            *(row["scoring_seconds"], row["small_scoring_seconds"]),
+        ]
+        for row in store.rows
+        if row.get("small_parameters")
+    ]
+    text = (
+        "## Made smaller\n\n`density.compress(X_valid, loss=…)` (`--compress`): the loss of the "
+        "validation rows, the log-likelihood of the test rows, parameters, the size of model files "
+        "and the seconds for scoring the test rows, each before and after.\n\n"
+    )
+    head = ["data", "model", "loss", "test before", "after", "parameters before", "after", "times"]
+    head += ["file before", "after", "scoring before", "after"]
+    return text + _table(head, rows)
+
+
+def _megabytes(n_bytes: str) -> str:
+    return f"{int(n_bytes) / 1e6:.1f} MB"
 
 
 def _size(number: int) -> str:

@@ -37,6 +37,9 @@ ABILITIES: Mapping[str, Ability] = {
     "classes": Ability("classes", "`ExchangeableClassifier`"),
     "semi_supervised": Ability("missing labels", "`semi_supervised=True`", ("classes",)),
     "partial_fit": Ability("batches that are read once", "`partial_fit`"),
+    "holes in batches": Ability(
+        "missing entries in batches", "NaN in `partial_fit`", ("partial_fit", "holes")
+    ),
     "warm_start": Ability("going on from a fit", "`warm_start=True`"),
     "checkpoint": Ability("going on after a stop", "`checkpoint=path`"),
     "accept": Ability("blocks per component", "`Blocks(accept='component')`"),
@@ -51,6 +54,15 @@ ABILITIES: Mapping[str, Ability] = {
     ),
     "cluster": Ability("rows on a cluster", "Dask collections in `fit`", ("chunks",)),
     "holes in chunks": Ability("missing entries in chunks", "NaN and chunks in `fit`", ("chunks",)),
+    "labels in chunks": Ability(
+        "missing labels in chunks",
+        "`semi_supervised=True` and chunks",
+        ("semi_supervised", "classes in chunks"),
+    ),
+    "held-out rows in chunks": Ability(
+        "early stopping in chunks", "`X_valid`, `validation_fraction` and chunks", ("chunks",)
+    ),
+    "device": Ability("passes on a device", "`device='gpu'`", refused=False),
     "averaging": Ability("averages of fits", "`combine='average'`"),
     "joining": Ability("joined with other families", "`ExchangeableDensity`"),
     "pooling": Ability("pooled prior", "`pooling=…`"),

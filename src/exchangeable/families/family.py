@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,25 @@ if TYPE_CHECKING:
 
 SMALLEST_SHARE = 1e-12
 """A component's probability does not fall below this."""
+
+
+@dataclass(frozen=True)
+class QuickFit:
+    """What `Family.quick_fit` has found.
+
+    Attributes
+    ----------
+    mixture : Mixture
+        The parameters.
+    log_likelihood : float
+        Of all rows.
+    converged : bool
+        Whether nothing more was to be gained.
+    """
+
+    mixture: "Mixture"
+    log_likelihood: float
+    converged: bool
 
 
 class Family(ABC):
@@ -123,12 +143,46 @@ class Family(ABC):
         """Return how the numbered run starts: ``init="both"`` takes turns."""
         return ("rows", "random")[number % 2] if init == "both" else init
 
+    def own_blocks(self, data: Any, sums: Sums) -> "Proposal | None":
+        """Return the blocks to begin with, if the family learns them in its own way."""
+        return None
+
     def block_data(self, data: Any) -> Any:
         """Return the rows from which the first blocks are learned."""
         return data
 
     def prepared(self, data: Any, sums: Sums) -> Model | None:
         """Return parameters with which holes can be drawn, before there are any others."""
+        return None
+
+    def quick_fit(
+        self,
+        data: RowsInMemory,
+        start: FloatArray | None,
+        restarts: int,
+        rng: np.random.Generator,
+        tol: float,
+        max_iter: int,
+    ) -> QuickFit | None:
+        """Fit to few distinct rows without the steps of `run_em`; None where there is no such way.
+
+        For the many small fits of a bootstrap.
+
+        Parameters
+        ----------
+        data : RowsInMemory
+            The rows.
+        start : array of shape (n_rows, n_classes), optional
+            Posteriors to begin with.
+        restarts : int
+            Random starts beside them.
+        rng : Generator
+            For the random starts.
+        tol : float
+            A step that gains less than this in the log-likelihood of all rows is the last.
+        max_iter : int
+            Largest number of steps.
+        """
         return None
 
     def distance(self, before: Any, after: Any) -> float:

@@ -16,12 +16,8 @@ from exchangeable.families.contract import Model
 from exchangeable.families.joined import JoinedModel
 from exchangeable.runtime.threads import row_ranges
 
-LEAST_SHARE = 0.02
-"""A mixture that counts for less is left out of a join."""
 MOST_CELLS = 1 << 22
 """Scores of rows by classes that are held at once."""
-STEPS = 200
-"""Of the EM that fits the shares of a join."""
 
 
 @dataclass(frozen=True)
@@ -92,27 +88,16 @@ class Mixture:
         return Mixture(type(models[0]).stack(models), log_prior - np.log(len(mixtures)))
 
     @staticmethod
-    def join(
-        mixtures: Sequence["Mixture"], valid: Examples, n_jobs: int | None = None
-    ) -> tuple["Mixture", FloatArray]:
-        """Make one mixture of several, of any families.
+    def join(mixtures: Sequence["Mixture"], shares: FloatArray) -> "Mixture":
+        """Make one mixture of several, of any families, each of which counts for its share.
 
         Mixtures of different families err in different ways, so that one of them all is better than
-        any. Each has the share under which the held-out rows are likeliest.
-
-        Returns
-        -------
-        mixture, shares
-            The mixture, and how much each of the given ones counts; 0 for one that is left out.
+        any. Those without a share are left out.
         """
-        log_likelihoods = [
-            each.model.log_likelihoods(each.log_prior, valid, n_jobs) for each in mixtures
-        ]
-        shares = fit_shares(np.stack(log_likelihoods, axis=1), valid.weights)
         kept = [(each, share) for each, share in zip(mixtures, shares, strict=True) if share > 0]
         log_prior = np.concatenate([each.log_prior + np.log(share) for each, share in kept])
         models = [each.model for each, _ in kept]
-        return Mixture(models[0] if len(models) == 1 else JoinedModel(models), log_prior), shares
+        return Mixture(models[0] if len(models) == 1 else JoinedModel(models), log_prior)
 
 
 def weighed(model: Model, log_totals: FloatArray) -> tuple[Mixture, float]:
@@ -125,35 +110,3 @@ def weighed(model: Model, log_totals: FloatArray) -> tuple[Mixture, float]:
     """
     total = float(np.logaddexp.reduce(log_totals))
     return Mixture(model, log_totals - total), total
-
-
-def fit_shares(log_likelihoods: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return how much each model counts in the best mixture of them, small shares left out.
-
-    Parameters
-    ----------
-    log_likelihoods : array of shape (n_rows, n_models)
-        What each model gives to each row.
-    weights : array of shape (n_rows,)
-        The rows' weights.
-
-    Examples
-    --------
-    >>> log_likelihoods = np.log([[0.9, 0.1, 0.1], [0.1, 0.9, 0.1], [0.1, 0.9, 0.1]])
-    >>> fit_shares(log_likelihoods, np.ones(3)).round(2).tolist()
-    [0.29, 0.71, 0.0]
-    """
-    kept = np.arange(log_likelihoods.shape[1])
-    while True:
-        log_shares = np.full(kept.size, -np.log(kept.size))
-        for _ in range(STEPS):
-            posterior = np.exp(normalize_log(log_likelihoods[:, kept] + log_shares, log_shares)[0])
-            totals = np.maximum(weights @ posterior, 1e-300)
-            log_shares = np.log(totals / totals.sum())
-        enough = np.exp(log_shares) >= LEAST_SHARE
-        if enough.all():
-            break
-        kept = kept[enough]
-    shares = np.zeros(log_likelihoods.shape[1])
-    shares[kept] = np.exp(log_shares)
-    return shares

@@ -11,6 +11,7 @@ from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, n
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import Rows, as_rows
+from exchangeable.families.items import ItemScale
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
@@ -21,6 +22,7 @@ from exchangeable.storage.limits import Budget
 if TYPE_CHECKING:
     from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
+    from exchangeable.structure.statistic_blocks import StatisticBlock
 
 MOST_CELLS = 1 << 24
 """Scores of rows by classes that are held at once."""
@@ -146,6 +148,14 @@ class Model(ABC):
         """Return the same as binary rows, with y as seed, whose numbers may have been kept."""
         return as_rows(self.draw(observed, y, np.random.default_rng(y)), 0.0, 1)
 
+    def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...] | IntArray:
+        """Return how many random numbers `draw` takes, by which rows find theirs in chunks.
+
+        A tuple: for each row of a part (`Observed.chunks`), in turn. An array, a line per row: rows
+        take theirs in the order of their states, and equal rows column by column.
+        """
+        raise NotImplementedError(f"{self.kind} do not say which random numbers a row takes")
+
     @abstractmethod
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""
@@ -221,15 +231,42 @@ class Model(ABC):
         """
         return [np.empty((0, 2), dtype=np.int64)] * self.n_classes
 
+    @property
+    def learned_partitions(self) -> Any:
+        """The blocks of each class among the variables that no statistic of a user's reads."""
+        return self.partitions
+
+    def reads(self, blocks: Sequence["StatisticBlock"]) -> bool:
+        """Whether the model has blocks with these statistics, and no others."""
+        return not blocks
+
+    def units(self) -> IntArray:
+        """Return, for each class, the number of the set of classes with which it shares parameters.
+
+        Sets are numbered in the order of their classes; by default every class is one by itself.
+        """
+        return np.arange(self.n_classes)
+
     def log_urn_weights(self) -> FloatArray:
         """Return the log-weight of each variable in its urn, shape (n_variables, n_classes)."""
         return np.zeros((self.n_variables, self.n_classes))
+
+    def item_scale(self) -> ItemScale | None:
+        """Return the items whose total says all about a row, where there is one such block."""
+        return None
 
     @property
     def own_marginals(self) -> FloatArray | None:
         """P(x_j = 1 | y), shape (n_classes, n_variables), if nothing that is known changes it.
 
         None where variables depend on each other in a class.
+        """
+        return None
+
+    def level_shares(self) -> list[FloatArray] | None:
+        """Return P(x_j = v | y) for every column, shape (n_levels, n_classes) each.
+
+        None where columns depend on each other in a class, or one of them has no levels.
         """
         return None
 
@@ -268,6 +305,11 @@ class Model(ABC):
         cls, data: RowsInMemory, candidates: Sequence["Mixture"], moments: bool = False
     ) -> tuple[Sums, "Mixture"]:
         """Return the candidate with the highest log-likelihood, and what a pass under it sums."""
+        if len(candidates) > 1 and data.examples.clamp.size:  # labels count, too
+            passes = [
+                (each.model.expect(data, each.log_prior, moments), each) for each in candidates
+            ]
+            return max(passes, key=lambda made: made[0].log_likelihood)
         chosen = candidates[0]
         if len(candidates) > 1:
             worth = [each.log_likelihood(data.examples, data.n_jobs) for each in candidates]

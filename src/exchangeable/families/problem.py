@@ -14,7 +14,7 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.partitions import Partition
-from exchangeable.structure.learner import Structure
+from exchangeable.structure.learner import BlockLearner, Structure
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
 
@@ -32,7 +32,7 @@ class Problem:
         The rows; None where they come in chunks.
     chunks : Streamed, optional
         The rows, where they come in chunks.
-    valid : Examples, optional
+    valid : Examples or Streamed, optional
         Rows held out, by which runs are ended and compared.
     alpha : float
         Laplace smoothing; under a pooled prior that of the training set's own frequencies.
@@ -54,6 +54,8 @@ class Problem:
         Where there are some: the variables that are in none, of which `structure` is.
     varied : bool
         Whether the first run is to differ from others as these do from each other.
+    open_ended : bool
+        Whether rows are to come that may have more ones than any that there is.
     settings : object, optional
         Settings of the family's own.
     device : {"auto", "cpu", "gpu"}
@@ -64,7 +66,7 @@ class Problem:
     structure: Structure
     examples: Examples | None = None
     chunks: Streamed | None = None
-    valid: Examples | None = None
+    valid: Examples | Streamed | None = None
     alpha: float = 0.1
     pooling: float | None = None
     shrinkage: float = 0.0
@@ -75,6 +77,7 @@ class Problem:
     statistic_blocks: tuple[StatisticBlock, ...] = ()
     others: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     varied: bool = False
+    open_ended: bool = False
     settings: Any = None
     device: str = "auto"
 
@@ -84,6 +87,21 @@ class Problem:
         if self.examples is None:
             raise TypeError("this family needs its rows in memory")
         return self.examples
+
+    def known_partitions(self, n_variables: int) -> list[Partition] | None:
+        """Return the blocks of each component where no rows are needed to know them, else None."""
+        if not isinstance(self.structure, BlockLearner):
+            return list(self.structure)
+        if self.structure.needs_moments:
+            return None
+        return list(self.structure.without_rows(n_variables, self.n_components))
+
+    @property
+    def valid_rows(self) -> Examples | None:
+        """The rows held out, if any, which must be in memory."""
+        if isinstance(self.valid, Streamed):
+            raise TypeError("this family needs the rows held out in memory")
+        return self.valid
 
     @cached_property
     def filled(self) -> Examples:
@@ -112,15 +130,21 @@ class Problem:
     @cached_property
     def largest_count(self) -> int | None:
         """The largest number of ones of a row, None where holes make it unknown."""
-        if self.chunks is not None and self.chunks.holes.any():
+        if self.open_ended:
             return None
-        if self.chunks is not None:
-            one_block = Partition.from_labels(np.zeros(self.chunks.n_variables, dtype=np.int32))
-            return int(np.flatnonzero(self.pool.histograms([one_block])[0])[-1])
-        sets = [self.rows] if self.valid is None else [self.rows, self.valid]
-        if any(examples.holes is not None for examples in sets):
+        sets = [self.rows if self.chunks is None else self.chunks, self.valid]
+        found = [self._most_ones(each) for each in sets if each is not None]
+        known = [each for each in found if each is not None]
+        return max(known) if len(known) == len(found) else None
+
+    def _most_ones(self, rows: Examples | Streamed) -> int | None:
+        if isinstance(rows, Examples):
+            return None if rows.holes is not None else largest_count(rows.rows)
+        if rows.has_holes:
             return None
-        return max(largest_count(examples.rows) for examples in sets)
+        pool = self.pool if rows is self.chunks else Pool.of(rows, 0.0, self.alpha)
+        one_block = Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
+        return int(np.flatnonzero(pool.histograms([one_block])[0])[-1])
 
 
 def largest_count(rows: Rows) -> int:

@@ -2,16 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from exchangeable.families.abilities import ABILITIES
 from exchangeable.families.family import Family, Trainer
+from exchangeable.families.items import Conditional
 from exchangeable.families.model import Model
 from exchangeable.runtime.memory import check_memory, times_available
 
 if TYPE_CHECKING:
+    from exchangeable.data.examples import Examples
+    from exchangeable.families.common.features import Features
     from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
+    from exchangeable.families.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -26,18 +31,36 @@ class SearchSpace:
         Pseudo-rows of the first trial, for few and for many variables.
     alone : bool
         Whether what other families found says nothing about the number of components here.
-    climbs : bool
-        Whether sizes and priors are searched, or the first trial is the only one.
-    unasked : bool
-        Whether it is tried where users name no families.
+    blocks : tuple of str
+        The blocks to try, each by itself.
+    steps : mapping from name to tuple of float
+        What is searched, and by which factors, coarse ones first: numbers of components, strengths
+        of priors, or settings of the family's own.
+    nanoseconds : float
+        About how long a fit takes for each row, variable and component; it decides what comes
+        first, and what is not begun where time is short.
+    start_up : float
+        Seconds that a fit takes at least.
     """
 
     first_components: int = 30
-    most_components: int = 1 << 30
+    most_components: int = 500
     pooling: tuple[float, float] = (8.0, 32.0)
     alone: bool = False
-    climbs: bool = True
-    unasked: bool = True
+    blocks: tuple[str, ...] = ("auto",)
+    steps: Mapping[str, tuple[float, ...]] = field(
+        default_factory=lambda: {
+            "n_components": (2.5, 1.5),
+            "pooling": (4.0, 2.0),
+            "shrinkage": (4.0, 2.0),
+        }
+    )
+    nanoseconds: float = 100.0
+    start_up: float = 0.0
+
+    def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
+        """Return about how long a fit takes."""
+        return self.start_up + 1e-9 * self.nanoseconds * n_rows * n_variables * n_components
 
 
 NUMBER = 8
@@ -86,7 +109,7 @@ class FamilySpec:
         where users give such blocks.
     before : callable, optional
         Returns, given a problem, the name and the problem of the family which is fitted first, and
-        from which this one starts.
+        from which this one starts; None where it starts by itself.
     direct : type, optional
         Fits classes of complete and labelled rows from sums alone: `fit` and `add` in memory,
         `sums` and `fit_chunks` where rows come in chunks.
@@ -96,13 +119,23 @@ class FamilySpec:
         What it refuses, of `families.abilities.ABILITIES`.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    refits : str, optional
+        For a family that is trained: the one by EM whose parameters are of the same type.
+    needs : str, optional
+        A module without which it cannot be fitted, and which not everybody has installed.
     normalise : callable, optional
         Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
         their total, and that logarithm; None where the family cannot represent such scores.
+    features : callable, optional
+        Returns, given `Examples` of columns of any kind, their `Features`: hybrid training fits
+        scores that are linear in these.
     kinds : tuple of str
         Kinds of columns that it is for.
     other_kinds : str, optional
         The family that stands in for it where columns are of other kinds.
+    row_priors : bool
+        Whether passes take a line of log-probabilities of the classes for every row, as covariates
+        of the classes need.
     memory : callable
         Returns how many bytes a fit needs at least, given the numbers of distinct rows in memory,
         of variables and of components; 0 rows where only sums over them are kept. A fit for which
@@ -113,6 +146,9 @@ class FamilySpec:
         The largest number of components for each row.
     held_out : float or None
         Share of the rows to hold out, where the user holds out none.
+    conditional : callable, optional
+        Returns what the likelihood of answers given their total needs, for items of the kinds that
+        it is for: see `families.items`.
     settings : object, optional
         What users may write in place of the name, with settings of the family's own, here at their
         defaults. It has the family's name as `family`.
@@ -136,13 +172,18 @@ class FamilySpec:
     stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    refits: str | None = None
+    needs: str | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
+    features: "Callable[[Examples], Features] | None" = None
     kinds: tuple[str, ...] = ("binary",)
     other_kinds: str | None = None
+    row_priors: bool = False
     memory: Callable[[int, int, int], float] = least_memory
     components: int = 20
     most_per_row: float = 1.0
     held_out: float | None = None
+    conditional: Conditional | None = None
     settings: Any = None
 
     def __post_init__(self) -> None:
@@ -152,6 +193,11 @@ class FamilySpec:
                 f"family {self.name!r} cannot {unknown[0]!r}, which is not an ability; expected "
                 f"some of {', '.join(ABILITIES)}"
             )
+
+    def earlier(self, problem: Any) -> "tuple[str, Problem] | None":
+        """Return the family that is fitted first, and its problem, if there is one."""
+        found: tuple[str, Problem] | None = None if self.before is None else self.before(problem)
+        return found
 
     def why_not(self, ability: str) -> str | None:
         """Return why the family cannot do something, None where it can."""
@@ -163,6 +209,11 @@ class FamilySpec:
         reason = self.why_not(ability)
         if reason is not None:
             raise ValueError(f"{asked} does not go with family={self.name!r}: {reason}")
+
+    @property
+    def installed(self) -> bool:
+        """Whether the module that it needs, if any, is there."""
+        return self.needs is None or find_spec(self.needs) is not None
 
     def check_size(self, n_variables: int) -> None:
         """Refuse more variables than the family can be fitted to."""

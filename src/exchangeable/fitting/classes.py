@@ -85,6 +85,34 @@ def fit_classes(
     known = (examples.clamp[:, None] == np.arange(problem.n_components)).astype(np.float64)
     if examples.holes is None and (labels[counting] >= 0).all():
         return _settled(families, data, known, examples.weights @ known, rule)
+    return _by_em(families, data, known, rule)
+
+
+def fit_classes_in_chunks(
+    spec: FamilySpec,
+    problem: Problem,
+    passes: Passes,
+    classes: npt.NDArray[Any],
+    totals: FloatArray,
+    rule: StopRule,
+    partly: bool = False,
+) -> FittedClasses:
+    """Fit classes to rows in chunks, all of which have a label, or some where `partly` so.
+
+    `totals` are the weights of the rows with a label of each class.
+    """
+    data = Streamed.of(passes, classes, partly)
+    problem = replace(problem, chunks=data, labelled=True)
+    families = families_of(spec, problem)
+    if partly or data.has_holes:
+        return _by_em(families, data, Labelled(classes), rule)
+    return _settled(families, data, Labelled(classes), totals, rule)
+
+
+def _by_em(
+    families: Sequence[Family], data: InMemory | Streamed, known: Any, rule: StopRule
+) -> FittedClasses:
+    """Fit rows of which labels or entries are missing, starting from the labels that are known."""
     state: EMState | None = None
     with FitProgress(1, rule.max_iter) as progress:
         for family in families:
@@ -100,20 +128,6 @@ def fit_classes(
             )
     assert state is not None
     return FittedClasses(state.best.model, state.totals, state.n_iter, state)
-
-
-def fit_classes_in_chunks(
-    spec: FamilySpec,
-    problem: Problem,
-    passes: Passes,
-    classes: npt.NDArray[Any],
-    totals: FloatArray,
-    rule: StopRule,
-) -> FittedClasses:
-    """Fit classes to complete rows in chunks, all of which have a label; `totals` are weights."""
-    data = Streamed.of(passes, classes)
-    problem = replace(problem, chunks=data, labelled=True)
-    return _settled(families_of(spec, problem), data, Labelled(classes), totals, rule)
 
 
 def _settled(

@@ -15,6 +15,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Family
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import EMData, Sums
@@ -123,7 +124,7 @@ def run_em(
     rule: StopRule,
     *,
     learners: Sequence[Proposer] = (),
-    valid: Examples | None = None,
+    valid: Examples | Streamed | None = None,
     report: Callable[[EMState], None] = lambda state: None,
     stop: Event | None = None,
 ) -> EMState:
@@ -197,7 +198,7 @@ def _judged(
     mixture: Mixture,
     sums: Sums,
     data: EMData,
-    valid: Examples | None,
+    valid: Examples | Streamed | None,
     rule: StopRule,
     totals: FloatArray | None = None,
 ) -> EMState:
@@ -212,7 +213,10 @@ def _judged(
     )
     if valid is None:
         return replace(state, best=mixture, best_iter=n_iter)
-    worth = mixture.log_likelihood(valid, data.n_jobs) / valid.total
+    if isinstance(valid, Streamed):
+        worth = valid.log_likelihood(mixture) / valid.total
+    else:
+        worth = mixture.log_likelihood(valid, data.n_jobs) / valid.total
     progress = worth >= state.mark + rule.tol
     better = not state.valid_history or worth > state.worth
     return replace(

@@ -120,3 +120,25 @@ class SearchProgress(_Lines):
         """Show a text in place of the one before."""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=text)
+
+
+class DrawProgress(_Lines):
+    """A bar that says how many of several equal pieces of work are done, and the time left."""
+
+    def __init__(self, text: str, n_draws: int) -> None:
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._text, self._n_draws, self._done = text, n_draws, 0
+        self._watched = _watched()
+
+    def advance(self) -> None:
+        """Count one more."""
+        with self._lock:
+            self._done += 1
+            if not self._watched or time.monotonic() - self._began < PATIENCE:
+                return
+            if self._bar is None:
+                self._bar = _bar("{task.description}", None, "{task.completed} of {task.total}")
+                self._bar.add_task(self._text, total=self._n_draws)
+                self._bar.start()
+            self._bar.update(self._bar.task_ids[0], completed=self._done)

@@ -27,8 +27,8 @@ def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
     """
     _check_memory(spec, problem)
     families = [_em_family(spec, problem)]
-    while spec.before is not None:
-        name, problem = spec.before(problem)
+    while (earlier := spec.earlier(problem)) is not None:
+        name, problem = earlier
         spec = family_named(name)
         families.insert(0, _em_family(spec, problem))
     return families
@@ -70,6 +70,8 @@ class Runs:
         The source of each run's draws.
     warm : Mixture, optional
         Parameters to start from instead.
+    scored : bool
+        Whether the rows are scored by what training has found.
     """
 
     spec: FamilySpec
@@ -79,6 +81,7 @@ class Runs:
     init: str
     generators: Sequence[np.random.Generator]
     warm: Mixture | None = None
+    scored: bool = True
 
     @property
     def at_once(self) -> int:
@@ -106,7 +109,8 @@ class Runs:
             _check_memory(self.spec, self.problem)
             varied = replace(self.problem, varied=self.problem.varied or number > 0)
             trainer = self.spec.family(varied)
-            return run_training(trainer, data, self.generators[number], self.rule, report, stop)
+            rng = self.generators[number]
+            return run_training(trainer, data, rng, self.rule, report, stop, self.scored)
         families = families_of(self.spec, self.problem)
         warm = self.warm if state is None else None
         if warm is not None:
@@ -171,7 +175,7 @@ def begin(
 ) -> EMState:
     """Return the parameters of a family that fit given posteriors."""
     problem = family.problem
-    blocks = first_blocks(
+    blocks = family.own_blocks(data, sums) or first_blocks(
         family.block_data(data),
         problem.structure,
         problem.labelled and family.learns_by_class,

@@ -1,335 +1,306 @@
-"""Looking for the best density model: number of components, prior strengths and family.
+"""Looking for the best density model: families, sizes and priors, and how they are joined.
 
-Every trial is one run of EM, compared by the likelihood of held-out rows. A family's settings are
-climbed one at a time by factors, coarse steps first; each step starts where the best trial so far
-is. A family begins at the best of a usual start and of what was best for each family before it.
-No rows but those to fit and those held out are ever looked at.
+First every family is fitted once, the quick ones first. Then come rounds, each with as much effort
+as all before it. Settings of families are varied around the best ones, and what counts in the join
+is fitted again from other starts and averaged: in every step of a round what promises the largest
+gain for its cost. All that was fitted is joined by shares that suit the held-out rows, and
+decisions are made by what the join is worth. No rows but those to fit and those held out are ever
+looked at.
+
+Without a time limit costs are those of a model, so that the same seed gives the same result. With
+one, costs are seconds as measured, and fits for which there is no time are left out: how far a
+search gets depends on the machine.
 """
 
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from exchangeable.data.examples import Examples
-from exchangeable.families import REGISTRY, family_named
-from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.contract import FamilySpec, SearchSpace
-from exchangeable.families.mixture import Mixture
-from exchangeable.families.problem import Problem
-from exchangeable.fitting.em import EMState, StopRule
-from exchangeable.fitting.runs import Runs
-from exchangeable.structure.blocks import Blocks, structure_of
+from exchangeable.families import WITH_STATISTICS, family_named
+from exchangeable.fitting.climbs import Climb
+from exchangeable.fitting.lanes import Lanes, Task
+from exchangeable.fitting.portfolio import Group, Portfolio
+from exchangeable.fitting.trials import ANYWHERE, STATISTICS, Fitter, Settings
+from exchangeable.runtime.threads import n_threads
 
 MANY_VARIABLES = 400
 """With this many variables the search starts from the second, stronger pooling."""
-STEPS = (
-    {"n_components": 2.5, "pooling": 4.0, "shrinkage": 4.0},
-    {"n_components": 1.5, "pooling": 2.0, "shrinkage": 2.0},
-)
-"""Factors of the climb, coarse and fine."""
-ANYWHERE = SearchSpace()
-"""Where a search of a family begins that is not searched unless it is asked for."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a trial fits: parameters of an `ExchangeableMixture`."""
-
-    family: str
-    n_components: int
-    pooling: float
-    shrinkage: float = 0.0
-    blocks: str = "auto"
-
-    @property
-    def spec(self) -> FamilySpec:
-        """The family."""
-        return family_named(self.family)
-
-    @property
-    def space(self) -> SearchSpace:
-        """Where a search of the family begins and ends."""
-        return self.spec.search or ANYWHERE
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the settings as an `ExchangeableMixture` takes them."""
-        named: dict[str, Any] = {
-            "family": self.family,
-            "n_components": self.n_components,
-            "pooling": self.pooling,
-        }
-        if "pooling" in self.spec.cannot:
-            del named["pooling"]
-        if self.spec.shrinkage is not None:
-            named["shrinkage"] = self.shrinkage
-        if self.blocks != "auto":
-            named["blocks"] = self.blocks
-        return named
-
-    def problem(
-        self, examples: Examples, valid: Examples, alpha: float, varied: bool = False
-    ) -> Problem:
-        """Return the settings as a problem."""
-        method = self.spec.blocks[0] if self.blocks == "auto" else self.blocks
-        n, k = examples.rows.n_variables, self.n_components
-        return Problem(
-            k,
-            structure_of(Blocks(), method, False, n, range(k)),
-            examples=examples,
-            valid=valid,
-            alpha=alpha,
-            pooling=self.pooling,
-            shrinkage=self.shrinkage,
-            relearns=self.spec.relearns,
-            varied=varied,
-            settings=self.spec.settings,
-        )
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One fit that was tried.
-
-    Attributes
-    ----------
-    settings : Settings
-        What was fitted.
-    valid, train : float
-        Average log-likelihood of the held-out rows and of the rows fitted.
-    n_iter : int
-        Steps of EM that led to the best parameters.
-    n_parameters : int
-        Number of free parameters.
-    seconds : float
-        How long it took.
-    """
-
-    settings: Settings
-    valid: float
-    train: float
-    n_iter: int
-    n_parameters: int
-    seconds: float
-
-    def row(self) -> dict[str, object]:
-        """Return the trial as one row of a table."""
-        return {
-            **self.settings.parameters(),
-            "valid": self.valid,
-            "train": self.train,
-            "n_iter": self.n_iter,
-            "n_parameters": self.n_parameters,
-            "seconds": self.seconds,
-        }
+LEAST_GAIN = 5e-4
+"""A round that gains less than this part of the log-likelihood is the last."""
+LEAST_TIMED_GAIN = 5e-5
+"""The same where users have said how much time there is."""
+SURVEY_SHARE = 0.6
+"""Part of the time that the first fits of all families may take."""
+LEAST_FITS = 8
+"""Of a round."""
+STEPS = 4
+"""Of a round: decisions are made anew after each."""
+AVERAGING_GAIN = 2e-3
+"""What an average of many fits gains over one, as a part of the log-likelihood, about."""
+UNFINISHED_GAIN = 5e-3
+"""What a first fit gains that was cut short, if it ends by itself."""
+LONGER = 4.0
+"""It takes so many times longer then, about."""
+ROWS_PER_COMPONENT, MORE = 150, 4
+"""A first fit has a component for so many rows, within a factor of what is usual."""
+SLOWER = 1.5
+"""A fit takes this power of its number of components, about."""
 
 
 @dataclass
 class Search:
-    """A search over settings on given rows.
+    """A search over families and settings.
 
     Attributes
     ----------
-    examples, valid : Examples
-        Rows to fit, rows to compare by.
-    alpha : float
-        Smoothing of the training set's own frequencies.
-    rule : StopRule
-        When a trial ends.
-    seed : int
-        Seed of every trial's start.
-    max_components : int
-        Largest number of components to try.
+    fitter : Fitter
+        What makes fits, and from which rows.
+    lanes : Lanes
+        Where they are made.
+    families : sequence of str
+        What to try.
+    max_components : int, optional
+        Largest number of components of one fit.
+    n_init : int
+        Largest number of fits of the same settings.
     deadline : float
-        When to stop trying, by `time.monotonic`; a trial that goes on is cut short.
-    n_jobs : int, optional
-        Number of threads.
+        When to stop, by `time.monotonic`; fits that go on are cut short.
     report : callable
-        Called after each trial.
-    stop : threading.Event
-        Once it is set no more is tried, and a trial that goes on is cut short.
-    best_state : EMState, optional
-        What the best trial was fitted to be.
+        Called when something was found.
+    notes : dict
+        Why a family was left out, by its name.
+    rounds : list of dict
+        What each round has led to.
+    began : float
+        When it began.
+    starts : dict
+        The settings with which families begin, by name, where others than the usual are wanted.
+    n_made : int
+        Number of fits so far.
+    portfolio : Portfolio
+        What was fitted.
     """
 
-    examples: Examples
-    valid: Examples
-    alpha: float = 0.1
-    rule: StopRule = field(default_factory=StopRule)
-    seed: int = 0
-    max_components: int = 500
+    fitter: Fitter
+    lanes: Lanes
+    families: Sequence[str]
+    max_components: int | None = None
+    n_init: int = 64
     deadline: float = np.inf
-    n_jobs: int | None = None
     report: Callable[["Search"], None] = lambda search: None
-    stop: threading.Event = field(default_factory=threading.Event)
-    trials: dict[Settings, Trial] = field(default_factory=dict)
-    best_state: EMState | None = None
-    _before: dict[tuple[Any, ...], Mixture] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    starts: dict[str, Settings] = field(default_factory=dict)
+    n_made: int = 0
+    portfolio: Portfolio = field(init=False)
+    _effort: float = 0.0
+    _climbs: dict[str, Climb] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.portfolio = Portfolio(self.fitter.valid)
+        for name in self.families:
+            self._climbs[name] = Climb(name, self.portfolio, self._most(name))
 
     @property
-    def best(self) -> Trial:
-        """The best trial so far."""
-        return max(self.trials.values(), key=lambda trial: trial.valid)
-
-    def best_of(self, family: str) -> Trial | None:
-        """Return the best trial of a family."""
-        tried = [trial for trial in self.trials.values() if trial.settings.family == family]
-        return max(tried, key=lambda trial: trial.valid) if tried else None
-
-    def try_one(self, settings: Settings) -> float:
-        """Return the held-out likelihood of some settings, fitting them unless that was done."""
-        if settings not in self.trials:
-            over = time.monotonic() >= self.deadline or self.stop.is_set()
-            if self.trials and over:
-                return -np.inf
-            if self.stop.is_set():
-                raise KeyboardInterrupt
-            began = time.monotonic()
-            run = self.fit(settings, self.seed, self.rule, deadline=self.deadline)
-            if not self.trials or run.worth > self.best.valid:
-                self.best_state = run
-            self.trials[settings] = Trial(
-                settings,
-                run.worth,
-                run.history[run.best_iter],
-                run.best_iter,
-                run.best.n_parameters,
-                time.monotonic() - began,
-            )
-            self.report(self)
-        return self.trials[settings].valid
-
-    def fit(
-        self,
-        settings: Settings,
-        seed: int,
-        rule: StopRule,
-        varied: bool = False,
-        deadline: float = np.inf,
-    ) -> EMState:
-        """Fit some settings from one start; fits to be averaged should be `varied`.
-
-        EM ends with the iteration in which the deadline passes, or `stop` is set.
-        """
-        stop = threading.Event()
-
-        def watch(state: EMState) -> None:
-            if time.monotonic() >= deadline or self.stop.is_set():
-                stop.set()
-
-        def run(settings: Settings, problem: Problem, before: Mixture | None) -> EMState:
-            generator = np.random.default_rng([seed, settings.n_components])
-            data = InMemory(self.examples)
-            runs = Runs(settings.spec, problem, data, rule, "rows", [generator])
-            return runs.run(0, None, watch, stop, self.n_jobs, before)
-
-        problem = settings.problem(self.examples, self.valid, self.alpha, varied)
-        if settings.spec.before is None:
-            return run(settings, problem, None)
-        name, earlier = settings.spec.before(problem)
-        key = (name, settings.blocks, earlier.n_components, earlier.pooling, seed, rule)
-        if key not in self._before:  # trials that differ in shrinkage alone share what comes before
-            first = Settings(name, settings.n_components, settings.pooling, blocks=settings.blocks)
-            self._before[key] = run(first, earlier, None).best
-        return run(settings, problem, self._before[key])
-
-    def starts_of(
-        self, family: str, near: Sequence[Settings] = (), blocks: str = "auto"
-    ) -> list[Settings]:
-        """Return where to begin with a family: as usual, near given settings and earlier trials.
-
-        What was better comes first, in case there is no time for the rest.
-        """
-        spec = family_named(family)
-        shrinkage, space = spec.shrinkage or 0.0, spec.search or ANYWHERE
-        wide = self.examples.rows.n_variables >= MANY_VARIABLES
-        first = min(space.first_components, self._largest) if space.climbs else spec.components
-        usual = Settings(family, first, space.pooling[int(wide)], shrinkage, blocks)
-        if space.alone:
-            return [start for start in near if start.family == family] or [usual]
-        tried = list(filter(None, (self.best_of(other) for other in REGISTRY)))
-        tried.sort(key=lambda trial: -trial.valid)
-        before = [*near, *(trial.settings for trial in tried)]
-        uses = spec.shrinkage is not None
-        return [usual] + [
-            replace(
-                start,
-                family=family,
-                shrinkage=(start.shrinkage or shrinkage) if uses else 0.0,
-                blocks=blocks,
-            )
-            for start in before
-            if not start.space.alone
-        ]
-
-    def climb(
-        self,
-        family: str,
-        steps: Sequence[Mapping[str, float]] = STEPS,
-        near: Sequence[Settings] = (),
-        blocks: str = "auto",
-    ) -> Trial | None:
-        """Climb a family's settings one at a time, and return its best trial."""
-        for start in self.starts_of(family, near, blocks):
-            self.try_one(start)
-        if not (family_named(family).search or ANYWHERE).climbs:
-            return self.best_of(family)
-        for factors in steps:
-            moved = True
-            while moved and self.best_of(family) is not None:
-                moved = False
-                for name, factor in factors.items():
-                    if name == "shrinkage" and family_named(family).shrinkage is None:
-                        continue
-                    moved |= self._climb_one(family, name, factor)
-        return self.best_of(family)
+    def timed(self) -> bool:
+        """Whether there is a time limit."""
+        return bool(np.isfinite(self.deadline))
 
     @property
-    def _largest(self) -> int:
-        """The largest number of components that makes sense."""
-        rows = min(int(self.examples.total) // 2, self.examples.rows.n_rows)
-        return max(1, min(self.max_components, rows))
+    def over(self) -> bool:
+        """Whether time is up, or somebody has interrupted the search."""
+        return self.fitter.stop.is_set() or time.monotonic() >= self.deadline
 
-    def _climb_one(self, family: str, name: str, factor: float) -> bool:
-        """Move one setting up or down as long as that helps; say whether it has moved."""
-        moved = False
-        for sign in (1, -1):
-            while True:
-                best = self.best_of(family)
-                if best is None:
-                    return moved
-                following = self._scaled(best.settings, name, factor**sign)
-                if following is None or self.try_one(following) <= best.valid:
-                    break
-                moved = True
-            if moved:
+    def run(self) -> None:
+        """Search until a round gains too little, time is up, or `stop` is set."""
+        self.survey()
+        while not self.over:
+            before = self.portfolio.worth
+            if not self.next_round():
                 break
-        return moved
+            enough = (LEAST_TIMED_GAIN if self.timed else LEAST_GAIN) * abs(before)
+            if self.portfolio.worth - before < enough:
+                break
 
-    def _scaled(self, settings: Settings, name: str, factor: float) -> Settings | None:
-        """Return the settings with one of them scaled, None where that is out of range."""
-        values = {
-            "n_components": settings.n_components,
-            "pooling": settings.pooling,
-            "shrinkage": settings.shrinkage,
-        }
-        values[name] = values[name] * factor
-        k = round(values["n_components"])
-        if (
-            not 1 <= k <= min(self._largest, settings.space.most_components)
-            or not 0.05 <= values["pooling"] <= 1e4
-        ):
-            return None
-        if k == settings.n_components and name == "n_components":
-            return None
-        if settings.spec.shrinkage is not None and not 0.1 <= values["shrinkage"] <= 1e5:
-            return None
-        return replace(
-            settings,
-            n_components=k,
-            pooling=float(f"{values['pooling']:.3g}"),
-            shrinkage=float(f"{values['shrinkage']:.3g}"),
+    def survey(self) -> None:
+        """Fit every family once, the quick ones first."""
+        first = [
+            replace(self.first(family), blocks=blocks)
+            for family in self.families
+            for blocks in (family_named(family).search or ANYWHERE).blocks
+        ]
+        tasks = [Task(settings, 0, self.seconds_of(settings)) for settings in first]
+        tasks.sort(key=lambda task: task.seconds)
+        now = time.monotonic()
+        self._make(tasks, now + SURVEY_SHARE * (self.deadline - now), fairly=True)
+        if not self.portfolio.groups:
+            if self.fitter.stop.is_set():
+                raise KeyboardInterrupt
+            reasons = "; ".join(f"{name}: {why}" for name, why in self.notes.items())
+            raise RuntimeError(f"no family could be fitted: {reasons}")
+        self._note_round()
+
+    def next_round(self) -> bool:
+        """Take as much effort as so far; say whether there was anything to do."""
+        effort, n_made = self._effort, self.n_made
+        while not self.over:
+            if self._effort >= 2 * effort and self.n_made >= n_made + LEAST_FITS:
+                break
+            if not self._make(self.step(effort / STEPS), self.deadline):
+                break
+        self._note_round()
+        return self.n_made > n_made
+
+    def step(self, effort: float) -> list[Task]:
+        """Return the fits that promise the largest gain for their cost, for so much effort."""
+        promising = [*self._unfinished(), *self._neighbours(), *self._again()]
+        promising.sort(key=lambda one: -one[0])
+        left, chosen = {True: effort, False: effort}, list[Task]()
+        now = time.monotonic()
+        for _, task in promising:
+            lane = self.lanes.side_by_side and task.settings.trained
+            cost = self._cost(task)
+            if now + task.seconds < self.deadline and (cost <= left[lane] or not chosen):
+                chosen.append(task)
+                left[lane] -= cost
+        return chosen
+
+    def first(self, family: str) -> Settings:
+        """Return the settings with which a family begins."""
+        if family in self.starts:
+            wanted = self.starts[family]
+            return replace(wanted, n_components=min(wanted.n_components, self._most(family)))
+        spec = family_named(family)
+        space = spec.search or ANYWHERE
+        wide = self.fitter.examples.rows.n_variables >= MANY_VARIABLES
+        k = space.first_components
+        if not space.alone:
+            rows = int(self.fitter.examples.total) // ROWS_PER_COMPONENT
+            k = max(k, min(rows, MORE * k))
+        k = max(1, min(k, self._most(family)))
+        named = self.fitter.named.blocks and family in WITH_STATISTICS
+        blocks = STATISTICS if named else "auto"
+        return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
+
+    def seconds_of(self, settings: Settings) -> float:
+        """Return about how long a fit takes: as the family's latest did, where seconds count.
+
+        The first fit of settings of another shape has to be compiled, where families are.
+        """
+        rows, space = self.fitter.examples.rows, settings.space
+        known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
+        if not known or not self.timed:
+            return space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
+        start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
+        latest = known[-1]
+        again = latest.quickest
+        if latest.n_made == 1:
+            again = max(again / 4, again - space.start_up)
+        ratio = settings.n_components / latest.settings.n_components
+        return float(start_up + again * ratio**SLOWER)
+
+    def _unfinished(self) -> list[tuple[float, Task]]:
+        """Return first fits that were cut short, to be made again, and what each promises."""
+        found = []
+        for group in self.portfolio.alive:
+            if not group.first.whole and group.n_made == 1:
+                task = Task(group.settings, 0, LONGER * group.seconds)
+                gain = UNFINISHED_GAIN * abs(self.portfolio.worth)
+                found.append((gain / self._cost(task), task))
+        return found
+
+    def _neighbours(self) -> list[tuple[float, Task]]:
+        """Return variations of settings, and what each promises for its cost."""
+        best = [self.portfolio.best_of(name) for name in self.families]
+        found = []
+        for climb in self._climbs.values():
+            first = self.portfolio.groups.get(self.first(climb.family))
+            if first is not None and not first.first.whole:
+                continue
+            near = climb.neighbours([group for group in best if group is not None])
+            for settings, part in near:
+                task = Task(settings, 0, self.seconds_of(settings))
+                # What takes less than the best so far promises less, too.
+                usual = Task(settings, 0, self.seconds_of(climb.around or settings))
+                cost = max(self._cost(task), self._cost(usual))
+                found.append((climb.expected() * part / cost, task))
+        return found
+
+    def _again(self) -> list[tuple[float, Task]]:
+        """Return fits from other starts of what counts, and what each promises for its cost.
+
+        The loss of an average of m fits against one of very many is proportional to 1 / m.
+        """
+        found = []
+        for group in self.portfolio.alive:
+            have = group.n_made
+            if group.share == 0 or not group.first.whole:
+                continue
+            gain = group.share * self._averaging_gain(group) / (2 * have**2)
+            for number in range(have, min(2 * have, self.n_init)):
+                task = Task(group.settings, number, self.seconds_of(group.settings))
+                found.append((gain / self._cost(task), task))
+        return found
+
+    def _averaging_gain(self, group: Group) -> float:
+        """Return what an average of many fits gains over one, as far as it is known."""
+        m = group.n_used
+        if group.n_made < 2:
+            return AVERAGING_GAIN * abs(self.portfolio.worth)
+        if m < 2:
+            return 0.0
+        alone = float(np.mean([fit.valid for fit in group.used]))
+        weights = self.fitter.valid.weights
+        together = float(weights @ group.each) / float(weights.sum())
+        return m / (m - 1) * max(0.0, together - alone)
+
+    def _cost(self, task: Task) -> float:
+        """Return the effort of a fit; where seconds count, those by EM share the cores."""
+        cores = 1 if task.settings.trained or not self.timed else n_threads(self.lanes.n_jobs)
+        return max(1e-9, task.seconds / cores)
+
+    def _make(self, tasks: list[Task], deadline: float, fairly: bool = False) -> bool:
+        """Make fits and join them to the others; say whether any was made."""
+        made = False
+        for task, result in zip(tasks, self.lanes.run(tasks, deadline, fairly), strict=True):
+            name = task.settings.family
+            if result is None:
+                if fairly:
+                    self.notes[name] = "there was no time for it"
+                continue
+            self._effort += self._cost(task)
+            self._climbs[name].tried.add(task.settings)
+            if isinstance(result, BaseException):
+                self.notes[name] = str(result)
+            elif result.whole or not task.number:  # an average has no room for fits cut short
+                self.portfolio.add(task.settings, result, len(self.rounds))
+                self.n_made += 1
+                made = True
+        if made:
+            self.portfolio.weigh()
+            self.report(self)
+        return made
+
+    def _most(self, family: str) -> int:
+        """Return the largest number of components that makes sense."""
+        spec, examples = family_named(family), self.fitter.examples
+        space = spec.search or ANYWHERE
+        rows = min(int(examples.total) // 2, examples.rows.n_rows)
+        most = space.most_components
+        if self.max_components is not None:
+            most = min(most, self.max_components)
+        return max(1, min(most, int(min(spec.most_per_row, 1e9) * rows)))
+
+    def _note_round(self) -> None:
+        self.rounds.append(
+            {
+                "round": len(self.rounds),
+                "n_fits": self.n_made,
+                "valid": self.portfolio.worth,
+                "seconds": time.monotonic() - self.began,
+            }
         )

@@ -104,6 +104,8 @@ def problem_of(
     spec.check_memory(0, n_variables, len(classes))
     settings, method = as_blocks(estimator.blocks)
     names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and len(names) != n_variables:  # of groups of columns, which have numbers
+        names = None
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
     named: list[StatisticBlock] = []
     others = np.empty(0, dtype=np.int64)
@@ -162,12 +164,14 @@ def check_warm(model: Model, problem: Problem, n_variables: int) -> None:
         told = f"to {model.n_variables} columns, but X has {n_variables}"
     elif model.n_classes != problem.n_components:
         told = f"of {model.n_classes} components, but n_components={problem.n_components}"
+    elif not model.reads(problem.statistic_blocks):
+        told = "with other statistics than those now asked for, which it would not change"
     else:
-        asked = problem.structure
+        asked, had = problem.structure, model.learned_partitions
         if isinstance(asked, BlockLearner):
             fixed = not asked.needs_moments
-            asked = asked.without_rows(n_variables, model.n_classes) if fixed else model.partitions
-        if not all(map(Partition.same_as, asked, model.partitions)):
+            asked = asked.without_rows(had[0].labels.size, model.n_classes) if fixed else had
+        if not all(map(Partition.same_as, asked, had)):
             told = "with other blocks than those now asked for, which it would not change"
     if told is not None:
         raise ValueError(f"warm_start=True goes on from a fit {told}; set warm_start=False")
@@ -200,30 +204,52 @@ def hold_out(
     spec: FamilySpec,
     observed: Observed,
     weight: FloatArray,
-    valid: Observed | None,
+    valid: Examples | Streamed | None,
     rng: np.random.Generator,
-) -> tuple[Observed, FloatArray, Examples | None]:
+) -> tuple[Observed, FloatArray, Examples | Streamed | None]:
     """Return the rows to fit with their weights, and those held out, if any."""
-    if valid is not None:
-        if estimator.validation_fraction is not None:
-            raise ValueError(
-                f"validation_fraction={estimator.validation_fraction} and X_valid exclude each "
-                "other; give one of them"
-            )
-        return observed, weight, merge_equal_rows(valid, np.ones(valid.n_rows))[0]
+    parts = _parts(estimator, spec, observed.n_rows, valid, rng)
+    if parts is None:
+        return observed, weight, valid
+    kept, out = parts
+    held = merge_equal_rows(observed.take(out), weight[out])[0]
+    return observed.take(kept), weight[kept], held
+
+
+def hold_out_chunks(
+    estimator: Any,
+    spec: FamilySpec,
+    rows: Streamed,
+    valid: Examples | Streamed | None,
+    rng: np.random.Generator,
+) -> tuple[Streamed, Examples | Streamed | None]:
+    """Do the same for rows in chunks."""
+    parts = _parts(estimator, spec, rows.n_rows, valid, rng)
+    return (rows, valid) if parts is None else rows.parted(parts[0])
+
+
+def _parts(
+    estimator: Any, spec: FamilySpec, n_rows: int, valid: Any, rng: np.random.Generator
+) -> Sequence[Any] | None:
+    """Return the numbers of the rows to fit and of those to hold out, None where all are fitted."""
     share = estimator.validation_fraction
+    if valid is not None:
+        if share is not None:
+            raise ValueError(
+                f"validation_fraction={share} and X_valid exclude each other; give one of them"
+            )
+        return None
     if share is None:
-        if spec.held_out is None or round(spec.held_out * observed.n_rows) < 1:
-            return observed, weight, None
+        if spec.held_out is None or round(spec.held_out * n_rows) < 1:
+            return None
         share = spec.held_out
-    kept, out = held_out(share, observed.n_rows, rng)
-    n_components = components_of(estimator, spec, observed.n_rows)
+    kept, out = held_out(share, n_rows, rng)
+    n_components = components_of(estimator, spec, n_rows)
     if n_components > spec.most_per_row * kept.size:
         raise ValueError(
             f"n_components={n_components} is more than the {kept.size} rows left to fit"
         )
-    held = merge_equal_rows(observed.take(out), weight[out])[0]
-    return observed.take(kept), weight[kept], held
+    return kept, out
 
 
 def purpose_of(

@@ -37,10 +37,12 @@ def run_training(
     rule: StopRule,
     report: Callable[[TrainingState], None] = lambda state: None,
     stop: Event | None = None,
+    scored: bool = True,
 ) -> EMState:
     """Train until the family has enough, `max_iter`, or `stop` is set; return the best found.
 
-    The last entries of the histories are those of the mixture that is returned.
+    The last entries of the histories are those of the mixture that is returned; where rows are not
+    to be `scored`, which takes long with many components, that of the rows is as training saw it.
     """
     history, valid_history = list[float](), list[float]()
     for seen, held in trainer.train(data, rng, rule.tol, rule.max_iter):
@@ -51,8 +53,11 @@ def run_training(
         if stop is not None and stop.is_set():
             break
     mixture = trainer.mixture(data)
-    valid = trainer.problem.valid
-    history.append(mixture.log_likelihood(data.examples, data.n_jobs) / data.total)
+    valid = trainer.problem.valid_rows
+    if scored or not history:
+        history.append(mixture.log_likelihood(data.examples, data.n_jobs) / data.total)
+    else:
+        history.append(history[-1])
     if valid is not None:
         valid_history.append(mixture.log_likelihood(valid, data.n_jobs) / valid.total)
     return EMState(

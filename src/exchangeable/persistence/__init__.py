@@ -50,8 +50,9 @@ def save(
     Parameters
     ----------
     model : estimator
-        Any estimator of this library. A statistic of your own is written by its class and its
-        arguments; `load` must be told to trust it.
+        Any estimator of this library, or a `Pipeline` of scikit-learn whose other steps are plain
+        data: vectorizers, encoders, scalers and the like. A statistic of your own is written by its
+        class and its arguments; `load` must be told to trust it.
     path : path-like
         The file. By custom its name ends in ``.exch``.
     preprocessing : dict, optional

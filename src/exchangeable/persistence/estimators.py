@@ -8,8 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from exchangeable.arrays import LARGEST
 from exchangeable.baselines import ChowLiuTree, LatentTree, saved
 from exchangeable.baselines.base import TreeEstimator
+from exchangeable.classes.design import Design
+from exchangeable.data.schema import Schema
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
@@ -20,6 +23,15 @@ from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
 from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.persistence.parameters import decode_model, encode_model
+from exchangeable.persistence.pipelines import decode_pipeline, encode_pipeline, is_pipeline
+from exchangeable.persistence.transformers import (
+    PIPELINE,
+    decode_dtype,
+    decode_step,
+    encode_dtype,
+    encode_step,
+)
+from exchangeable.queries.frames import CONFIG, OUTPUTS
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.saved import (
     OWN,
@@ -51,6 +63,8 @@ CLASSES: dict[str, type[Any]] = {
 }
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
 MODEL, TREE = "_model", "_tree"
+KEPT, FITS = "_kept", "_fits"
+"""What batches and searches leave behind, which files do not hold."""
 NEEDED = {
     "ExchangeableClassifier": ("classes_", "class_count_", "class_log_prior_"),
     "ExchangeableDensity": ("weights_",),
@@ -76,16 +90,20 @@ def make_writer() -> Writer:
         return encode_estimator(value, writer, f"{name}.") if known else None
 
     writer.special["estimator"] = nested
+    writer.special["transformer"] = lambda value, name: encode_step(value, writer, f"{name}.")
+    writer.special["dtype"] = encode_dtype
     return writer
 
 
 def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[str, Any]:
     """Return an estimator as JSON with references to arrays."""
     kind = type(estimator)
+    if is_pipeline(estimator):
+        return encode_pipeline(estimator, writer, CLASSES, encode_estimator)
     if CLASSES.get(kind.__name__) is not kind:
         raise TypeError(
-            f"{kind.__name__} cannot be saved; save() takes {', '.join(CLASSES)}. Pickle or joblib "
-            "keep other objects, but reading them runs what they contain"
+            f"{kind.__name__} cannot be saved; save() takes {', '.join(CLASSES)} and Pipeline. "
+            "Pickle or joblib keep other objects, but reading them runs what they contain"
         )
     if kind is EVM:
         check_is_fitted(estimator, "weights_")
@@ -98,7 +116,7 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
         )
     attributes = {}
     for name, value in vars(estimator).items():
-        if name in parameters or name in (MODEL, TREE):
+        if name in parameters or name in (MODEL, TREE, KEPT, FITS, CONFIG):
             continue
         if not FITTED.fullmatch(name):
             raise TypeError(f"the attribute {name} of {kind.__name__} has no place in a file")
@@ -113,6 +131,8 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
         },
         "attributes": attributes,
     }
+    if hasattr(estimator, CONFIG):
+        encoded["output"] = getattr(estimator, CONFIG).get("transform")
     if hasattr(estimator, MODEL):
         encoded["model"] = encode_model(estimator._model, writer, f"{prefix}model")
     if hasattr(estimator, TREE):
@@ -128,6 +148,8 @@ def decode_estimator(
 ) -> Any:
     """Return the estimator that JSON and arrays stand for, everything checked."""
     named = value.get("class") if isinstance(value, dict) else None
+    if named == PIPELINE:
+        return _pipeline(value, arrays)
     if not isinstance(named, str) or named not in CLASSES:
         raise ModelFileError(f"holds {short(named)}, which is not an estimator of this library")
     kind = CLASSES[named]
@@ -153,6 +175,10 @@ def decode_estimator(
         if not FITTED.fullmatch(name) or hasattr(kind, name):
             raise ModelFileError(f"has the attribute {name!r}, which is not one of a fitted model")
         setattr(estimator, name, attribute)
+    if value.get("output") is not None:
+        if value["output"] not in OUTPUTS:
+            raise ModelFileError(f"asks for output as {short(value['output'])}")
+        setattr(estimator, CONFIG, {"transform": value["output"]})
     if "model" in value:
         if kind.__name__ not in NEEDED:
             raise ModelFileError(f"has a model inside, but {kind.__name__} has none")
@@ -163,6 +189,21 @@ def decode_estimator(
         _add_tree(estimator, value.get("forest"), attributes, reader)
     _check(estimator)
     return estimator
+
+
+def _pipeline(value: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+    """Return a pipeline, all steps of which draw on one budget."""
+    budget = Budget()
+
+    def step(inner: Any, name: str) -> Any:
+        if isinstance(inner, dict) and inner.get("class") in CLASSES:
+            return decode_estimator(inner, arrays, budget)
+        reader = Reader(arrays, budget)
+        reader.special["dtype"] = decode_dtype
+        reader.special["transformer"] = lambda nested: decode_step(nested, reader)
+        return decode_step(inner, reader)
+
+    return decode_pipeline(value, step)
 
 
 def _add_tree(estimator: Any, tree: Any, attributes: dict[str, Any], reader: Reader) -> None:
@@ -199,8 +240,10 @@ def _check(estimator: Any) -> None:
             if not hasattr(estimator, name):
                 raise ModelFileError(f"lacks {name}")
         _check_classes(estimator, model.n_classes)
-        _check_names(estimator, model.n_variables)
-        _check_columns(estimator, model)
+        schema = _check_columns(estimator, model)
+        grouped = schema is not None and schema.one_hot is not None
+        _check_names(estimator, schema.n_inputs if grouped and schema else model.n_variables)
+        _check_covariates(estimator, model.n_classes)
     elif kind == "EVM":
         if not isinstance(estimator.statistic, Statistic) or not hasattr(estimator, "weights_"):
             raise ModelFileError("has no statistic, or no weights")
@@ -214,7 +257,7 @@ def _check(estimator: Any) -> None:
         _check_names(estimator, inner.n_features_in_)
 
 
-def _check_columns(estimator: Any, model: Model) -> None:
+def _check_columns(estimator: Any, model: Model) -> Schema | None:
     """Check that what is said of the columns is what the model was fitted to."""
     try:
         schema = schema_of(estimator)
@@ -222,6 +265,19 @@ def _check_columns(estimator: Any, model: Model) -> None:
         raise ModelFileError(f"has columns that cannot be used: {error}") from None
     if schema is not None and schema.types != getattr(model, "types", None):
         raise ModelFileError("says of its columns what its model does not")
+    return schema
+
+
+def _check_covariates(estimator: Any, k: int) -> None:
+    """Check that coefficients go with what is said of their covariates."""
+    if not hasattr(estimator, "coefficients_") and not hasattr(estimator, "covariates_"):
+        return
+    try:
+        terms = Design.from_plain(getattr(estimator, "covariates_", None)).terms
+    except ValueError as error:
+        raise ModelFileError(f"has covariates that cannot be used: {error}") from None
+    coefficients = _array(getattr(estimator, "coefficients_", None))
+    numbers(coefficients, "coefficients_", (k, len(terms)), low=-LARGEST, high=LARGEST)
 
 
 def _check_classes(estimator: Any, k: int) -> None:

@@ -9,6 +9,8 @@ from exchangeable.plotting._contributions import ContributionsDisplay
 from exchangeable.plotting._counts import CountDistributionDisplay
 from exchangeable.plotting._exchangeability import ExchangeabilityDisplay
 from exchangeable.plotting._history import EMHistoryDisplay
+from exchangeable.plotting._items import ItemCurvesDisplay
+from exchangeable.plotting._profiles import ProfileDisplay
 
 __all__ = [
     "BlockMapDisplay",
@@ -16,4 +18,6 @@ __all__ = [
     "CountDistributionDisplay",
     "EMHistoryDisplay",
     "ExchangeabilityDisplay",
+    "ItemCurvesDisplay",
+    "ProfileDisplay",
 ]

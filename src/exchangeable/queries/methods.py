@@ -8,6 +8,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from exchangeable.arrays import (
+    NAMELESS,
     Evidence,
     FloatArray,
     IntArray,
@@ -23,6 +24,7 @@ from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries import answers
+from exchangeable.queries.recommendation import ORDERS, Recommendation, ones_alone, recommended
 
 METHODS = ("most_probable", "marginal", "draw")
 MEMORY_SHARE = 1 / 32
@@ -84,21 +86,28 @@ class Queries:
             raise ValueError(f"label={label!r} is unknown; expected one of {labels.tolist()}")
         return classes
 
+    def _of_class(self, label: Any) -> Mixture:
+        """Return the mixture of the class with a label alone, of all classes for None."""
+        return self._mixture() if label is None else self._mixture().only(self._classes_of(label))
+
     def _observed(self, X: Any, reset: bool = False) -> Observed:
         """Return checked rows with holes."""
         raise NotImplementedError
 
-    def score_samples(self, X: Any) -> FloatArray:
+    def score_samples(self, X: Any) -> Any:
         """Return the log-probability of what is known of every row.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples; a NaN is an entry that is not known, which is summed out exactly.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or dict
+            Examples; a NaN is an entry that is not known, which is summed out exactly. A dict from
+            variable to value is one question, whose answer is a number.
         """
+        if isinstance(X, Mapping):
+            return float(self._mixture().log_evidence(self._evidence(X)[0], self.n_jobs)[0])
         return self._mixture().log_evidence(self._observed(X), self.n_jobs)
 
-    def anomaly_score(self, X: Any) -> FloatArray:
+    def anomaly_score(self, X: Any) -> Any:
         """Return −log P of what is known of every row: the higher, the more unusual.
 
         The more entries of a row are known, the lower its probability: compare rows with about
@@ -106,18 +115,20 @@ class Queries:
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Examples, possibly with NaN.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or dict
+            Examples, possibly with NaN; a dict from variable to value is one question.
         """
         return -self.score_samples(X)
 
-    def marginals(self, given: Any = None) -> FloatArray:
+    def marginals(self, given: Any = None, *, given_class: Any = None) -> FloatArray:
         """Return the probability of each variable being on, given what is known.
 
         Parameters
         ----------
         given : {array-like, sparse matrix} of shape (n_samples, n_features), dict or None
             What is known; it must be possible.
+        given_class : label, optional
+            A class or component, if that is known as well.
 
         Returns
         -------
@@ -125,7 +136,7 @@ class Queries:
             Known variables have probability 0 or 1.
         """
         observed, single = self._evidence(given)
-        result = answers.marginals(self._mixture(), observed, self.n_jobs)
+        result = answers.marginals(self._of_class(given_class), observed, self.n_jobs)
         return result[0] if single else result
 
     def conditional(self, query: Any, given: Any = None) -> FloatArray:
@@ -171,6 +182,48 @@ class Queries:
         if single:
             return MostProbable(best.rows[0], named[0], float(best.log_prob[0]), float(gap[0]))
         return MostProbable(best.rows, named, best.log_prob, gap)
+
+    def recommend(
+        self, X: Any, n: int = 5, *, by: str = "probability"
+    ) -> list[Recommendation] | list[list[Recommendation]]:
+        """Return the variables that are most likely to be on beside those that are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
+            What is known to be on. Entries that are off count as not known, like NaN: they are what
+            can be recommended. In a dict from variable to value a 0 is known, and is not.
+        n : int, default=5
+            How many to return for each row; fewer where fewer are open.
+        by : {"probability", "lift"}, default="probability"
+            Whether the most probable come first, or those that what is known makes more probable
+            than they usually are.
+
+        Returns
+        -------
+        list of Recommendation, or a list of such lists for several rows
+            Each with `item`, `probability` and `lift`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from exchangeable import ExchangeableMixture
+        >>> baskets = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 50, axis=0)
+        >>> model = ExchangeableMixture(2, random_state=0).fit(baskets)
+        >>> model.recommend({0: 1}, n=1)[0].item
+        1
+        """
+        check_count(n, "n")
+        if by not in ORDERS:
+            raise ValueError(f"by={by!r} is unknown; expected one of {', '.join(ORDERS)}")
+        observed, single = self._evidence(X)
+        if not isinstance(X, Mapping):
+            observed = ones_alone(observed)
+        names = getattr(self, "feature_names_in_", None)
+        found = recommended(self._mixture(), observed, n, by, self.n_jobs)
+        if names is not None:
+            found = [[each._replace(item=str(names[each.item])) for each in row] for row in found]
+        return found[0] if single else found
 
     def sample(
         self, n_samples: int = 1, given: Evidence = None, random_state: RandomState = None
@@ -280,7 +333,10 @@ class Queries:
         number = isinstance(name, int | np.integer) and not isinstance(name, bool)
         if number and 0 <= name < n_variables:
             return int(name)
-        raise ValueError(f"{name!r} is not a variable; they are numbered 0..{n_variables - 1}")
+        hint = f"; {NAMELESS}" if isinstance(name, str) and names is None else ""
+        raise ValueError(
+            f"{name!r} is not a variable; they are numbered 0..{n_variables - 1}{hint}"
+        )
 
     def _query(self, query: Any, observed: Observed) -> IntArray:
         """Return the numbers of the variables asked for."""

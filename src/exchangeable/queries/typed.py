@@ -19,6 +19,16 @@ from exchangeable.data.raw_columns import library_of
 from exchangeable.data.schema import Schema, typed_rows
 from exchangeable.queries import answers
 from exchangeable.queries.distributions import Continuous
+from exchangeable.queries.framed import (
+    completion,
+    completions,
+    draws,
+    matrix,
+    plain,
+    recommendations,
+    states,
+)
+from exchangeable.queries.frames import Output, in_frames
 from exchangeable.queries.information import information
 from exchangeable.queries.methods import METHODS, MostProbable, Queries
 from exchangeable.queries.typed_answers import (
@@ -31,20 +41,27 @@ from exchangeable.queries.typed_answers import (
 )
 
 
-class TypedQueries(Queries):
-    """Mixin: queries that speak the user's values wherever a column is not a binary number."""
+class TypedQueries(Output, Queries):
+    """Mixin: queries that speak the user's values wherever a column is not a binary number.
+
+    Every question takes `names`, the names of the variables or a transformer that has them, where
+    the model knows none; it then answers in tables of pandas.
+    """
 
     def _schema(self) -> Schema | None:
         """Return what was decided about the columns, None where all are binary numbers."""
         return None
 
-    def marginals(self, given: Any = None) -> Any:
+    @in_frames(matrix)
+    def marginals(self, given: Any = None, *, given_class: Any = None) -> Any:
         """Return what is known about each variable, given what is known.
 
         Parameters
         ----------
         given : {array-like, sparse matrix} of shape (n_samples, n_features), table, dict or None
             What is known; it must be possible.
+        given_class : label, optional
+            A class or component, if that is known as well.
 
         Returns
         -------
@@ -55,21 +72,21 @@ class TypedQueries(Queries):
         """
         schema = self._schema()
         if schema is None:
-            return super().marginals(given)
+            return super().marginals(given, given_class=given_class)
         observed, single = self._typed_evidence(schema, given)
-        posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
+        mixture = self._of_class(given_class)
+        posterior = answers.class_posterior(mixture, observed, self.n_jobs)
         open_columns = observed.hole_flags()
         told: list[dict[Any, Distribution]] = [{} for _ in range(observed.n_rows)]
         for j, column in enumerate(schema.columns):
             rows = np.flatnonzero(open_columns[:, j])
             if rows.size:
-                found = distributions(
-                    self._mixture(), observed.take(rows), posterior[rows], j, column
-                )
+                found = distributions(mixture, observed.take(rows), posterior[rows], j, column)
                 for row, answer in zip(rows, found, strict=True):
                     told[row][column.name] = answer
         return told[0] if single else told
 
+    @in_frames(states)
     def conditional(self, query: Any, given: Any = None) -> Any:
         """Return the joint distribution of a few variables, given what is known.
 
@@ -101,6 +118,7 @@ class TypedQueries(Queries):
             found = [*joint(self._mixture(), schema, observed, variables)]
         return found[0] if single else found
 
+    @in_frames(completion)
     def most_probable(self, given: Any = None, *, label: Any = None) -> MostProbable:
         """Return the most probable completion of what is given together with its class.
 
@@ -129,6 +147,22 @@ class TypedQueries(Queries):
             return MostProbable(table, labels[chosen][0], float(log_prob[0]), 0.0)
         return MostProbable(table, labels[chosen], log_prob, np.zeros(len(rows)))
 
+    @in_frames(recommendations)
+    def recommend(self, X: Any, n: int = 5, *, by: str = "probability") -> Any:
+        """Return the variables that are most likely to be on beside those that are.
+
+        All columns must be on or off; see `Queries.recommend` for the parameters.
+        """
+        schema = self._schema()
+        if schema is not None:
+            odd = next(column for column in schema.columns if column.kind != "binary")
+            raise ValueError(
+                f"recommend is for columns that are on or off; {odd.name!r} is {odd.kind}: use "
+                "marginals or conditional"
+            )
+        return super().recommend(X, n, by=by)
+
+    @in_frames(draws)
     def sample(
         self, n_samples: int = 1, given: Any = None, random_state: RandomState = None
     ) -> tuple[Any, npt.NDArray[Any]]:
@@ -163,6 +197,7 @@ class TypedQueries(Queries):
         order = np.argsort(classes, kind="stable")
         return schema.table(rows[order]), self._labels()[classes[order]]
 
+    @in_frames(completions)
     def impute(
         self,
         X: Any,
@@ -204,6 +239,7 @@ class TypedQueries(Queries):
         tables = [self._filled_table(schema, observed, X, method, rng) for _ in range(times)]
         return tables[0] if n_draws is None else tables
 
+    @in_frames(matrix)
     def information_gain(self, given: Any = None, *, target: Any = None) -> FloatArray:
         """Return how much each open variable would tell, in nats: which one to ask next.
 
@@ -235,12 +271,41 @@ class TypedQueries(Queries):
                 gain[rows, j] = information(posterior[rows], each)
         return gain[0] if single else gain
 
+    @in_frames(plain)
+    def score_samples(self, X: Any) -> Any:
+        """Return the log-probability of what is known of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), table or dict
+            Examples; a NaN is an entry that is not known, which is summed out exactly. A dict from
+            variable to value is one question, whose answer is a number.
+        """
+        return super().score_samples(X)
+
+    def _evidence(self, given: Any) -> tuple[Observed, bool]:
+        """Return what is given, in any of its forms, as rows, and whether it is one question."""
+        schema = self._schema()
+        return super()._evidence(given) if schema is None else self._typed_evidence(schema, given)
+
+    def _variable(self, name: Any) -> int:
+        """Return the number of a column given by number or name."""
+        schema = self._schema()
+        if schema is None or schema.one_hot is None:
+            return super()._variable(name)
+        names = [column.name for column in schema.columns]
+        if name not in names:
+            raise ValueError(f"{name!r} is not a column; they are {', '.join(map(repr, names))}")
+        return names.index(name)
+
     def _typed_evidence(self, schema: Schema, given: Any) -> tuple[Observed, bool]:
         """Return what is given, in any of its forms, as rows, and whether it is one question."""
         if library_of(given) is not None or is_sparse(given) or np.ndim(given) > 1:
             return self._observed(given), False
         if given is None or isinstance(given, Mapping):
-            named: Any = named_evidence(given, [column.name for column in schema.columns])
+            named: Any = given
+            if schema.one_hot is None:
+                named = named_evidence(given, [column.name for column in schema.columns])
             numbered = {self._variable(key): value for key, value in (named or {}).items()}
             return schema.evidence(numbered), True
         values = list(given)

@@ -105,15 +105,3 @@ def load_bits(words, ones):  # type: ignore[no-untyped-def]
             n_ones += 1
             word ^= lowest
     return n_ones
-
-
-@inlined
-def block_masks(labels, n_blocks):  # type: ignore[no-untyped-def]
-    """Return one bit-packed row per block with the block's variables on."""
-    masks = np.empty((n_blocks, (labels.size + 63) // 64), np.uint64)
-    for b in range(n_blocks):
-        for w in range(masks.shape[1]):
-            masks[b, w] = np.uint64(0)
-    for j in range(labels.size):
-        masks[labels[j], j // 64] |= np.uint64(1) << np.uint64(j % 64)
-    return masks

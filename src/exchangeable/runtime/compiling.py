@@ -59,7 +59,7 @@ class CompilationListener(event.Listener):  # type: ignore[misc,unused-ignore]
 def _name(event: Any) -> str:
     """Return the name of the kernel, empty if it is not of this package."""
     function = event.data["dispatcher"].py_func
-    package, _, path = function.__module__.partition(".")
+    package, _, path = (function.__module__ or "").partition(".")
     return f"{path}.{function.__name__}" if package == PACKAGE else ""
 
 

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,14 @@ import numba
 from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
+from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import user_cache_dir
 
+from exchangeable.runtime.compiler import HelperCompiler, KernelCompiler
 from exchangeable.runtime.compiling import listen
 
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+"""Options of all kernels: no interpreter's lock, and division as in NumPy."""
 _told: list[str] = []
 _looked: list[bool] = []
 listen()
@@ -98,14 +103,49 @@ def compiled(**options: Any) -> Any:
     **options : optional
         Further options of `numba.njit`.
     """
-    every: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    compiler: Any = njit(**every, **options)
+    compiler: Any = njit(**OPTIONS, pipeline_class=KernelCompiler, **options)
 
     def declare(function: Callable[..., Any]) -> Any:
         kernel: Any = compiler(function)
         if isinstance(kernel, Dispatcher):  # else NUMBA_DISABLE_JIT is set
             kernel._cache = DeferredCache(function)  # type: ignore[attr-defined]
         return kernel
+
+    return declare
+
+
+class Helper(CPUDispatcher):
+    """A function that kernels are linked with; called from Python it is a kernel itself."""
+
+    @cached_property
+    def alone(self) -> Any:
+        """The function as a kernel."""
+        options = self.targetoptions.items()
+        every = {"nopython", *OPTIONS}
+        return compiled(**{key: value for key, value in options if key not in every})(self.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function from Python."""
+        return self.alone(*arguments)
+
+
+def for_kernels(**options: Any) -> Any:
+    """Return a decorator for functions that kernels call, and that they are linked with.
+
+    They are not cached: kernels that have been compiled do not need them any more.
+
+    Parameters
+    ----------
+    **options : optional
+        Further options of `numba.njit`.
+    """
+    compiler: Any = njit(**OPTIONS, pipeline_class=HelperCompiler, **options)
+
+    def declare(function: Callable[..., Any]) -> Any:
+        helper: Any = compiler(function)
+        if isinstance(helper, Dispatcher):
+            helper.__class__ = Helper
+        return helper
 
     return declare
 

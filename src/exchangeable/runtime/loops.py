@@ -6,12 +6,12 @@ cost more than their code, too: they are optimised once alone and once more in e
 become part of their callers before anything is compiled.
 """
 
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 
 inlined = compiled(inline="always")
 """For loops of a few lines, which become part of their callers before anything is compiled."""
-helper = compiled(forceinline=True)
-"""For functions of kernels, which are compiled by themselves and again as part of each kernel."""
+helper = for_kernels(forceinline=True)
+"""For functions that several kernels call, which are linked with each of them."""
 
 
 @inlined

@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from exchangeable.runtime.bits import bits_of_float, float_from_bits
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import for_kernels
 from exchangeable.runtime.loops import inlined, largest
 
-vectorise = compiled(fastmath={"contract"})
+vectorise = for_kernels(fastmath={"contract"})
 
 TILE = 256
 """Rows of a tile: long enough for vector loops, few enough to stay in the nearest caches."""

@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.partitions import Labels
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.loops import inlined, where_largest
 
 _compile = compiled()
+_helper = for_kernels()
 
 
 class _Sample(NamedTuple):
@@ -71,7 +72,7 @@ class _Workspace(NamedTuple):
     gain: FloatArray
 
 
-@_compile
+@_helper
 def _block_evidence(first, second, m, sample, histogram):  # type: ignore[no-untyped-def]
     """Return the evidence of a block whose counts are the sums of two lines of counts.
 

@@ -3,7 +3,7 @@
 Which blocks to try is a proposal only. Whether they are kept is decided by the likelihood.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,19 +11,14 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data import row_kernels
-from exchangeable.data.examples import Examples
-from exchangeable.data.groups import Group, group_ones
-from exchangeable.data.rows import Rows
+from exchangeable.data.groups import Group
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.common.streamed import Streamed
-from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
-from exchangeable.runtime.threads import run
-from exchangeable.runtime.uniforms import Uniforms
+from exchangeable.structure import completed
 from exchangeable.structure.intervals import Intervals, interval_histograms, recipe_sums
 from exchangeable.structure.learner import (
     NEGLIGIBLE,
@@ -32,13 +27,6 @@ from exchangeable.structure.learner import (
     learn_partitions,
 )
 from exchangeable.structure.rounds import Count, learn_from_sums, propose_from_sums
-
-HARDLY = 1e-3
-"""Rows that belong to a class with less probability than this do not help to choose its blocks."""
-UNIFORMS, MOST_UNIFORMS = "uniform numbers", 3 << 22
-"""Under what name the numbers for draws are kept, and how many of them for all classes."""
-FEW_ROWS = 256
-"""Fewer packed rows are not worth sums for all values of a byte."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +68,7 @@ def learners_of(family: Family, data: Any) -> list[Proposer]:
 
 def proposer(data: InMemory | Streamed, structure: Structure, labelled: bool) -> Proposer:
     """Return what proposes blocks, learned or given."""
-    if isinstance(data, InMemory) and data.examples.holes is not None:
+    if data.has_holes:
         return partial(_from_completed_rows, data, structure, labelled)
     if isinstance(structure, list):
         return lambda model, sums: [Proposal(structure)]
@@ -168,34 +156,12 @@ def _counts_of_intervals(data: Streamed, sums: Sums) -> Count:
     return count
 
 
-@dataclass(frozen=True)
-class CompletedRows:
-    """The rows of one class, completed: how much each counts, and how probable its class is."""
-
-    rows: Rows
-    weights: FloatArray
-    posterior: FloatArray
-
-    @property
-    def group(self) -> Group:
-        """All the rows, with their weights."""
-        return Group(np.arange(self.rows.n_rows), self.weights)
-
-    @property
-    def moments(self) -> FloatArray:
-        """Sums over the rows with each variable on, as in `Sums`, of this one class."""
-        moments = np.zeros((2, self.rows.n_variables))
-        if self.rows.indptr.size or self.rows.n_rows < FEW_ROWS:
-            row_kernels.sum_powers(self.rows.arrays, self.weights, self.posterior, moments)
-            return moments
-        by_value = np.zeros(((self.rows.n_variables + 7) // 8, 256, 2))
-        packed = self.rows.bits.view(np.uint8)
-        row_kernels.sum_powers_of_bytes(packed, self.weights, self.posterior, by_value, moments)
-        return moments
-
-
 def _from_completed_rows(
-    data: InMemory, structure: Structure, labelled: bool, model: Model | None, sums: Sums
+    data: InMemory | Streamed,
+    structure: Structure,
+    labelled: bool,
+    model: Model | None,
+    sums: Sums,
 ) -> list[Proposal]:
     """Propose what the learner finds in rows whose holes are drawn from the model so far.
 
@@ -206,51 +172,8 @@ def _from_completed_rows(
         if not isinstance(structure, list):
             structure = structure.without_rows(data.n_variables, sums.totals.size)
         return [Proposal(structure)]
-
-    def choose(completed: CompletedRows, y: int) -> list[Partition]:
-        if isinstance(structure, list):
-            return [structure[y]]
-        learner = structure
-        if labelled or not learner.needs_moments:
-            ones = np.empty(0)
-            if learner.needs_moments:
-                ones = group_ones(completed.rows, [completed.group], 1)[0]
-            return [learner.learn(completed.rows, completed.group, ones)]
-        return learner.propose_one(
-            completed.rows, completed.weights, completed.moments, data.examples.total
-        )
-
-    classes = range(sums.totals.size)
-    completed = run(lambda y: _complete(data.examples, model, sums, y), classes, data.n_jobs)
-    found = run(lambda y: choose(completed[y], y), classes, data.n_jobs)
-    return [
-        Proposal(list(partitions), partial(_count_completed, list(partitions), completed, sums))
-        for partitions in zip(*found, strict=True)
-    ]
-
-
-def _complete(examples: Examples, model: Model, sums: Sums, y: int) -> CompletedRows:
-    """Draw the holes of a class's rows, always from the same random numbers.
-
-    So the proposals change only with the parameters, and settle when these do.
-    """
-    members = np.flatnonzero(sums.posterior[:, y] > HARDLY)
-    observed = examples.observed.take(members)
-    uniforms = examples.derived.setdefault(UNIFORMS, Uniforms(MOST_UNIFORMS))
-    drawn = model.drawn_rows(observed, y, uniforms)
-    posterior = sums.posterior[members, y]
-    return CompletedRows(drawn, examples.weights[members] * posterior, posterior)
-
-
-def _count_completed(
-    partitions: list[Partition], completed: Sequence[CompletedRows], sums: Sums, classes: IntArray
-) -> list[FloatArray]:
-    """Return the histograms of some classes in the blocks proposed, from the completed rows."""
-    histograms = []
-    for y in classes:
-        rows, group = completed[y].rows, completed[y].group
-        histogram = group_histograms(rows, [group], [partitions[y]], 1)[0]
-        # The rows left out belong to the class too, if only by little.
-        scale = sums.totals[y] / group.total if group.total > 0 else 0.0
-        histograms.append(histogram * scale)
-    return histograms
+    if isinstance(data, Streamed):
+        found = completed.in_chunks(data, structure, labelled, model, sums)
+    else:
+        found = completed.in_memory(data, structure, labelled, model, sums)
+    return [Proposal(*each) for each in found]

@@ -5,19 +5,23 @@ above the median, and a column of categories one variable per category (a single
 two categories). Empty cells stay unknown.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.tables.raw import RawCoding
+from exchangeable.tables.layout import Layout
+from exchangeable.tables.problems import Problems
+from exchangeable.tables.raw import missing_columns
 from exchangeable.tables.reading import TableData, import_pandas, listed
 
 MOST_LEVELS = 100
 """Categories of a column that can be coded; each repeats the name of the column."""
 KINDS = ("binary", "number", "category")
+TRUTH = ("False", "True")
+"""The words of a column of truth values."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Column:
     threshold : float
         Numbers greater than this are on.
     levels : tuple of str
-        The categories.
+        The categories; of a column of truth values their words.
     """
 
     name: str
@@ -60,26 +64,30 @@ class Column:
         """The categories that have a variable: with two categories only the second."""
         return self.levels[1:] if len(self.levels) == 2 else self.levels
 
-    def code(self, values: Any, where: str) -> FloatArray:
+    def code(self, values: Any) -> FloatArray:
         """Return the variables of some rows, with NaN for unknown cells."""
         if self.kind == "category":
-            texts = _as_texts(values)
+            texts = as_texts(values)
             known = np.isin(texts, self.levels)
             coded: FloatArray = (texts[:, None] == np.array(self._own, dtype=object)).astype(
                 np.float64
             )
             coded[~known] = np.nan
             return coded
-        numbers = _as_numbers(values, self.name, where)
+        numbers = _as_numbers(values, self.name)
         if self.kind == "number":
             return np.where(np.isnan(numbers), np.nan, numbers > self.threshold)[:, None]
         wrong = np.flatnonzero(~(np.isnan(numbers) | np.isin(numbers, (0, 1))))
         if wrong.size:
             raise ValueError(
-                f"{where}: row {wrong[0] + 1}, column {self.name!r} is {numbers[wrong[0]]:g}; "
-                "expected 0 or 1, or an empty cell"
+                f"row {wrong[0] + 1}, column {self.name!r} is {numbers[wrong[0]]:g}; expected 0 or "
+                f"1, or an empty cell{_more(wrong.size)}"
             )
         return numbers[:, None]
+
+    def decode(self, values: Any) -> Any:
+        """Return a binary column in the user's values: truth values where it had these."""
+        return np.asarray(values).astype(np.bool_) if self.levels == TRUTH else values
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,7 @@ class Coding:
 
     columns: tuple[Column, ...]
     target: str | None = None
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def n_variables(self) -> int:
@@ -106,44 +115,54 @@ class Coding:
 
     def rows(self, table: TableData) -> Any:
         """Return the model's variables as a frame with their names."""
-        pandas = import_pandas("reading a table")
-        if table.frame is None:
-            raise ValueError(
-                f"{table.name}: the model was fitted to named columns, which this file does not "
-                "have; give a CSV, TSV or Parquet file"
-            )
-        missing = [c.name for c in self.columns if c.name not in table.frame.columns]
-        if missing:
-            raise ValueError(
-                f"{table.name}: lacks columns that the model uses: {listed(missing)}; add them, "
-                "with empty cells where the values are unknown"
-            )
-        parts = [column.code(table.frame[column.name], table.name) for column in self.columns]
+        problems = Problems(table.name)
+        problems.found += table.problems
+        frame = self.layout.frame(table, problems)
+        problems.found += self._missing(frame)
+        parts = []
+        for column in self.columns:
+            if column.name in frame.columns:
+                with problems.noted():
+                    parts.append(column.code(frame[column.name]))
+        problems.report()
         matrix = np.concatenate(parts, axis=1)
         if not np.isnan(matrix).any():
             matrix = matrix.astype(np.uint8)
-        return pandas.DataFrame(matrix, columns=self.variables, index=table.frame.index)
+        pandas = import_pandas("reading a table")
+        return pandas.DataFrame(matrix, columns=self.variables, index=frame.index)
 
-    def n_unseen(self, table: TableData) -> int:
-        """Return how many cells hold a category that did not occur in the training rows."""
-        unseen = 0
+    def _missing(self, frame: Any) -> list[str]:
+        return missing_columns(frame, [column.name for column in self.columns], self.layout)
+
+    def unseen(self, table: TableData) -> dict[str, list[str]]:
+        """Return the cells whose category did not occur in the training rows, by column."""
+        found = {}
+        frame = self.layout.frame(table, Problems(table.name))
         for column in self.columns:
             if column.kind == "category":
-                texts = _as_texts(table.frame[column.name])
-                unseen += int((~np.isin(texts, column.levels) & (texts != None)).sum())  # noqa: E711
-        return unseen
+                texts = as_texts(frame[column.name])
+                new = texts[~np.isin(texts, column.levels) & (texts != None)]  # noqa: E711
+                if new.size:
+                    found[column.name] = new.tolist()
+        return found
 
     def evidence(self, name: str, value: str) -> dict[str, int] | None:
-        """Return the variables that a cell of a coded column sets, None for other columns."""
+        """Return the variables that a cell of a column sets, None if there is no such column."""
         column = next((c for c in self.columns if c.name == name), None)
-        if column is None or column.kind == "binary":
+        if column is None:
             return None
+        if column.kind == "binary":
+            words = {"0": 0, "1": 1} | {word.lower(): on for on, word in enumerate(TRUTH)}
+            if value.lower() not in words:
+                expected = " or ".join(column.levels) if column.levels else "0 or 1"
+                raise ValueError(f"{name}={value}: {name!r} must be {expected}, got {value!r}")
+            return {name: words[value.lower()]}
         if column.kind == "category" and value not in column.levels:
             raise ValueError(
                 f"{name}={value}: {value!r} is not a category of {name!r}; expected one of "
                 f"{listed(column.levels)}"
             )
-        coded = column.code(np.array([value], dtype=object), "--given")[0]
+        coded = column.code(np.array([value], dtype=object))[0]
         return {v: int(on) for v, on in zip(column.variables, coded, strict=True)}
 
     def to_json(self) -> dict[str, Any]:
@@ -153,11 +172,12 @@ class Coding:
                 "name": c.name,
                 "kind": c.kind,
                 **({"threshold": c.threshold} if c.kind == "number" else {}),
-                **({"levels": list(c.levels)} if c.kind == "category" else {}),
+                **({"levels": list(c.levels)} if c.levels else {}),
             }
             for c in self.columns
         ]
-        return {"kind": "columns", "columns": columns, "target": self.target}
+        told = {"kind": "columns", "columns": columns, "target": self.target}
+        return told | self.layout.to_json()
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Coding":
@@ -173,97 +193,55 @@ class Coding:
                 raise ValueError(f"a column has {len(levels):,} levels, more than {MOST_LEVELS}")
             threshold = float(entry.get("threshold", 0.0))
             columns.append(Column(entry["name"], entry["kind"], threshold, levels))
-        return cls(tuple(columns), value.get("target"))
+        return cls(tuple(columns), value.get("target"), Layout.from_json(value))
 
 
-def learn_coding(
-    table: TableData,
-    target: str | None,
-    drop: Sequence[str],
-    binarize: str,
-    any_kind: bool = False,
-) -> Coding | RawCoding:
-    """Return how to code a table's columns, refusing what the model cannot be fitted to.
-
-    Parameters
-    ----------
-    table : TableData
-        The table to fit.
-    target : str, optional
-        The column to be predicted, which is not used as a variable.
-    drop : sequence of str
-        Columns to leave out.
-    binarize : {"never", "auto"}
-        Whether to code columns that are not binary.
-    any_kind : bool, default=False
-        Whether the model takes such columns as they are.
-    """
-    for name in drop:
-        table.column(name)
-    used = [str(name) for name in table.frame.columns if name != target and name not in drop]
-    if not used:
-        raise ValueError(f"{table.name}: no columns are left to learn from; drop fewer columns")
-    columns = [_learn_column(name, table.frame[name], table.name) for name in used]
-    refused = [c for c in columns if c.kind != "binary"]
-    if refused and binarize != "auto" and any_kind:
-        return RawCoding(tuple(used), target)
-    if refused and binarize != "auto":
-        shown = ", ".join(f"{c.name!r} ({_kind_of(c)})" for c in refused[:12])
-        more = f" and {len(refused) - 12} more" if len(refused) > 12 else ""
-        raise ValueError(
-            f"{table.name}: {len(refused)} of {len(columns)} columns are not binary: {shown}{more}"
-            "; code them with --binarize auto, or leave them out with --drop COLUMN"
-        )
-    many = next((c for c in columns if len(c.levels) > MOST_LEVELS), None)
-    if many is not None:
-        raise ValueError(
-            f"{table.name}: column {many.name!r} has {len(many.levels):,} categories; the limit "
-            f"is {MOST_LEVELS}: leave it out with --drop {many.name!r}"
-        )
-    coding = Coding(tuple(columns), target)
-    if len(set(coding.variables)) < len(coding.variables):
-        raise ValueError(
-            f"{table.name}: two variables get the same name after coding; rename a column"
-        )
-    return coding
-
-
-def _kind_of(column: Column) -> str:
-    return "numbers" if column.kind == "number" else f"{len(column.levels)} categories"
-
-
-def _learn_column(name: str, values: Any, where: str) -> Column:
+def learn_column(name: str, values: Any) -> Column:
+    """Return how a column would be coded."""
     present = values.dropna()
     if not len(present):
-        raise ValueError(f"{where}: column {name!r} is empty; leave it out with --drop {name!r}")
+        raise ValueError(f"column {name!r} is empty; leave it out with --drop {name!r}")
     if present.dtype.kind in "iufb" or str(present.dtype) in ("boolean", "Int64", "Float64"):
         numbers = present.to_numpy(dtype=np.float64)
         if not np.isfinite(numbers).all():
             raise ValueError(
-                f"{where}: column {name!r} holds an infinite number; replace it, or leave the "
-                f"column out with --drop {name!r}"
+                f"column {name!r} holds an infinite number; replace it, or leave the column out "
+                f"with --drop {name!r}"
             )
         if np.isin(numbers, (0, 1)).all():
-            return Column(name, "binary")
+            truth = str(present.dtype) in ("bool", "boolean")
+            return Column(name, "binary", levels=TRUTH if truth else ())
         return Column(name, "number", float(np.median(numbers)))
-    return Column(name, "category", 0.0, tuple(sorted(set(_as_texts(present).tolist()))))
+    return Column(name, "category", 0.0, tuple(sorted(set(as_texts(present).tolist()))))
 
 
-def _as_texts(values: Any) -> Any:
-    """Return cells as text, None for empty ones."""
+def as_texts(values: Any) -> Any:
+    """Return cells as text, None for empty ones.
+
+    Whole numbers are written without a point: a hole in a column makes them floats.
+    """
     pandas = import_pandas("reading a table")
     cells = pandas.Series(values).astype(object)
-    return np.array([None if pandas.isna(v) else str(v) for v in cells], dtype=object)
+    return np.array([None if pandas.isna(v) else _text(v) for v in cells], dtype=object)
 
 
-def _as_numbers(values: Any, name: str, where: str) -> FloatArray:
+def _text(value: Any) -> str:
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return str(int(value)) if whole else str(value)
+
+
+def _as_numbers(values: Any, name: str) -> FloatArray:
     pandas = import_pandas("reading a table")
     series = pandas.Series(values)
     numbers = pandas.to_numeric(series, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = np.flatnonzero(np.isnan(numbers) & series.notna().to_numpy())
     if wrong.size:
         raise ValueError(
-            f"{where}: row {wrong[0] + 1}, column {name!r} is {series.iloc[wrong[0]]!r}; "
-            "expected a number, or an empty cell"
+            f"row {wrong[0] + 1}, column {name!r} is {series.iloc[wrong[0]]!r}; expected a number, "
+            f"or an empty cell{_more(wrong.size)}"
         )
     return np.asarray(numbers, dtype=np.float64)
+
+
+def _more(n_wrong: int) -> str:
+    return f" ({n_wrong - 1:,} more such rows)" if n_wrong > 1 else ""

@@ -1,9 +1,15 @@
 """Columns of any kind that a model takes as they are."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from exchangeable.data.raw_columns import raw_columns
+from exchangeable.estimators.kinds import schema_of
+from exchangeable.tables.layout import Layout
+from exchangeable.tables.problems import Problems
 from exchangeable.tables.reading import TableData, listed
 
 TRUTH = {"true": True, "false": False}
@@ -15,6 +21,7 @@ class RawCoding:
 
     columns: tuple[str, ...]
     target: str | None = None
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def n_variables(self) -> int:
@@ -26,25 +33,49 @@ class RawCoding:
         """The names of the columns."""
         return list(self.columns)
 
-    def rows(self, table: TableData) -> Any:
-        """Return the columns as a frame."""
-        if table.frame is None:
-            raise ValueError(
-                f"{table.name}: the model was fitted to named columns, which this file does not "
-                "have; give a CSV, TSV or Parquet file"
-            )
-        missing = [name for name in self.columns if name not in table.frame.columns]
-        if missing:
-            raise ValueError(
-                f"{table.name}: lacks columns that the model uses: {listed(missing)}; add them, "
-                "with empty cells where the values are unknown"
-            )
-        return table.frame[list(self.columns)]
+    def rows(self, table: TableData, problems: Problems | None = None) -> Any:
+        """Return the columns as a frame; what is wrong is raised, or noted if there is where.
 
-    def evidence(self, name: str, value: str) -> dict[str, Any] | None:
-        """Return what a text says about a column: a number where it is one, else the text."""
+        Parameters
+        ----------
+        table : TableData
+            The table.
+        problems : Problems, optional
+            Where to note what is wrong. Columns that the table lacks are empty then.
+        """
+        own = Problems(table.name) if problems is None else problems
+        own.found += table.problems
+        frame = self.layout.frame(table, own)
+        own.found += missing_columns(frame, self.columns, self.layout)
+        if problems is None or frame.columns.duplicated().any():
+            own.report()
+        return frame.reindex(columns=list(self.columns))
+
+    def evidence(
+        self, name: str, value: str, levels: tuple[Any, ...] = ()
+    ) -> dict[str, Any] | None:
+        """Return what a text says about a column: one of its levels, a number, or the text.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        value : str
+            What is said of it.
+        levels : tuple, optional
+            The values that it can have, if they are known.
+        """
         if name not in self.columns:
             return None
+        by_word = {str(level).lower(): level for level in levels}
+        by_word |= {str(level): level for level in levels}
+        for word in (value, value.lower()):
+            if word in by_word:
+                return {name: by_word[word]}
+        if levels:
+            raise ValueError(
+                f"--given {name}={value}: {value!r} is not one of its levels {listed(levels)}"
+            )
         if value.lower() in TRUTH:
             return {name: TRUTH[value.lower()]}
         for kind in (int, float):
@@ -54,13 +85,10 @@ class RawCoding:
                 continue
         return {name: value}
 
-    def n_unseen(self, table: TableData) -> int:
-        """Return 0: the model itself takes what it has not seen as unknown."""
-        return 0
-
     def to_json(self) -> dict[str, Any]:
         """Return the coding as JSON values."""
-        return {"kind": "raw", "columns": list(self.columns), "target": self.target}
+        told = {"kind": "raw", "columns": list(self.columns), "target": self.target}
+        return told | self.layout.to_json()
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "RawCoding":
@@ -68,4 +96,46 @@ class RawCoding:
         columns = value["columns"]
         if not all(isinstance(name, str) for name in columns) or len(set(columns)) < len(columns):
             raise ValueError("the columns have repeated names, or names that are not text")
-        return cls(tuple(columns), value.get("target"))
+        return cls(tuple(columns), value.get("target"), Layout.from_json(value))
+
+
+def missing_columns(frame: Any, names: Iterable[str], layout: Layout) -> list[str]:
+    """Return which columns of a model a table lacks, as a problem, nothing if it has all."""
+    missing = dict.fromkeys(layout.source_of(n) for n in names if n not in frame.columns)
+    if not missing:
+        return []
+    return [
+        f"lacks columns that the model uses: {listed(missing)}; add them, with empty cells where "
+        "the values are unknown"
+    ]
+
+
+def known_levels(model: Any) -> dict[Any, tuple[Any, ...]]:
+    """Return the values that each column with levels can have, where a model knows them."""
+    schema = schema_of(getattr(model, "model_", model))
+    return {} if schema is None else {c.name: c.levels for c in schema.columns if c.levels}
+
+
+def unseen_values(rows: Any, model: Any, problems: Problems) -> dict[str, list[Any]]:
+    """Return the cells that are no level of their column, and note those that are no values.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns of any kind.
+    model : estimator
+        A model of such columns.
+    problems : Problems
+        Where to note what is wrong.
+    """
+    schema = schema_of(getattr(model, "model_", model))
+    if schema is None:
+        return {}
+    found = dict[str, list[Any]]()
+    for column, raw in zip(schema.columns, raw_columns(rows), strict=True):
+        with problems.noted():
+            numbers = column.encode(raw, "hole")[0]
+            new = np.flatnonzero(np.isnan(numbers) & ~raw.holes)
+            if new.size:
+                found[str(column.name)] = raw.values[new].tolist()
+    return found

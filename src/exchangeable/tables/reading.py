@@ -1,7 +1,6 @@
 """Reading tables (CSV, TSV, Parquet, svmlight, sparse ``.npz``) from files or standard input."""
 
 import sys
-import warnings
 import zipfile
 from dataclasses import dataclass
 from io import BytesIO
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from exchangeable.arrays import check_sparse
+from exchangeable.tables.delimited import Delimited, Dialect, read_delimited, repeated
 
 FORMATS = ("csv", "tsv", "parquet", "svmlight", "npz")
 ENDINGS = {
@@ -44,12 +44,18 @@ class TableData:
         Numbered columns.
     labels : ndarray, optional
         The labels of an svmlight file.
+    notes : tuple of str
+        What a user should know about how it was read.
+    problems : tuple of str
+        What is wrong with it.
     """
 
     name: str
     frame: Any = None
     matrix: Any = None
     labels: Any = None
+    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -83,6 +89,15 @@ def listed(names: Any, most: int = 12) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def import_pandas(purpose: str) -> Any:
     """Return pandas, or say how to install it."""
     try:
@@ -95,26 +110,32 @@ def import_pandas(purpose: str) -> Any:
     return pandas
 
 
-def read_table(source: str, form: str | None = None) -> TableData:
+def read_table(source: str, dialect: Dialect | None = None) -> TableData:
     """Read a table.
 
     Parameters
     ----------
     source : str
         A file, or ``-`` for standard input.
-    form : {"csv", "tsv", "parquet", "svmlight", "npz"}, optional
-        The format; by default the file's ending decides, and standard input is CSV.
+    dialect : Dialect, optional
+        What is known about the file; by default its ending decides about the format, standard input
+        is CSV, and the rest is guessed.
     """
+    dialect = dialect or Dialect()
     name = "standard input" if source == "-" else source
-    form = form or ("csv" if source == "-" else form_of(source))
+    form = dialect.form or ("csv" if source == "-" else form_of(source))
     stream: IO[bytes] | str = BytesIO(sys.stdin.buffer.read()) if source == "-" else source
     if source != "-" and not Path(source).is_file():
         raise ValueError(f"{source}: no such file")
     try:
         if form in ("csv", "tsv"):
-            return TableData(name, _delimited(stream, "\t" if form == "tsv" else ","))
+            pandas = import_pandas("reading a table")
+            usual = "\t" if form == "tsv" else ","
+            return _frame(name, read_delimited(stream, usual, dialect, pandas))
         if form == "parquet":
-            return TableData(name, import_pandas("reading Parquet").read_parquet(stream))
+            frame = import_pandas("reading Parquet").read_parquet(stream)
+            frame = frame.replace(list(dialect.empty), np.nan) if dialect.empty else frame
+            return _frame(name, Delimited(frame, [], repeated(frame.columns)))
         if form == "svmlight":
             matrix, labels = load_svmlight_file(stream)
             whole = (labels == np.round(labels)).all()
@@ -123,6 +144,18 @@ def read_table(source: str, form: str | None = None) -> TableData:
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, ImportError) as error:
         text = " ".join(str(error).split())
         raise ValueError(text if name in text else f"{name}: {text}") from error
+
+
+def _frame(name: str, found: Delimited) -> TableData:
+    """Return a frame whose names are text, and whose truth values with holes are truth values."""
+    frame = found.frame
+    frame.columns = [str(column) for column in frame.columns]
+    for at, kind in enumerate(frame.dtypes):
+        if isinstance(kind, np.dtype) and kind.kind == "O":
+            known = frame.iloc[:, at].dropna()
+            if len(known) and all(isinstance(cell, bool) for cell in known):
+                frame.isetitem(at, frame.iloc[:, at].astype("boolean"))
+    return TableData(name, frame, notes=tuple(found.notes), problems=tuple(found.problems))
 
 
 def form_of(path: str) -> str:
@@ -142,22 +175,6 @@ def form_of(path: str) -> str:
     return ENDINGS[endings[-1]]
 
 
-def _delimited(stream: IO[bytes] | str, separator: str) -> Any:
-    pandas = import_pandas("reading a table")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pandas.errors.ParserWarning)
-        try:
-            frame = pandas.read_csv(stream, sep=separator, index_col=False)
-        except pandas.errors.EmptyDataError:
-            raise ValueError("the file is empty") from None
-        except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
-            raise ValueError(f"the file is not a valid table: {error}") from None
-    if frame.columns.duplicated().any():
-        twice = frame.columns[frame.columns.duplicated()]
-        raise ValueError(f"two columns are named {twice[0]!r}; rename one of them")
-    return frame
-
-
 def _sparse(stream: IO[bytes] | str) -> Any:
     try:
         matrix = sp.load_npz(stream)
@@ -169,10 +186,20 @@ def _sparse(stream: IO[bytes] | str) -> Any:
         ) from None
 
 
-def read_labels(path: str, n_rows: int) -> Any:
-    """Read one label per line, as integers if all of them are."""
+def read_labels(path: str, n_rows: int, unlabelled: str = "error") -> tuple[Any, Any]:
+    """Read one label per line, as integers if all of them are; and which lines have one.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    n_rows : int
+        Number of rows of the table that they belong to.
+    unlabelled : {"error", "drop", "learn"}, default="error"
+        Whether an empty line is an error; otherwise its label is None.
+    """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: {error}") from None
     if len(lines) != n_rows:
@@ -180,11 +207,19 @@ def read_labels(path: str, n_rows: int) -> Any:
             f"{path}: the file has {len(lines):,} labels, the table {n_rows:,} rows; give one "
             "label per row"
         )
-    blank = [number for number, line in enumerate(lines, 1) if not line.strip()]
-    if blank:
-        raise ValueError(f"{path}: line {blank[0]} is empty; every row needs a label")
-    labels = np.array([line.strip() for line in lines], dtype=object)
+    labels = np.array([line.strip() or None for line in lines], dtype=object)
+    known = labels != None  # noqa: E711
+    blank = np.flatnonzero(~known)
+    if blank.size and unlabelled == "error":
+        raise ValueError(
+            f"{path}: line {blank[0] + 1} is empty; every row needs a label: --unlabelled drop "
+            "leaves such rows out, --unlabelled learn trains on them too"
+        )
     try:
-        return labels.astype(np.int64)
+        numbers = labels[known].astype(np.int64)
     except ValueError:
-        return labels
+        return labels, known
+    if known.all():
+        return numbers, known
+    labels[known] = numbers.tolist()
+    return labels, known

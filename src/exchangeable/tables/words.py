@@ -1,13 +1,14 @@
 """Coding of a column of documents as a binary bag of words, and of sparse matrices."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer
 
 from exchangeable.arrays import check_count
 from exchangeable.tables.coding import Coding
+from exchangeable.tables.layout import Layout
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData
 
@@ -29,6 +30,7 @@ class WordCoding:
     column: str
     variables: list[str]
     target: str | None = None
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def n_variables(self) -> int:
@@ -43,18 +45,15 @@ class WordCoding:
         """Return None: words are given as variables, by 0 or 1."""
         return None
 
-    def n_unseen(self, table: TableData) -> int:
-        """Return 0: words that did not occur in the training documents are ignored."""
-        return 0
-
     def to_json(self) -> dict[str, Any]:
         """Return the coding as JSON values."""
-        return {
+        told = {
             "kind": "text",
             "column": self.column,
             "vocabulary": self.variables,
             "target": self.target,
         }
+        return told | self.layout.to_json()
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,7 @@ class SparseCoding:
 
     n_columns: int
     target: str | None = None
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def n_variables(self) -> int:
@@ -94,10 +94,6 @@ class SparseCoding:
         """Return None: columns are given as variables, by 0 or 1."""
         return None
 
-    def n_unseen(self, table: TableData) -> int:
-        """Return 0: there are no categories."""
-        return 0
-
     def to_json(self) -> dict[str, Any]:
         """Return the coding as JSON values."""
         return {"kind": "sparse", "n_columns": self.n_columns, "target": self.target}
@@ -106,7 +102,9 @@ class SparseCoding:
 AnyCoding = Coding | WordCoding | SparseCoding | RawCoding
 
 
-def learn_words(table: TableData, column: str, target: str | None, least: int) -> WordCoding:
+def learn_words(
+    table: TableData, column: str, target: str | None, least: int, layout: Layout
+) -> WordCoding:
     """Return the vocabulary of all words that occur in at least `least` documents."""
     texts = documents(table, column)
     vectorizer = CountVectorizer(binary=True, min_df=least)
@@ -114,7 +112,8 @@ def learn_words(table: TableData, column: str, target: str | None, least: int) -
         vectorizer.fit(texts)
     except ValueError as error:
         raise ValueError(f"{table.name}: column {column!r}: {error}") from None
-    return WordCoding(column, [str(word) for word in vectorizer.get_feature_names_out()], target)
+    words = [str(word) for word in vectorizer.get_feature_names_out()]
+    return WordCoding(column, words, target, layout)
 
 
 def documents(table: TableData, column: str) -> list[str]:
@@ -122,10 +121,10 @@ def documents(table: TableData, column: str) -> list[str]:
     cells = table.column(column)
     present = cells.dropna()
     if len(present) and not all(isinstance(cell, str) for cell in present):
-        row = next(i for i, cell in enumerate(cells) if not isinstance(cell, str)) + 1
+        row = next(i for i, cell in enumerate(cells) if not isinstance(cell, str) and cell == cell)
         raise ValueError(
-            f"{table.name}: row {row}, column {column!r} is not text; --text needs a column of "
-            "documents"
+            f"{table.name}: row {row + 1}, column {column!r} is {cells.iloc[row]!r}, not text; "
+            "--text needs a column of documents"
         )
     return [str(cell) if isinstance(cell, str) else "" for cell in cells]
 
@@ -147,7 +146,8 @@ def coding_from_json(value: Mapping[str, Any] | None) -> AnyCoding | None:
             words = value["vocabulary"]
             if not all(isinstance(word, str) for word in words) or len(set(words)) < len(words):
                 raise ValueError("the vocabulary has repeated words, or words that are not text")
-            return WordCoding(str(value["column"]), list(words), value.get("target"))
+            layout = Layout.from_json(value)
+            return WordCoding(str(value["column"]), list(words), value.get("target"), layout)
         if value["kind"] == "sparse":
             return SparseCoding(check_count(value["n_columns"], "n_columns"), value.get("target"))
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:

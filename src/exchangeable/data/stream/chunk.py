@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, unique_labels
+from exchangeable.arrays import FloatArray, IntArray, unique_labels
 from exchangeable.data import packed_kernels
 from exchangeable.data.examples import MAX_PACKED, Examples, encoded, listed
 from exchangeable.data.forms import CODE_BITS, Codes, Words
 from exchangeable.data.groups import NO_WEIGHTS, Group
+from exchangeable.data.raw_columns import missing_entries
 from exchangeable.data.rows import Rows, take_rows
 
 SAMPLE = 256
@@ -35,6 +36,8 @@ class Chunk:
         How many rows of positive weight come before these.
     holes : Rows, optional
         The entries that are not known; None where every entry is.
+    before : Chunk, optional
+        The chunk as it was before its holes were filled or columns left out, where they were.
     """
 
     rows: Rows
@@ -42,6 +45,12 @@ class Chunk:
     weights: FloatArray = field(default_factory=lambda: NO_WEIGHTS)
     first: int = 0
     holes: Rows | None = None
+    before: "Chunk | None" = None
+
+    @property
+    def origin(self) -> "Chunk":
+        """The chunk with all columns, and holes as they are."""
+        return self if self.before is None else self.before.origin
 
     @property
     def n_counting(self) -> int:
@@ -70,14 +79,38 @@ class Chunk:
         """Return the rows of positive weight, with the numbers of their classes if given."""
         if classes is None:
             return self.examples
-        number = np.searchsorted(classes, self._labels)
+        number = self._numbers(classes)
         counting = number[np.flatnonzero(self.weights)] if self.weights.size else number
         return replace(self.examples, clamp=counting)
+
+    def _numbers(self, classes: npt.NDArray[Any]) -> IntArray:
+        """Return the number of each row's class, −1 for labels that are none of them."""
+        result = np.full(self._labels.size, -1)
+        given = np.flatnonzero(~self._unlabelled)
+        labels = self._labels[given]
+        number = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
+        result[given] = np.where(classes[number] == labels, number, -1)
+        return result
+
+    @cached_property
+    def _unlabelled(self) -> npt.NDArray[np.bool_]:
+        """Which rows have None or NaN for a label."""
+        if self._labels.dtype.kind not in "Of":
+            return np.zeros(self._labels.size, dtype=np.bool_)
+        return missing_entries(self._labels)
+
+    @property
+    def unlabelled_weight(self) -> float:
+        """Weight of the rows that have None or NaN for a label."""
+        if not self.weights.size:
+            return float(np.count_nonzero(self._unlabelled))
+        return float(self.weights[self._unlabelled].sum())
 
     @property
     def classes(self) -> npt.NDArray[Any]:
         """The distinct labels of these rows, in order."""
-        return unique_labels(self._labels, "y") if self._labels.size else self._labels
+        labels = self._labels[~self._unlabelled]
+        return unique_labels(labels, "y") if labels.size else labels
 
     @property
     def _labels(self) -> npt.NDArray[Any]:
@@ -90,7 +123,7 @@ class Chunk:
 
     def groups(self, classes: npt.NDArray[Any]) -> list[Group]:
         """Return the rows of each class, with their weights."""
-        number = np.searchsorted(classes, self._labels)
+        number = self._numbers(classes)
         weights = self.weights
         members = [np.flatnonzero(number == y) for y in range(classes.size)]
         return [Group(m, weights[m] if weights.size else weights) for m in members]

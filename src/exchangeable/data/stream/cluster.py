@@ -15,7 +15,7 @@ import numpy.typing as npt
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.stream.chunk import Chunk
-from exchangeable.data.stream.passes import IN_MEMORY, ChunkError, add, complete_rows, observe
+from exchangeable.data.stream.passes import ChunkError, add, observe
 from exchangeable.data.stream.waiting import cluster_error, result_of
 
 FAN_IN = 8
@@ -36,7 +36,6 @@ def open_collection(
     sample_weight: Any,
     binarize: float | None,
     n_jobs: int | None,
-    reason: str | None = IN_MEMORY,
 ) -> "ClusterRows":
     """Return the rows of a Dask array or data frame.
 
@@ -52,8 +51,6 @@ def open_collection(
         Entries greater than this are on.
     n_jobs : int, optional
         Threads of each task; 1 by default, since tasks run side by side.
-    reason : str or None
-        Why the rows must not have holes; None where they may.
     """
     names = None
     if hasattr(X, "columns"):
@@ -74,7 +71,6 @@ def open_collection(
         names,
         binarize,
         1 if n_jobs is None else n_jobs,
-        reason,
     )
 
 
@@ -121,13 +117,11 @@ def _lengths(X: Any, parts: list[Any]) -> list[int]:
     return list(dask.compute(*[dask.delayed(len)(part) for part in parts]))
 
 
-def _prepare(
-    part: Any, labels: Any, weights: Any, binarize: float | None, reason: str | None, number: int
-) -> Chunk:
+def _prepare(part: Any, labels: Any, weights: Any, binarize: float | None, number: int) -> Chunk:
     """Return a partition as the passes read it; runs on a worker."""
     try:
         observed = observe(part, binarize, 1)
-        rows = complete_rows(observed, getattr(part, "columns", None), reason)
+        rows = observed.ones
         label = None if labels is None else np.asarray(labels)
         weight = NO_WEIGHTS if weights is None else np.asarray(weights, dtype=np.float64)
         for name, values in (("labels", label), ("weights", weight)):
@@ -167,7 +161,6 @@ class ClusterRows:
         names: Sequence[str] | None,
         binarize: float | None,
         n_jobs: int | None,
-        reason: str | None = IN_MEMORY,
     ) -> None:
         import dask
 
@@ -177,7 +170,7 @@ class ClusterRows:
         prepare = dask.delayed(_prepare)
         self._parts = list(parts)
         chunks = [
-            prepare(part, label, weight, binarize, reason, number)
+            prepare(part, label, weight, binarize, number)
             for number, (part, label, weight) in enumerate(
                 zip(parts, labels or nothing, weights or nothing, strict=True)
             )

@@ -22,12 +22,10 @@ from exchangeable.data.containers import as_matrix
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.observed import Observed, as_observed, flags
 from exchangeable.data.packed import PackedBits, bytes_of
-from exchangeable.data.rows import Rows, as_rows
+from exchangeable.data.rows import as_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.storage.files import replacing
-
-IN_MEMORY = "impute the missing entries, or fit to a matrix in memory"
 
 
 class ChunkError(ValueError):
@@ -80,18 +78,15 @@ def observe(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observ
     return as_observed(matrix, binarize, n_jobs)
 
 
-def complete_rows(
-    observed: Observed, names: Sequence[Any] | None = None, reason: str | None = IN_MEMORY
-) -> Rows:
-    """Return the ones of rows; `reason` says why there must be no holes, None if there may be."""
-    if observed.holes is not None and reason is not None:
+def check_complete(observed: Observed, names: Sequence[Any] | None = None) -> None:
+    """Refuse rows with holes, which have no place among packed bits."""
+    if observed.holes is not None:
         row, number = np.argwhere(flags(observed.holes))[0]
         column = number if names is None else repr(names[number])
         raise ValueError(
             f"it contains NaN or another missing value, the first in row {row}, column {column}; a "
-            f"fit to chunks needs complete rows: {reason}"
+            "bit per entry cannot say so: fit to the chunks themselves, or impute what is missing"
         )
-    return observed.ones
 
 
 class ChunkedRows:
@@ -109,8 +104,8 @@ class ChunkedRows:
         Entries greater than this are on.
     n_jobs : int, optional
         Number of threads.
-    reason : str or None
-        Why the rows must not have holes; None where they may.
+    complete : bool
+        Whether the rows must not have holes.
     """
 
     def __init__(
@@ -120,10 +115,10 @@ class ChunkedRows:
         weights: FloatArray | None = None,
         binarize: float | None = 0.0,
         n_jobs: int | None = None,
-        reason: str | None = IN_MEMORY,
+        complete: bool = False,
     ) -> None:
         self.source, self.labels, self.weights = source, labels, weights
-        self.binarize, self.n_jobs, self.reason = binarize, n_jobs, reason
+        self.binarize, self.n_jobs, self.complete = binarize, n_jobs, complete
         self.n_variables, self.names = 0, source.names
         self._seen: list[tuple[int, int, int]] | None = None
 
@@ -169,7 +164,9 @@ class ChunkedRows:
             labels = np.asarray(labels)
         names = getattr(part, "columns", self.names)
         observed = observe(part, self.binarize, self.n_jobs)
-        rows = complete_rows(observed, names, self.reason)
+        if self.complete:
+            check_complete(observed, names)
+        rows = observed.ones
         if not rows.n_rows:
             raise ValueError("it has no rows; leave empty chunks out")
         span = slice(begin, begin + rows.n_rows)
@@ -253,7 +250,7 @@ def write_packed(
         raise TypeError(f"expected a source of chunks, got {type(source).__name__}")
     if _is_file(source, path):
         raise ValueError(f"{path} is the file being read; give another name to write to")
-    data = ChunkedRows(chunks, binarize=binarize)
+    data = ChunkedRows(chunks, binarize=binarize, complete=True)
     n_rows, width = 0, 0
     for chunk in data.read():
         n_rows, width = n_rows + chunk.rows.n_rows, chunk.rows.n_variables

@@ -7,7 +7,7 @@ from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.blocks.online import BlockStream
 from exchangeable.families.common.log_linear import LogLinear
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.mixture import Mixture, weighed
 
 
@@ -19,11 +19,6 @@ def _normalise(scores: LogLinear, n_jobs: int | None = None) -> tuple[Mixture, f
     return weighed(BlockModel.of_odds(scores.slope), log_total)
 
 
-DRAWN = (
-    "the first parameters are counted in rows whose holes are drawn one after the other, in the "
-    "order of all distinct rows; load X into memory"
-)
-
 SPECS = (
     FamilySpec(
         name="blocks",
@@ -34,7 +29,7 @@ SPECS = (
         stream=BlockStream,
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
-        cannot={"holes in chunks": DRAWN},
+        search=SearchSpace(),
         normalise=_normalise,
         other_kinds="mixed",
     ),

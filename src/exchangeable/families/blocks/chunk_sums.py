@@ -28,10 +28,13 @@ from exchangeable.structure.intervals import ClassSums, group_sums
 
 
 def class_sums(chunk: Chunk, n_jobs: int | None = None) -> dict[Any, ClassSums]:
-    """Return the sums of each class that occurs, by its label."""
+    """Return the sums of each class that occurs, by its label; None for no label."""
     classes = chunk.classes
-    summed = group_sums(chunk.rows, chunk.groups(classes), n_jobs)
-    return dict(zip(classes.tolist(), summed, strict=True))
+    summed = group_sums(chunk.rows, chunk.groups(classes), n_jobs) if classes.size else []
+    sums: dict[Any, ClassSums] = dict(zip(classes.tolist(), summed, strict=True))
+    if chunk.unlabelled_weight:
+        sums[None] = (chunk.unlabelled_weight, np.zeros(chunk.rows.n_variables), 0.0, 0.0)
+    return sums
 
 
 def class_histograms(
@@ -63,7 +66,9 @@ def _packed_histogram(rows: Rows, group: Group, partition: Partition) -> FloatAr
 
 
 def posterior_sums(examples: Examples, posterior: FloatArray, n_jobs: int | None = None) -> Sums:
-    """Return the moments of some rows' posteriors, and the components' weights."""
+    """Return the moments of some rows' posteriors, if complete, and the components' weights."""
+    if examples.holes is not None:
+        return Sums(-np.inf, posterior, examples.weights @ posterior)
     moments = sum_moments(examples, posterior, n_jobs=n_jobs)
     return Sums(-np.inf, posterior, examples.weights @ posterior, moments=moments)
 

@@ -9,12 +9,14 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.groups import Group
+from exchangeable.data.observed import Observed
 from exchangeable.data.rows import Rows
+from exchangeable.data.sketch import Sketch
 from exchangeable.data.stream.passes import Passes
 from exchangeable.families.blocks import chunk_sums
+from exchangeable.families.blocks.batch_holes import drawn_rows, with_expected
 from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
-from exchangeable.families.blocks.sketch import Sketch
 from exchangeable.families.common.recipes import Labelled, class_weights
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.problem import Problem
@@ -43,19 +45,23 @@ class BlockClasses:
     def add(
         problem: Problem,
         before: Any,
-        rows: Rows,
+        observed: Observed,
         groups: Sequence[Group],
         n_jobs: int | None = None,
     ) -> BlockModel:
         """Return the model with a batch added.
 
         Blocks that depend on rows are learned again as classes grow, from what is kept of all
-        batches. Where nothing was kept, as after `fit` or in a file, blocks stay.
+        batches. Where nothing was kept, as after `fit` or in a file, blocks stay. Of rows with
+        holes those are kept that a draw makes of them; parameters come from what the model expects.
         """
         structure = problem.structure
         started = before is not None
         if before is None:
-            before = BlockModel.blank(rows.n_variables, len(groups))
+            before = BlockModel.blank(observed.n_variables, len(groups))
+        rows = observed.ones
+        if observed.holes is not None:
+            rows = drawn_rows(before, observed, groups, problem.alpha)
         partitions, histograms = list(before.partitions), list(before.histograms)
         sketch = before.sketch
         if not started and isinstance(structure, BlockLearner) and structure.needs_moments:
@@ -73,8 +79,9 @@ class BlockClasses:
         for y, partition in learned.items():
             partitions[y] = partition
             histograms[y] = np.zeros(partition.table_size)
-        batch = group_histograms(rows, groups, partitions, n_jobs)
+        batch = drawn = group_histograms(rows, groups, partitions, n_jobs)
         if sketch is not None and learned:
+            batch = list(drawn)
             kept = [sketch.group(y) for y in learned]
             own = [partitions[y] for y in learned]
             known = group_histograms(sketch.rows, kept, own, n_jobs)
@@ -87,6 +94,8 @@ class BlockClasses:
             sketch=sketch,
         )
         model.set_tables(problem.alpha, n_jobs)
+        if observed.holes is not None:
+            model = with_expected(model, drawn, observed, groups, problem.alpha, n_jobs)
         return model
 
     @staticmethod

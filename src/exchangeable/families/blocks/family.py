@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.examples import Examples
 from exchangeable.data.observed import flags
 from exchangeable.families.blocks import chunk_sums, passes
-from exchangeable.families.blocks.model import COUNTS, BlockModel
+from exchangeable.families.blocks.model import COUNTS, BlockModel, known_sums
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.moments import sum_moments
+from exchangeable.families.common.of_chunks import rows_at
 from exchangeable.families.common.recipes import Dealt, PosteriorRecipe, Scored
-from exchangeable.families.common.streamed import Streamed, rows_at
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.mixture import Mixture
@@ -76,9 +78,10 @@ class BlockFamily(Family):
 
     def prepared(self, data: Any, sums: Sums) -> BlockModel | None:
         """Return parameters with which holes can be drawn, before there are any others."""
-        if isinstance(data, Streamed) or data.examples.holes is None:
+        if not data.has_holes:
             return None
-        return BlockModel.of_known_entries(data.examples, sums.posterior, self.problem.alpha)
+        known = data.summed(known_sums, sums.shares)
+        return BlockModel.of_known_sums(known, self.problem.alpha)
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return the old blocks with new parameters."""
@@ -247,11 +250,24 @@ def _start_streamed(data: Streamed, init: str, n_components: int, rng: np.random
         order = rng.permutation(data.n_rows)
         order %= n_components
         recipe = Dealt(order.astype(kind), n_components)
+        if data.has_holes:  # of equal rows, which are completed alike, each has its share
+            return held_sums(data, data.shares_of_equals(recipe))
     else:
         chosen = rng.choice(data.n_rows, size=n_components, replace=False)
-        own = data.passes.total(partial(rows_at, chosen=chosen))
-        recipe = Scored(_settle(data, data.average, own.astype(np.float64))[1])
+        own = data.passes.total(partial(rows_at, chosen=chosen)).astype(np.float64)
+        average = data.average
+        if data.has_holes:
+            known = data.summed(_known_of_all)
+            average = BlockModel.of_known_sums(known, FIRST_ALPHA).histograms[0][1::2] / data.total
+            hidden = data.passes.total(partial(rows_at, chosen=chosen, holes=True)) > 0
+            own = np.where(hidden, average, own)
+        recipe = Scored(_settle(data, average, own)[1])
     return held_sums(data, recipe)
+
+
+def _known_of_all(examples: Examples) -> list[Any]:
+    """Return the known sums of all rows as one class."""
+    return known_sums(examples, np.ones((examples.rows.n_rows, 1)))
 
 
 def _histograms(

@@ -14,12 +14,13 @@ from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.blocks.hole_counters import Counters, HoledRows, count_row, forget_row
 from exchangeable.families.common.posteriors import settle_row
 from exchangeable.runtime.bits import wrapping_product
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.loops import copy, inlined
 from exchangeable.runtime.vectors import exponential
 
 _compile = compiled()
-_compile_no_nan = compiled(fastmath={"nnan", "nsz"})
+_helper = for_kernels()
+_compile_no_nan = for_kernels(fastmath={"nnan", "nsz"})
 
 LARGEST_MEMO = 1 << 17
 """The memo holds this many sums. Where there can be more, a pair may displace another one."""
@@ -132,7 +133,7 @@ def highest_weight(table, entry, holes, log_factorial):  # type: ignore[no-untyp
     return highest
 
 
-@_compile
+@_helper
 def hidden_ones(table, entry, holes, log_factorial):  # type: ignore[no-untyped-def]
     """Return the log of the sum over the hidden ones, and their expected number."""
     highest = highest_weight(table, entry, holes, log_factorial)
@@ -157,7 +158,7 @@ def pair_slot(key, holes, count, offset, size, n_slots):  # type: ignore[no-unty
     return np.int64(mixed) & (n_slots - 1)
 
 
-@_compile
+@_helper
 def remember(slot, key, tables, memo):  # type: ignore[no-untyped-def]
     """Compute the sum that a key stands for, and put it into a slot."""
     entry, holes = key % tables.values.size, key // tables.values.size
@@ -221,7 +222,7 @@ def _add_counts(n_touched, counters, class_of, tables, memo, mass, histogram):  
         waiting[slot] += share
 
 
-@_compile
+@_helper
 def _spread(key, mass, tables, histogram):  # type: ignore[no-untyped-def]
     """Add mass to a block's histogram in proportion to the hidden counts' probabilities."""
     if key < 0 or mass <= 0.0:

@@ -11,11 +11,11 @@ from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import Rows
+from exchangeable.data.sketch import Sketch
 from exchangeable.families.blocks import holes, passes, saved
 from exchangeable.families.blocks.hole_states import HoleStates
 from exchangeable.families.blocks.passes import BlockSums, Posteriors
 from exchangeable.families.blocks.row_counts import RowCounts
-from exchangeable.families.blocks.sketch import Sketch
 from exchangeable.families.common import on_device, table_kernels
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.common.tables import Tables, score_tables
@@ -57,18 +57,19 @@ class BlockModel(Model):
     @classmethod
     def of_known_entries(cls, examples: Examples, posterior: FloatArray, alpha: float) -> Self:
         """Return independent variables, each with its frequency among the rows that know it."""
-        single = Partition.from_labels(np.arange(examples.rows.n_variables))
-        totals, histograms = examples.weights @ posterior, []
-        seen_on = holes.sums_over(examples, examples.rows, posterior)
-        unknown = seen_on * 0.0
-        if examples.holes is not None:
-            unknown = holes.sums_over(examples, examples.holes, posterior)
-        for total, on, hidden in zip(totals, seen_on.T, unknown.T, strict=True):
+        return cls.of_known_sums(known_sums(examples, posterior), alpha)
+
+    @classmethod
+    def of_known_sums(cls, sums: Sequence[tuple[float, FloatArray, Any]], alpha: float) -> Self:
+        """Return the same, given what `known_sums` says of all rows."""
+        histograms = []
+        for total, on, hidden in sums:
             known = np.maximum(total - hidden, on)
             with np.errstate(invalid="ignore"):
                 share = np.where(known > 0, on / known, 0.5)
             histograms.append((total * np.stack([1 - share, share], axis=1)).ravel())
-        model = cls([single] * totals.size, histograms, totals)
+        single = Partition.from_labels(np.arange(sums[0][1].size))
+        model = cls([single] * len(sums), histograms, np.array([total for total, *_ in sums]))
         model.set_tables(alpha)
         return model
 
@@ -212,6 +213,10 @@ class BlockModel(Model):
         drawn = holes.draw_packed(observed, partition, table, lambda size: uniforms.first(y, size))
         return super().drawn_rows(observed, y, uniforms) if drawn is None else drawn
 
+    def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...]:
+        """Return how many random numbers `draw` takes: one per block, then one per variable."""
+        return self.partitions[y].n_blocks, self.n_variables
+
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> BlockSums:
         """Score every row and sum what the next parameters and blocks are made of."""
         examples, tables = data.examples, self.made_tables
@@ -249,6 +254,8 @@ class BlockModel(Model):
 
     def posteriors(self, data: RowsInMemory, log_prior: FloatArray) -> FloatArray:
         """Return the posteriors of rows whose counts are not needed again."""
+        if data.examples.holes is not None:
+            return super().posteriors(data, log_prior)
         scores = passes.rescore(data.examples, self.made_tables, log_prior, data.n_jobs)
         return scores.posterior
 
@@ -354,6 +361,21 @@ class BlockModel(Model):
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """Return the model of arrays that were read, everything checked."""
         return cls(*saved.decode(arrays))
+
+
+def known_sums(
+    examples: Examples, posterior: FloatArray
+) -> list[tuple[float, FloatArray, FloatArray | float]]:
+    """Return the weight of each class, and of its rows with a variable on, or not known."""
+    totals = examples.weights @ posterior
+    seen_on = holes.sums_over(examples, examples.rows, posterior)
+    unknown: Any = [0.0] * totals.size
+    if examples.holes is not None:
+        unknown = holes.sums_over(examples, examples.holes, posterior).T
+    return [
+        (float(total), on, hidden)
+        for total, on, hidden in zip(totals, seen_on.T, unknown, strict=True)
+    ]
 
 
 def log_ways(partition: Partition) -> FloatArray:

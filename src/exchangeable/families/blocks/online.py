@@ -1,8 +1,7 @@
 """Mixtures of blocks whose rows come in batches: stochastic EM.
 
 The sums of the rows so far lean towards those of each new part by a step that shrinks as rows come
-in, so slowly that the steps add up without end and so fast that their squares do not (Robbins and
-Monro): then parameters settle. Blocks are revised now and then, on a sample of all rows.
+in (`families.common.steps`). Blocks are revised now and then, on a sample of all rows.
 """
 
 from dataclasses import replace
@@ -12,23 +11,17 @@ import numpy as np
 
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.groups import Group
-from exchangeable.data.observed import Observed
+from exchangeable.data.sketch import Sketch
 from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
-from exchangeable.families.blocks.sketch import Sketch
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.steps import REVISION, factors
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.structure.proposals import learners_of
 
-PART = 256.0
-"""Weight of the rows between two steps."""
-DECAY = 0.6
-"""Steps are t to minus this power: between a half and one they satisfy Robbins and Monro."""
 ROUNDS = 3
 """Steps of structural EM with each learner of blocks, where they are revised."""
-REVISION = 1.2
-"""Blocks are revised when the rows have become this many times more."""
 
 
 class BlockStream:
@@ -47,9 +40,8 @@ class BlockStream:
         """Return the mixture after one more part."""
         model: Any = mixture.model
         seen, new = float(model.totals.sum()), rows.total
-        step = min(1.0, new / PART * (1 + seen / PART) ** -DECAY)
         sums: Any = model.expect(InMemory(rows, n_jobs=n_jobs), mixture.log_prior)
-        old, fresh = (1 - step) * (seen + new) / seen, step * (seen + new) / new
+        old, fresh = factors(seen, new)
         histograms = [
             old * before + fresh * added
             for before, added in zip(model.histograms, sums.histograms, strict=True)
@@ -70,7 +62,7 @@ class BlockStream:
 
 def _extended(sketch: Sketch, rows: Examples) -> Sketch:
     everyone = Group(np.arange(rows.rows.n_rows), rows.weights)
-    return sketch.add(rows.rows, [everyone])
+    return sketch.add(rows.rows, [everyone], holes=rows.holes)
 
 
 def _with_sketch(model: Any, sketch: Sketch) -> BlockModel:
@@ -79,8 +71,7 @@ def _with_sketch(model: Any, sketch: Sketch) -> BlockModel:
 
 def _revised(problem: Problem, mixture: Mixture, sketch: Sketch, n_jobs: int | None) -> Mixture:
     """Return the mixture with other blocks, where these make the kept rows likelier."""
-    group = sketch.group(0)
-    examples = merge_equal_rows(Observed(sketch.rows, None), group.weights)[0]
+    examples = merge_equal_rows(sketch.observed, sketch.sample_weights)[0]
     data = InMemory(examples, n_jobs=n_jobs)
     family = BlockFamily(replace(problem, examples=examples))
     before: Any = mixture.model

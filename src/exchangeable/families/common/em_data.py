@@ -56,6 +56,11 @@ class InMemory:
         return self.examples.rows.n_variables
 
     @property
+    def has_holes(self) -> bool:
+        """Whether some entry is not known."""
+        return self.examples.holes is not None
+
+    @property
     def fingerprint(self) -> int:
         """A checksum of rows and weights."""
         return self.examples.fingerprint

@@ -4,10 +4,7 @@ In memory the distinct rows are filled one after the other from one stream of ra
 row's place in that stream follows from its number, wherever the row lies.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +12,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import listed
 from exchangeable.data.rows import as_rows
 from exchangeable.data.stream.chunk import Chunk
-from exchangeable.data.stream.passes import Passes
+from exchangeable.families.common.recipes import PosteriorRecipe
 
 
 @dataclass(frozen=True)
@@ -33,14 +30,31 @@ class Filling:
     share: FloatArray
     member: IntArray
 
-    def fill(self, chunk: Chunk) -> Chunk:
+    def __call__(self, chunk: Chunk) -> Chunk:
         """Return the rows of a chunk that count, without holes."""
+        if chunk.holes is None:
+            return chunk
         examples = chunk.examples
         numbers = self.member[chunk.first : chunk.first + chunk.n_counting]
         states = examples.observed.symbols()
         drawn = uniforms(numbers, self.share.size) < self.share
         rows = as_rows(np.where(states >= 0, states == 1, drawn).astype(np.uint8), None)
-        return Chunk(listed(rows), None, examples.weights, chunk.first)
+        labels = chunk.labels
+        if labels is not None and chunk.weights.size:
+            labels = labels[np.flatnonzero(chunk.weights)]
+        return Chunk(listed(rows), labels, examples.weights, chunk.first, before=chunk)
+
+
+@dataclass(frozen=True)
+class OfFilled(PosteriorRecipe):
+    """Posteriors that another recipe finds once holes are filled."""
+
+    recipe: PosteriorRecipe
+    filling: Filling
+
+    def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
+        """Return the posteriors of the rows that count."""
+        return self.recipe.posterior(self.filling(chunk), n_jobs)
 
 
 def uniforms(numbers: IntArray, width: int) -> FloatArray:
@@ -57,33 +71,3 @@ def uniforms(numbers: IntArray, width: int) -> FloatArray:
             stream = np.random.PCG64(0).advance(int(numbers[part[0]]) * width)
             drawn[part] = np.random.Generator(stream).random((part.size, width))
     return drawn
-
-
-class FilledPasses:
-    """Passes over rows whose holes are filled.
-
-    Parameters
-    ----------
-    passes : Passes
-        The rows.
-    filling : Filling
-        How their holes are filled.
-    """
-
-    def __init__(self, passes: Passes, filling: Filling) -> None:
-        self.passes, self.filling = passes, filling
-        self.n_jobs, self.n_variables = passes.n_jobs, passes.n_variables
-        self.names: Sequence[str] | None = passes.names
-
-    @property
-    def fingerprint(self) -> int:
-        """A checksum of the rows as they are."""
-        return self.passes.fingerprint
-
-    def total(self, function: Callable[[Chunk], Any]) -> Any:
-        """Return the sum of what the function returns for every chunk, filled."""
-        return self.passes.total(partial(_filled, function=function, filling=self.filling))
-
-
-def _filled(chunk: Chunk, function: Callable[[Chunk], Any], filling: Filling) -> Any:
-    return function(filling.fill(chunk))

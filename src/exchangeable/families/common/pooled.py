@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
-from exchangeable.data.rows import as_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.common import log_linear
+from exchangeable.families.common.class_rows import ClassRows, class_rows
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.log_linear import NO_NUMBERS, LinearSums, LogLinear
 from exchangeable.families.common.pool import Pool
@@ -100,7 +100,9 @@ def naive_start(
         sums: LinearSums = rows.summed(partial(naive.expect, n_jobs=n_jobs))
         ones, totals = with_pool(pool, sums)
         means, log_prior = chances(ones, totals), Family.log_shares_of(sums.totals)
-    return replace(sums, recipe=naive)
+    if isinstance(rows, InMemory):
+        return sums
+    return replace(sums, recipe=rows.to_find(naive))
 
 
 def chances(ones: FloatArray, totals: FloatArray) -> FloatArray:
@@ -169,13 +171,11 @@ def class_pairs(
     The diagonal is that of the rows with a variable on. Entries that are not known are drawn once
     from the model.
     """
-    members = np.flatnonzero(posterior[:, y] > ACTIVE)
-    mass = examples.weights[members] * posterior[members, y]
-    if examples.holes is None or model is None:
-        return log_linear.pair_sums(examples.rows, members, mass)
-    drawn = model.draw(examples.observed.take(members), y, np.random.default_rng(y))
-    rows = as_rows(drawn.astype(np.uint8), None)
-    return log_linear.pair_sums(rows, np.arange(members.size), mass)
+    return _pairs(class_rows(examples, posterior, y, model, ACTIVE))
+
+
+def _pairs(found: ClassRows) -> FloatArray:
+    return log_linear.pair_sums(found.rows, found.group.members, found.group.weights)
 
 
 def pairs_by_class(
@@ -187,11 +187,9 @@ def pairs_by_class(
     """
     if isinstance(data, InMemory):
         return partial(class_pairs, data.examples, sums.posterior, model=model)
-    every: list[FloatArray] = data.summed(partial(_each_pairs, model=model), sums.shares)
+    every: list[FloatArray] = data.by_class(_each_pairs, sums.shares, model, ACTIVE)
     return every.__getitem__
 
 
-def _each_pairs(
-    examples: Examples, posterior: FloatArray, model: Model | None = None
-) -> list[FloatArray]:
-    return [class_pairs(examples, posterior, y, model) for y in range(posterior.shape[1])]
+def _each_pairs(by_class: Sequence[ClassRows]) -> list[FloatArray]:
+    return [_pairs(found) for found in by_class]

@@ -57,14 +57,31 @@ class Labelled(PosteriorRecipe):
 
 @dataclass(frozen=True)
 class Scored(PosteriorRecipe):
-    """Posteriors under a mixture."""
+    """Posteriors under a mixture, of rows with all columns and their holes."""
 
     mixture: Mixture
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
         """Return the posteriors of the rows that count."""
-        data = InMemory(chunk.examples, n_jobs=n_jobs)
+        data = InMemory(chunk.origin.examples, n_jobs=n_jobs)
         return self.mixture.model.posteriors(data, self.mixture.log_prior)
+
+
+@dataclass(frozen=True)
+class PartlyLabelled(PosteriorRecipe):
+    """Rows with a label belong to its class, the others by their posteriors."""
+
+    mixture: Mixture
+    classes: npt.NDArray[Any]
+
+    def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
+        """Return the posteriors of the rows that count."""
+        posterior = Scored(self.mixture).posterior(chunk, n_jobs)
+        known = chunk.labelled(self.classes).clamp
+        labelled = np.flatnonzero(known >= 0)
+        posterior[labelled] = 0.0
+        posterior[labelled, known[labelled]] = 1.0
+        return posterior
 
 
 @dataclass(frozen=True)
@@ -93,9 +110,8 @@ class Dealt(PosteriorRecipe):
 
 
 def class_weights(chunk: Chunk) -> dict[Any, float]:
-    """Return the weight of each class that occurs in a chunk, by its label."""
+    """Return the weight of each class that occurs in a chunk, by its label; None for no label."""
     classes = chunk.classes
-    return {
-        label: group.total
-        for label, group in zip(classes.tolist(), chunk.groups(classes), strict=True)
-    }
+    pairs = zip(classes.tolist(), chunk.groups(classes) if classes.size else [], strict=True)
+    weights = {label: group.total for label, group in pairs}
+    return weights | ({None: chunk.unlabelled_weight} if chunk.unlabelled_weight else {})

@@ -9,17 +9,37 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.examples import Examples, distinct_rows, row_hashes
-from exchangeable.data.groups import Group, group_ones
-from exchangeable.data.observed import flags
-from exchangeable.data.rows import take_rows
-from exchangeable.data.stream.chunk import Chunk
+from exchangeable.data.examples import distinct_rows
 from exchangeable.data.stream.passes import Passes
-from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.filling import FilledPasses, Filling
-from exchangeable.families.common.recipes import Drawn, Labelled, PosteriorRecipe, Scored
+from exchangeable.data.stream.views import ChangedPasses, Selection, SomeColumns, with_holes
+from exchangeable.families.common.class_rows import Completion, sizes_drawn
+from exchangeable.families.common.filling import Filling, OfFilled
+from exchangeable.families.common.of_chunks import (
+    STATES_PER_WORD,
+    by_class,
+    expect_each,
+    first_look,
+    hashes_of,
+    log_likelihood_of,
+    masses_of,
+    on_chunk,
+    on_completed,
+    rows_at,
+    state_words,
+)
+from exchangeable.families.common.recipes import (
+    Drawn,
+    Labelled,
+    PartlyLabelled,
+    PosteriorRecipe,
+    Scored,
+)
+from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.sums import NO_POSTERIOR, Sums
+from exchangeable.families.sums import Sums
+
+WORDS = 4
+"""Numbers of 64 bits that hold states of each row, of which one pass returns this many."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +61,15 @@ class Streamed:
     holes : array of shape (n_variables,)
         The weight of the rows that do not tell each variable.
     classes : array of shape (n_classes,), optional
-        The classes, where every row has the label of one.
+        The classes, where rows have labels.
+    partly : bool
+        Whether some rows have labels of none of them: their classes are not known.
+    has_holes : bool
+        Whether some entry is not known, perhaps of other columns than these.
     numbered : tuple, optional
         What is known of the distinct rows, where it is.
+    filling : Filling, optional
+        How holes were filled, where they were.
     """
 
     passes: Passes
@@ -52,14 +78,22 @@ class Streamed:
     average: FloatArray
     holes: FloatArray
     classes: npt.NDArray[Any] | None = None
+    partly: bool = False
+    has_holes: bool = False
     numbered: tuple[IntArray, IntArray, FloatArray] | None = None
+    filling: Filling | None = None
 
     @classmethod
-    def of(cls, passes: Passes, classes: npt.NDArray[Any] | None = None) -> "Streamed":
+    def of(
+        cls, passes: Passes, classes: npt.NDArray[Any] | None = None, partly: bool = False
+    ) -> "Streamed":
         """Make the first pass."""
-        n_rows, total, ones, holes = passes.total(partial(_first_look, n_jobs=passes.n_jobs))
+        n_rows, total, ones, holes = passes.total(partial(first_look, n_jobs=passes.n_jobs))
         average = ones / total if total > 0 else ones
-        return cls(passes, int(n_rows), float(total), average, holes, classes)
+        if holes.any():
+            passes = ChangedPasses(passes, with_holes)
+        found = bool(holes.any())
+        return cls(passes, int(n_rows), float(total), average, holes, classes, partly, found)
 
     @cached_property
     def filled(self) -> "Streamed":
@@ -67,11 +101,22 @@ class Streamed:
 
         The draws are those that rows in memory get.
         """
-        if not self.holes.any():
+        if not self.has_holes:
             return self
         share = (self.average * self.total + 0.5) / (self.total - self.holes + 1.0)
-        passes = FilledPasses(self.passes, Filling(share, self._distinct[1]))
-        return replace(self, passes=passes, holes=np.zeros_like(share), numbered=self._distinct)
+        filling = Filling(share, self.member)
+        return replace(
+            self,
+            passes=ChangedPasses(self.passes, filling),
+            holes=np.zeros_like(share),
+            has_holes=False,
+            numbered=self._distinct,
+            filling=filling,
+        )
+
+    def to_find(self, recipe: PosteriorRecipe) -> PosteriorRecipe:
+        """Return how posteriors of these rows are found, even where their holes are not filled."""
+        return recipe if self.filling is None else OfFilled(recipe, self.filling)
 
     def for_run(self, n_jobs: int | None) -> "Streamed":
         """Return the rows for one run of EM; runs over chunks take turns, with all threads."""
@@ -100,7 +145,7 @@ class Streamed:
         """
         if self.numbered is not None:
             return self.numbered
-        parts = self.passes.total(partial(_hashes, classes=self.classes))
+        parts = self.passes.total(partial(hashes_of, classes=self.classes))
         hashes, weights = (
             np.concatenate([parts[first][part] for first in sorted(parts)]) for part in (0, 1)
         )
@@ -112,6 +157,39 @@ class Streamed:
     def weights(self) -> FloatArray:
         """The weight of each distinct row."""
         return self._distinct[2]
+
+    @property
+    def member(self) -> IntArray:
+        """Which distinct row each row is."""
+        return self._distinct[1]
+
+    def shares_of_equals(self, recipe: PosteriorRecipe) -> FloatArray:
+        """Return the posteriors of the distinct rows: the average over those that are equal."""
+        first, member, _ = self._distinct
+        parts = self.passes.total(partial(masses_of, recipe=recipe, n_jobs=self.n_jobs))
+        mass = np.concatenate([parts[number] for number in sorted(parts)])
+        shares = np.zeros((first.size, mass.shape[1]))
+        np.add.at(shares, member, mass)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def _order(self) -> IntArray:
+        """The rank of each distinct row in the order of their states, unknown before off before on.
+
+        It is refined from left to right, some columns in each pass.
+        """
+        first = self._distinct[0]
+        rank = np.zeros(first.size, dtype=np.int64)
+        for begin in range(0, self.n_variables, WORDS * STATES_PER_WORD):
+            columns = slice(begin, begin + WORDS * STATES_PER_WORD)
+            parts = self.passes.total(partial(state_words, columns=columns))
+            words = np.concatenate([parts[number] for number in sorted(parts)])[first]
+            keys = [*words.T[::-1], rank.astype(np.uint64)]
+            order = np.lexsort(keys)
+            lines = np.stack(keys, axis=1)[order]
+            steps = (lines[1:] != lines[:-1]).any(axis=1)
+            rank[order] = np.concatenate([[0], np.cumsum(steps)])
+        return rank
 
     def distinct_at(self, chosen: IntArray) -> npt.NDArray[np.bool_]:
         """Return some of the distinct rows as a matrix."""
@@ -127,10 +205,63 @@ class Streamed:
         """
         recipe = Drawn(shares, self._distinct[1]) if isinstance(shares, np.ndarray) else shares
         function = partial(
-            _on_chunk, function=function, recipe=recipe, classes=self.classes, n_jobs=self.n_jobs
+            on_chunk, function=function, recipe=recipe, classes=self.classes, n_jobs=self.n_jobs
         )
         total = self.passes.total(function)
         return replace(total, recipe=recipe) if isinstance(total, Sums) else total
+
+    def log_likelihood(self, mixture: Mixture) -> float:
+        """Return the log-likelihood of all rows, each by its weight."""
+        return float(self.summed(partial(log_likelihood_of, mixture=mixture, n_jobs=self.n_jobs)))
+
+    def columns(self, columns: IntArray) -> "Streamed":
+        """Return the rows with some of their variables; those that become equal stay apart."""
+        passes = ChangedPasses(self.passes, SomeColumns(columns), n_variables=columns.size)
+        return replace(
+            self,
+            passes=passes,
+            average=self.average[columns],
+            holes=self.holes[columns],
+            numbered=self._distinct if self.has_holes else None,
+        )
+
+    def parted(self, kept: IntArray) -> tuple["Streamed", "Streamed"]:
+        """Return some of the rows, by their numbers, and the others."""
+        chosen = np.zeros(self.n_rows, dtype=np.bool_)
+        chosen[kept] = True
+        parts = [Selection(chosen), Selection(~chosen)]
+        passes = [ChangedPasses(self.passes, part, part.mark) for part in parts]
+        first, second = (Streamed.of(part, self.classes, self.partly) for part in passes)
+        return first, second
+
+    def completion(self, model: Model, shares: Any, least: float) -> Completion:
+        """Return how the holes of each class's rows are drawn from a model."""
+        first, member, _ = self._distinct
+        recipe = Drawn(shares, member) if isinstance(shares, np.ndarray) else shares
+        parts = self.passes.total(
+            partial(sizes_drawn, model=model, recipe=recipe, least=least, n_jobs=self.n_jobs)
+        )
+        sizes = np.concatenate([parts[number] for number in sorted(parts)])[first]
+        order = self._order if sizes.max(initial=0) > 0 else np.empty(0, dtype=np.int64)
+        return Completion.of(model, recipe, member, sizes, order)
+
+    def by_class(
+        self, function: Callable[..., Any], shares: Any, model: Model | None, least: float
+    ) -> Any:
+        """Return the sum over chunks of a function of the rows of every class, as `ClassRows`.
+
+        Holes are drawn from the model; a row is of a class if more than `least` of it is.
+        """
+        if model is None or not self.has_holes:
+            return self.summed(partial(by_class, function=function, least=least), shares)
+        completion = self.completion(model, shares, least)
+        return self.completed(function, completion)
+
+    def completed(self, function: Callable[..., Any], completion: Completion) -> Any:
+        """Return the same where it is known how holes are drawn."""
+        return self.passes.total(
+            partial(on_completed, function=function, completion=completion, n_jobs=self.n_jobs)
+        )
 
     def expect(self, mixture: Mixture, moments: bool = False) -> Sums:
         """Return what a pass under some parameters sums."""
@@ -146,72 +277,14 @@ class Streamed:
         return sums[best], candidates[best]
 
     def _expect(self, candidates: Sequence[Mixture], moments: bool) -> list[Sums]:
-        function = partial(_expect_each, candidates=candidates, moments=moments, n_jobs=self.n_jobs)
-        known = None if self.classes is None else Labelled(self.classes)
+        function = partial(expect_each, candidates=candidates, moments=moments, n_jobs=self.n_jobs)
         return [
-            replace(sums, recipe=known or Scored(mixture))
+            replace(sums, recipe=self._recipe(mixture))
             for mixture, sums in zip(candidates, self.summed(function), strict=True)
         ]
 
-
-def _first_look(
-    chunk: Chunk, n_jobs: int | None = None
-) -> tuple[int, float, FloatArray, FloatArray]:
-    """Return how many rows count, their weight, and that of each variable's ones and holes."""
-    group = Group(np.arange(chunk.rows.n_rows), chunk.weights)
-    ones = group_ones(chunk.rows, [group], n_jobs)[0]
-    holes = np.zeros_like(ones)
-    if chunk.holes is not None:
-        holes = group_ones(chunk.holes, [group], n_jobs)[0]
-    return chunk.n_counting, group.total, ones, holes
-
-
-def _hashes(
-    chunk: Chunk, classes: npt.NDArray[Any] | None
-) -> dict[int, tuple[npt.NDArray[np.uint64], FloatArray]]:
-    """Return the hashes and the weights of a chunk's rows, by the number of its first row."""
-    examples = chunk.labelled(classes)
-    if not examples.weights.size:
-        return {}
-    known = None if classes is None else examples.clamp
-    return {chunk.first: (row_hashes(examples.observed, known), examples.weights)}
-
-
-def rows_at(chunk: Chunk, chosen: IntArray) -> npt.NDArray[np.uint8]:
-    """Return the chosen rows of all that count, zeros for those that are not in this chunk."""
-    matrix = np.zeros((chosen.size, chunk.rows.n_variables), dtype=np.uint8)
-    counting = np.flatnonzero(chunk.weights) if chunk.weights.size else None
-    here = np.flatnonzero((chosen >= chunk.first) & (chosen < chunk.first + chunk.n_counting))
-    if here.size:
-        number = chosen[here] - chunk.first
-        row = number if counting is None else counting[number]
-        matrix[here] = flags(take_rows(chunk.rows, row))
-    return matrix
-
-
-def _on_chunk(
-    chunk: Chunk,
-    function: Callable[..., Any],
-    recipe: PosteriorRecipe | None,
-    classes: npt.NDArray[Any] | None,
-    n_jobs: int | None,
-) -> Any:
-    """Return a function of a chunk's rows, without the posteriors that it may have found."""
-    shares = () if recipe is None else (recipe.posterior(chunk, n_jobs),)
-    return _without_posteriors(function(chunk.labelled(classes), *shares))
-
-
-def _without_posteriors(result: Any) -> Any:
-    if isinstance(result, list):
-        return [_without_posteriors(each) for each in result]
-    return replace(result, posterior=NO_POSTERIOR) if isinstance(result, Sums) else result
-
-
-def _expect_each(
-    examples: Examples, candidates: Sequence[Mixture], moments: bool, n_jobs: int | None = None
-) -> list[Sums]:
-    """Return the sums over some rows under each of several mixtures."""
-    return [
-        mixture.model.expect(InMemory(examples, n_jobs=n_jobs), mixture.log_prior, moments)
-        for mixture in candidates
-    ]
+    def _recipe(self, mixture: Mixture) -> PosteriorRecipe:
+        """Return how posteriors under some parameters are found."""
+        if self.classes is None:
+            return Scored(mixture)
+        return PartlyLabelled(mixture, self.classes) if self.partly else Labelled(self.classes)

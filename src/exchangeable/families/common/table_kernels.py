@@ -1,12 +1,18 @@
 """Inner loops over tables by count: counts of rows in blocks, histograms, look-ups.
 
-Rows are `RowArrays`, tables `TableArrays`. Weights are empty where all are 1.
+Rows are `RowArrays`, tables `TableArrays`. Weights are empty where all are 1. Masks have one
+bit-packed row per block with the block's variables on; there are none where the ones of rows are
+walked over. A buffer has room for the ones of a row.
 """
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.runtime.bits import block_masks, popcount
+from exchangeable.runtime.bits import popcount
 from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import copy, inlined
 
@@ -16,6 +22,28 @@ MASK_COST = 12
 """Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""
 MASK_WORDS = 64
 """So are more blocks while they have this many words in all."""
+
+
+class ScoreRoom(NamedTuple):
+    """What `score_rows` writes in between.
+
+    Attributes
+    ----------
+    counts : array of shape (n_blocks,)
+        The ones of a row in each block; zero at the beginning.
+    buffer : array of shape (n_variables,)
+        The ones of a row.
+    base : array of shape (n_classes,)
+        The scores of a row without ones, leaving out the blocks that must have one.
+    impossible, missing : arrays of shape (n_classes,)
+        How many blocks must have one, and how many of those have none in a row.
+    """
+
+    counts: npt.NDArray[np.int32]
+    buffer: npt.NDArray[np.int32]
+    base: FloatArray
+    impossible: IntArray
+    missing: IntArray
 
 
 @inlined
@@ -28,11 +56,10 @@ def _count_masked(words, mask):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def count_blocks(rows, members, labels, counts):  # type: ignore[no-untyped-def]
+def count_blocks(rows, members, labels, masks, buffer, counts):  # type: ignore[no-untyped-def]
     """Write the number of ones of each member row in each block to counts[block, member]."""
-    n_blocks, indptr = counts.shape[0], rows.indptr
-    if indptr.size == 0 and n_blocks <= MASK_COST:
-        masks, bits = block_masks(labels, n_blocks), rows.bits
+    n_blocks, indptr, bits = counts.shape[0], rows.indptr, rows.bits
+    if masks.shape[0]:
         for i in range(members.size):
             for b in range(n_blocks):
                 counts[b, i] = _count_masked(bits[members[i]], masks[b])
@@ -41,7 +68,6 @@ def count_blocks(rows, members, labels, counts):  # type: ignore[no-untyped-def]
         for i in range(members.size):
             counts[0, i] = indptr[members[i] + 1] - indptr[members[i]]
         return
-    buffer = np.empty(labels.size, dtype=np.int32)
     for i in range(members.size):
         ones = ones_of(rows, members[i], buffer)
         for k in range(ones.size):
@@ -49,21 +75,18 @@ def count_blocks(rows, members, labels, counts):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def add_histogram(rows, members, weights, labels, starts, histogram):  # type: ignore[no-untyped-def]
-    """Add the member rows' weights to histogram[start of block + count in block]."""
-    n_blocks = starts.size
-    few = max(MASK_COST, MASK_WORDS // max(rows.bits.shape[1], 1))
-    if rows.indptr.size == 0 and n_blocks <= few:
-        masks, bits = block_masks(labels, n_blocks), rows.bits
+def add_histogram(rows, members, weights, labels, starts, masks, counts, buffer, histogram):  # type: ignore[no-untyped-def]
+    """Add the member rows' weights to histogram[start of block + count in block].
+
+    `counts`, the ones of a row in each block, is zero at the beginning and at the end.
+    """
+    n_blocks, bits = starts.size, rows.bits
+    if masks.shape[0]:
         for i in range(members.size):
             w = weights[i] if weights.size else 1.0
             for b in range(n_blocks):
                 histogram[starts[b] + _count_masked(bits[members[i]], masks[b])] += w
         return
-    counts = np.empty(n_blocks, np.int64)
-    for b in range(n_blocks):
-        counts[b] = 0
-    buffer = np.empty(labels.size, dtype=np.int32)
     total = 0.0
     for i in range(members.size):
         w = weights[i] if weights.size else 1.0
@@ -85,33 +108,15 @@ def add_histogram(rows, members, weights, labels, starts, histogram):  # type: i
 
 
 @_compile
-def interleave(labels, first_block, out):  # type: ignore[no-untyped-def]
-    """Write out[variable, class] = the variable's block, numbered through all classes.
-
-    In `labels` all variables of a class follow those of the class before.
-    """
-    n_variables, n_classes = out.shape
-    for begin in range(0, n_variables, 64):
-        for y in range(n_classes):
-            for j in range(begin, min(begin + 64, n_variables)):
-                out[j, y] = labels[y * n_variables + j] + first_block[y]
-
-
-@_compile
-def score_rows(rows, first, last, tables, out):  # type: ignore[no-untyped-def]
+def score_rows(rows, first, last, tables, room, out):  # type: ignore[no-untyped-def]
     """Write Σ_b values[start of b + count in b] for the rows first..last and all classes.
 
     The labels of a variable stand together for all classes: one cache line serves them all, and the
     counters of different classes do not wait for each other.
     """
     labels, first_block, starts, values = tables
-    n_variables, n_classes = labels.shape
-    n_blocks = starts.size
-    counts, buffer = np.empty(n_blocks, np.int32), np.empty(n_variables, np.int32)
-    for b in range(n_blocks):
-        counts[b] = 0
-    # The scores of a row without ones, leaving out the blocks that must have one.
-    base, impossible = np.empty(n_classes), np.empty(n_classes, np.int64)
+    counts, buffer, base, impossible, missing = room
+    n_classes, n_blocks = labels.shape[1], starts.size
     for y in range(n_classes):
         base[y], impossible[y] = 0.0, 0
         for b in range(first_block[y], first_block[y + 1]):
@@ -119,7 +124,6 @@ def score_rows(rows, first, last, tables, out):  # type: ignore[no-untyped-def]
                 impossible[y] += 1
             else:
                 base[y] += values[starts[b]]
-    missing = np.empty(n_classes, dtype=np.int64)
     for row in range(first, last):
         ones = ones_of(rows, row, buffer)
         for k in range(ones.size):

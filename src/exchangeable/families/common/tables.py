@@ -33,7 +33,15 @@ def group_histograms(
     def add(number: int, part: Group, output: FloatArray) -> None:
         partition = partitions[number]
         table_kernels.add_histogram(
-            rows.arrays, part.members, part.weights, partition.labels, partition.starts, output
+            rows.arrays,
+            part.members,
+            part.weights,
+            partition.labels,
+            partition.starts,
+            _masks(rows, partition),
+            np.zeros(partition.n_blocks, dtype=np.int64),
+            np.empty(rows.n_variables, dtype=np.int32),
+            output,
         )
 
     return sum_per_group(groups, [p.table_size for p in partitions], add, n_jobs)
@@ -42,8 +50,20 @@ def group_histograms(
 def block_counts(rows: Rows, group: Group, partition: Partition) -> npt.NDArray[np.int32]:
     """Return the number of ones of each row of a group in each block, one line per block."""
     counts = np.zeros((partition.n_blocks, group.members.size), dtype=np.int32)
-    table_kernels.count_blocks(rows.arrays, group.members, partition.labels, counts)
+    masks, buffer = _masks(rows, partition), np.empty(rows.n_variables, dtype=np.int32)
+    table_kernels.count_blocks(rows.arrays, group.members, partition.labels, masks, buffer, counts)
     return counts
+
+
+def _masks(rows: Rows, partition: Partition) -> npt.NDArray[np.uint64]:
+    """Return one bit-packed row per block, none where the ones of rows are walked over."""
+    few = table_kernels.MASK_WORDS // max(rows.bits.shape[1], 1)
+    if rows.indptr.size or partition.n_blocks > max(table_kernels.MASK_COST, few):
+        return np.empty((0, 0), dtype=np.uint64)
+    members = np.zeros((partition.n_blocks, rows.bits.shape[1] * 64), dtype=bool)
+    members[partition.labels, np.arange(rows.n_variables)] = True
+    packed = np.packbits(members, axis=1, bitorder="little")
+    return packed.view("<u8").astype(np.uint64, copy=False)
 
 
 def label_type(n_blocks: int) -> type[np.integer[Any]]:
@@ -87,11 +107,11 @@ class Tables:
         first_block = np.cumsum([0] + [partition.n_blocks for partition in partitions])
         lengths = np.concatenate([partition.sizes for partition in partitions]) + 1
         ends = np.cumsum(lengths)
-        joined = np.concatenate([partition.labels for partition in partitions])
         labels = np.empty(
-            (joined.size // len(partitions), len(partitions)), dtype=label_type(first_block[-1])
+            (partitions[0].labels.size, len(partitions)), dtype=label_type(first_block[-1])
         )
-        table_kernels.interleave(joined, first_block, labels)
+        for y, partition in enumerate(partitions):
+            np.add(partition.labels, first_block[y], out=labels[:, y], casting="unsafe")
         return cls(labels, first_block, ends - lengths, np.empty(ends[-1]))
 
     @property
@@ -116,7 +136,19 @@ def score_tables(rows: Rows, tables: Tables, n_jobs: int | None = None) -> Float
     scores = np.empty((rows.n_rows, tables.labels.shape[1]))
 
     def one(span: tuple[int, int]) -> None:
-        table_kernels.score_rows(rows.arrays, *span, tables.arrays, scores)
+        table_kernels.score_rows(rows.arrays, *span, tables.arrays, _score_room(tables), scores)
 
     run(one, row_ranges(rows.n_rows, SCORE_CHUNK), n_jobs)
     return scores
+
+
+def _score_room(tables: Tables) -> table_kernels.ScoreRoom:
+    """Return what scoring writes in between."""
+    n_variables, n_classes = tables.labels.shape
+    return table_kernels.ScoreRoom(
+        np.zeros(tables.starts.size, dtype=np.int32),
+        np.empty(n_variables, dtype=np.int32),
+        np.empty(n_classes),
+        np.empty(n_classes, dtype=np.int64),
+        np.empty(n_classes, dtype=np.int64),
+    )

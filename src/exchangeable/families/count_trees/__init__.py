@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from exchangeable.families.contract import FamilySpec
+from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.count_trees.family import CountTreeFamily
 from exchangeable.families.count_trees.model import CountTreeModel
 
@@ -26,10 +26,10 @@ SPECS = (
         shrinkage=4.0,
         needs_smoothing=True,
         before=_blocks_first,
+        search=SearchSpace(nanoseconds=200.0),
         cannot={
-            "holes in chunks": "its edges are chosen from rows whose holes are drawn one after the "
-            "other, in the order of all distinct rows; load X into memory",
-            "partial_fit": "its edges are chosen from all rows at once; use fit",
+            "device": "each class has bins and edges of its own, which do not make one array; its "
+            "passes are made on the processor",
             "hybrid": "its scores are not log-linear in the variables; choose another family",
             "relearn": "its blocks are always learned before its trees, and stay while those are",
         },

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.families.common.class_rows import class_rows
 from exchangeable.families.common.count_prior import CountPrior
-from exchangeable.families.common.pooled import PooledFamily
+from exchangeable.families.common.pooled import ACTIVE, PooledFamily
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.count_trees.forest import (
@@ -24,7 +25,6 @@ from exchangeable.families.count_trees.model import CountTreeModel, CountTreeSum
 from exchangeable.families.count_trees.row_sums import (
     Wanted,
     class_edges,
-    class_rows,
     class_tables,
     held,
     pseudo_edges,
@@ -140,7 +140,8 @@ class CountTreeFamily(PooledFamily):
         pseudo = pseudo_rows(self.problem.filled, pool.strength / pool.total)
 
         def one(y: int) -> tuple[CountForest, FloatArray]:
-            seen = class_rows(data.examples, sums.posterior, y, model)
+            found = class_rows(data.examples, sums.posterior, y, model, ACTIVE)
+            seen = found.rows, found.group
             forest = best_forest(*wanted[y], pair_tables(*wanted[y], [seen, pseudo]), PENALTY)
             self._pooled_edges(forest)
             return forest, edge_sums(forest, *seen)
@@ -154,14 +155,21 @@ class CountTreeFamily(PooledFamily):
         """Return the same from passes over chunks, each for as many classes as can be held."""
         pool, forests = self.problem.pool, list[CountForest]()
         scale = pool.strength / pool.total
+        drawn = data.completion(model, sums.shares, ACTIVE) if data.has_holes else None
+
+        def by_class(function: Any) -> Any:
+            if drawn is not None:
+                return data.completed(function, drawn)
+            return data.by_class(function, sums.shares, None, ACTIVE)
+
         for some in _batches(wanted):
-            seen = data.summed(partial(class_tables, model=model, wanted=some), sums.shares)
+            seen = by_class(partial(class_tables, wanted=some))
             pseudo = pool.rows.summed(partial(pseudo_tables, wanted=some, scale=scale))
             for y in some:
                 tables = [one + other for one, other in zip(seen[y], pseudo[y], strict=True)]
                 forests.append(best_forest(*some[y], tables, PENALTY))
         self._count_pooled(forests)
-        edges = data.summed(partial(class_edges, model=model, forests=forests), sums.shares)
+        edges: list[FloatArray] = by_class(partial(class_edges, forests=forests))
         return forests, edges
 
     def _fitted(

@@ -16,9 +16,10 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 
 _compile = compiled()
+_helper = for_kernels()
 
 
 class BinTree(NamedTuple):
@@ -87,14 +88,14 @@ class BinMessages(NamedTuple):
     belief: FloatArray
 
 
-@_compile
+@_helper
 def new_messages(n_bins):  # type: ignore[no-untyped-def]
     """Return memory for the messages of a row."""
     shape = (n_bins.size, n_bins.max())
     return BinMessages(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
 
 
-@_compile
+@_helper
 def hidden_weight(parameters, entry, holes, s):  # type: ignore[no-untyped-def]
     """Return log(C(holes, s) · exp(table)), the weight of s hidden ones."""
     log_factorial = parameters.log_factorial
@@ -102,7 +103,7 @@ def hidden_weight(parameters, entry, holes, s):  # type: ignore[no-untyped-def]
     return parameters.table[entry + s] + ways
 
 
-@_compile
+@_helper
 def largest_hidden_weight(parameters, entry, holes):  # type: ignore[no-untyped-def]
     """Return the largest weight of any number of hidden ones."""
     highest = -np.inf
@@ -111,7 +112,7 @@ def largest_hidden_weight(parameters, entry, holes):  # type: ignore[no-untyped-
     return highest
 
 
-@_compile
+@_helper
 def _weigh_bins(parameters, entry, holes, bins, evidence):  # type: ignore[no-untyped-def]
     """Write how much a block's bins weigh given its known entries; return the log of the unit."""
     evidence[:] = 0.0
@@ -127,7 +128,7 @@ def _weigh_bins(parameters, entry, holes, bins, evidence):  # type: ignore[no-un
     return highest
 
 
-@_compile
+@_helper
 def collect(tree, parameters, ratio, entry, hidden, messages):  # type: ignore[no-untyped-def]
     """Pass messages from the leaves to the roots; return log P of what is known.
 
@@ -162,7 +163,7 @@ def collect(tree, parameters, ratio, entry, hidden, messages):  # type: ignore[n
     return total
 
 
-@_compile
+@_helper
 def share_of_bins(tree, ratio, b, messages, above, out):  # type: ignore[no-untyped-def]
     """Write P(bin of b | bin of its parent, what is known); for roots `above` is not read."""
     below, width = messages.below, tree.n_bins[b]
@@ -174,7 +175,7 @@ def share_of_bins(tree, ratio, b, messages, above, out):  # type: ignore[no-unty
         out[z] = ratio[begin + z] * below[b, z] / messages.message[b, above]
 
 
-@_compile
+@_helper
 def distribute(tree, ratio, messages, mass, edges):  # type: ignore[no-untyped-def]
     """Write `belief`; add the mass of pairs of bins to `edges`, unless that is empty."""
     n_bins, parent, cells = tree.n_bins, tree.parent, tree.cells
@@ -197,7 +198,7 @@ def distribute(tree, ratio, messages, mass, edges):  # type: ignore[no-untyped-d
                         edges[cells[b] + above * width + z] += mass * both
 
 
-@_compile
+@_helper
 def _score_complete(tree, parameters, entry):  # type: ignore[no-untyped-def]
     """Return log P of a row without holes."""
     bins, n_bins, parent, cells = tree.bins, tree.n_bins, tree.parent, tree.cells
@@ -211,7 +212,7 @@ def _score_complete(tree, parameters, entry):  # type: ignore[no-untyped-def]
     return total
 
 
-@_compile
+@_helper
 def _add_complete(tree, entry, mass, counts, edges):  # type: ignore[no-untyped-def]
     """Add the mass of a row without holes by count in each block, and by pair of bins."""
     bins, n_bins, parent, cells = tree.bins, tree.n_bins, tree.parent, tree.cells
@@ -222,7 +223,7 @@ def _add_complete(tree, entry, mass, counts, edges):  # type: ignore[no-untyped-
             edges[cell] += mass
 
 
-@_compile
+@_helper
 def _count_complete(rows, row, counters):  # type: ignore[no-untyped-def]
     """Move each block's start on by its ones, for a row without holes."""
     entry, labels = counters.entry, rows.labels
@@ -274,7 +275,7 @@ def add_sums(rows, tree, parameters, mass, counts, edges):  # type: ignore[no-un
         forget_row(n_touched, counters)
 
 
-@_compile
+@_helper
 def _spread(mass, b, entry, holes, tree, parameters, messages, counts):  # type: ignore[no-untyped-def]
     """Add a row's mass to the counts that block b may have, by their probabilities."""
     bins, evidence, belief = tree.bins, messages.evidence[b], messages.belief[b]

@@ -5,9 +5,10 @@
 
 import numpy as np
 
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 
 _compile = compiled()
+_helper = for_kernels()
 
 
 @_compile
@@ -46,7 +47,7 @@ def write_gains(pairs, offsets, n_bins, a, penalty, gains):  # type: ignore[no-u
         gains[b, a] = gain
 
 
-@_compile
+@_helper
 def _information(table):  # type: ignore[no-untyped-def]
     """Return weight times mutual information of a table of pairs."""
     rows, columns, total = table.sum(axis=1), table.sum(axis=0), table.sum()

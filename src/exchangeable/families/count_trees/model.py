@@ -147,6 +147,10 @@ class CountTreeModel(Model):
         """Return a completion of each row, drawn from P(x | e, y)."""
         return self.trees[y].draw(observed, rng)
 
+    def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...]:
+        """Return how many random numbers `draw` takes: two per block, then one per variable."""
+        return 2 * self.forests[y].partition.n_blocks, self.n_variables
+
     def expect(
         self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> CountTreeSums:

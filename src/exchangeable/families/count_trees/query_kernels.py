@@ -18,9 +18,10 @@ from exchangeable.families.count_trees.kernels import (
     new_messages,
     share_of_bins,
 )
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 
 _compile = compiled()
+_helper = for_kernels()
 
 
 class BestBins(NamedTuple):
@@ -64,7 +65,7 @@ def marginal_rows(rows, tree, parameters, out):  # type: ignore[no-untyped-def]
         write_chances(rows, row, chance, counters.buffer, out[row])
 
 
-@_compile
+@_helper
 def _expected(b, entry, holes, tree, parameters, messages):  # type: ignore[no-untyped-def]
     """Return the expected number of hidden ones of block b."""
     bins, evidence, belief = tree.bins, messages.evidence[b], messages.belief[b]
@@ -107,7 +108,7 @@ def complete_rows(rows, tree, parameters, out, score):  # type: ignore[no-untype
         write_first(rows, row, wanted, counters.buffer, out[row])
 
 
-@_compile
+@_helper
 def _collect_best(tree, parameters, entry, hidden, best):  # type: ignore[no-untyped-def]
     """Pass the best log-probabilities from leaves to roots; return that of the whole row.
 

@@ -7,8 +7,8 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group
-from exchangeable.data.rows import Rows, as_rows
-from exchangeable.families.common.pooled import ACTIVE
+from exchangeable.data.rows import Rows
+from exchangeable.families.common.class_rows import ClassRows
 from exchangeable.families.count_trees.forest import CountForest, edge_sums, pair_tables
 from exchangeable.families.count_trees.model import CountTreeModel, CountTreeSums, expect_rows
 from exchangeable.partitions import Partition
@@ -24,39 +24,18 @@ def held(
     return expect_rows(model, examples, np.zeros(posterior.shape[1]), n_jobs, posterior)
 
 
-def class_rows(
-    examples: Examples, posterior: FloatArray, y: int, model: CountTreeModel
-) -> tuple[Rows, Group]:
-    """Return the rows of a class, entries that are not known drawn once from the model."""
-    members = np.flatnonzero(posterior[:, y] > ACTIVE)
-    mass = examples.weights[members] * posterior[members, y]
-    if examples.holes is None:
-        return examples.rows, Group(members, mass)
-    drawn = model.draw(examples.observed.take(members), y, np.random.default_rng(y))
-    return as_rows(drawn, None), Group(np.arange(members.size), mass)
-
-
-def class_tables(
-    examples: Examples, posterior: FloatArray, model: CountTreeModel, wanted: Wanted
-) -> dict[int, list[FloatArray]]:
+def class_tables(by_class: Sequence[ClassRows], wanted: Wanted) -> dict[int, list[FloatArray]]:
     """Return the mass of all pairs of bins of some classes."""
     return {
-        y: pair_tables(*blocks, [class_rows(examples, posterior, y, model)])
+        y: pair_tables(*blocks, [(by_class[y].rows, by_class[y].group)])
         for y, blocks in wanted.items()
     }
 
 
-def class_edges(
-    examples: Examples,
-    posterior: FloatArray,
-    model: CountTreeModel,
-    forests: Sequence[CountForest],
-) -> list[FloatArray]:
+def class_edges(by_class: Sequence[ClassRows], forests: Sequence[CountForest]) -> list[FloatArray]:
     """Return the mass of each class by cell of its forest's edges."""
-    return [
-        edge_sums(forest, *class_rows(examples, posterior, y, model))
-        for y, forest in enumerate(forests)
-    ]
+    pairs = zip(forests, by_class, strict=True)
+    return [edge_sums(forest, found.rows, found.group) for forest, found in pairs]
 
 
 def pseudo_rows(examples: Examples, scale: float) -> tuple[Rows, Group]:

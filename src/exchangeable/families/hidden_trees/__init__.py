@@ -33,12 +33,11 @@ SPECS = (
         cannot={
             "classes": "its components are hidden states, which nobody can label; fit an "
             "ExchangeableMixture to the rows of each class, or choose another family",
-            "partial_fit": "it has hidden states; use fit",
             "accept": "its blocks are not learned",
             "relearn": "its blocks are not learned",
             "exact completion": "a maximum over rows of a sum over hidden states is hard; the "
             "answer is locally optimal: changing any single block does not improve it",
         },
-        search=SearchSpace(16, 128, (0.5, 0.5), alone=True),
+        search=SearchSpace(16, 128, (0.5, 0.5), alone=True, nanoseconds=1500.0),
     ),
 )

@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.loops import fill, inlined, largest
 
 _compile = compiled()
+_helper = for_kernels()
 
 FOLD = 1e-200
 """Products at the root that fall below this go on as logarithms."""
@@ -116,7 +117,7 @@ def _fold(product, logs):  # type: ignore[no-untyped-def]
                 product[i, z] = 1.0
 
 
-@_compile
+@_helper
 def upward(codes, evidence, tree, messages):  # type: ignore[no-untyped-def]
     """Send messages from the leaves to the root, for a tile of rows."""
     order, parent, edges_t = tree.order, tree.parent, tree.edges_t
@@ -153,7 +154,7 @@ def upward(codes, evidence, tree, messages):  # type: ignore[no-untyped-def]
             root_logs[i, z] += _log(up[root, i, z])
 
 
-@_compile
+@_helper
 def downward(tree, messages, pairs):  # type: ignore[no-untyped-def]
     """Hand posteriors down; ``up[root]`` holds those of the root, and then ``up[v]`` those of v.
 

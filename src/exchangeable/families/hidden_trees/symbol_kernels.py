@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 
 _compile = compiled()
+_helper = for_kernels()
 
 
 class Emissions(NamedTuple):
@@ -39,13 +40,13 @@ class Emissions(NamedTuple):
     log_factorial: FloatArray
 
 
-@_compile
+@_helper
 def _log_ways(log_factorial, m, on):  # type: ignore[no-untyped-def]
     """Return log C(m, on)."""
     return log_factorial[m] - log_factorial[on] - log_factorial[m - on]
 
 
-@_compile
+@_helper
 def log_completions(emissions, symbol, k):  # type: ignore[no-untyped-def]
     """Return log C(holes, k) − log C(size, ones + k) of a symbol."""
     log_factorial = emissions.log_factorial
@@ -55,7 +56,7 @@ def log_completions(emissions, symbol, k):  # type: ignore[no-untyped-def]
     )
 
 
-@_compile
+@_helper
 def first_count(emissions, symbol):  # type: ignore[no-untyped-def]
     """Return where in `log_q` the count stands that a symbol has if all its holes are off."""
     return emissions.starts[emissions.block[symbol]] + emissions.ones[symbol]

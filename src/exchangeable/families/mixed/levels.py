@@ -1,6 +1,6 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -11,9 +11,12 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior, draw_levels
+from exchangeable.families.mixed.part import Part, PartSums, Prior
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
+
+FEW = 6
+"""With at most this many classes, each is scored by itself."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,7 @@ class Levels(Part):
 
     name: ClassVar[str] = "levels"
     kinds: ClassVar[tuple[str, ...]] = ("binary", "nominal", "ordinal")
-    columns: IntArray
-    types: tuple[ColumnType, ...]
+    parameters: ClassVar[tuple[str, ...]] = ("log_shares",)
     log_shares: FloatArray
 
     @cached_property
@@ -41,11 +43,6 @@ class Levels(Part):
     def starts(self) -> IntArray:
         """Where the levels of each column begin."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.log_shares.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -68,26 +65,24 @@ class Levels(Part):
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
-        out = np.zeros((len(values), self.n_classes))
-        kernels.score_levels(values, self.starts, self.log_shares, out)
-        return out
+        return score_by_table(values, self.starts, self.log_shares)
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
         """Return the mass of each level."""
         levels = np.zeros((int(self.sizes.sum()), mass.shape[1]))
-        kernels.sum_levels(values, self.starts, mass, levels)
+        kernels.sum_levels(values, self.starts, np.ascontiguousarray(mass), levels)
         return {"levels": levels}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the frequencies, smoothed by the prior."""
-        mass = sums["levels"] + self._pseudo_rows(prior)
+        mass = sums["levels"] + self.pseudo_rows(prior)
         totals = np.repeat(np.add.reduceat(mass, self.starts, axis=0), self.sizes, axis=0)
         width = np.repeat(self.sizes, self.sizes)[:, None]
         shares = np.where(totals > 0, mass / np.where(totals > 0, totals, 1.0), 1.0 / width)
         with np.errstate(divide="ignore"):
             return replace(self, log_shares=np.log(shares))
 
-    def _pseudo_rows(self, prior: Prior) -> FloatArray:
+    def pseudo_rows(self, prior: Prior) -> FloatArray:
         """Return the weight that the prior gives to each level."""
         if prior.pooled is None or prior.pooling is None:
             return np.full((int(self.sizes.sum()), 1), prior.alpha)
@@ -95,7 +90,7 @@ class Levels(Part):
 
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows score."""
-        pseudo = np.broadcast_to(self._pseudo_rows(prior), self.log_shares.shape)
+        pseudo = np.broadcast_to(self.pseudo_rows(prior), self.log_shares.shape)
         seen = pseudo > 0
         return float((pseudo[seen] * self.log_shares[seen]).sum())
 
@@ -108,6 +103,10 @@ class Levels(Part):
         begin = self.starts[column]
         return np.asarray(np.exp(self.log_shares[begin : begin + self.sizes[column], y]))
 
+    def level_shares(self) -> list[FloatArray]:
+        """Return the probabilities of each column's levels."""
+        return np.split(np.exp(self.log_shares), self.starts[1:])
+
     def complete(self, values: FloatArray, y: int) -> FloatArray:
         """Return the rows with the most frequent level in every hole."""
         best = [float(self.shares(j, y).argmax()) for j in range(self.columns.size)]
@@ -118,22 +117,11 @@ class Levels(Part):
         drawn = np.array(values)
         for j in range(self.columns.size):
             open_rows = np.flatnonzero(np.isnan(values[:, j]))
-            drawn[open_rows, j] = draw_levels(self.predictive(values[open_rows], j, y), rng)
+            heights = np.cumsum(self.shares(j, y))
+            uniform = rng.random(open_rows.size) * heights[-1]
+            found = np.searchsorted(heights, uniform, side="right")
+            drawn[open_rows, j] = np.minimum(found, heights.size - 1)
         return drawn
-
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        return replace(self, log_shares=self.log_shares[:, classes])
-
-    @classmethod
-    def stack(cls, parts: Sequence["Levels"]) -> Self:
-        """Return the part of all classes of several."""
-        shares = np.concatenate([part.log_shares for part in parts], axis=1)
-        return cls(parts[0].columns, parts[0].types, shares)
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {"log_shares": self.log_shares}
 
     @classmethod
     def decode(
@@ -155,3 +143,16 @@ class Levels(Part):
         if not (np.abs(totals - 1) < CLOSE).all():
             raise ModelFileError("log_shares hold probabilities that do not add up to one")
         return part
+
+
+def score_by_table(values: FloatArray, starts: IntArray, table: FloatArray) -> FloatArray:
+    """Return the sum over known levels of a row of their lines in a table."""
+    if table.shape[1] > FEW:
+        out = np.zeros((len(values), table.shape[1]))
+        kernels.score_levels(values, starts, table, out)
+        return out
+    by_class = np.zeros((table.shape[1], len(table) + 1))
+    by_class[:, :-1] = table.T
+    scores = np.zeros((table.shape[1], len(values)))
+    kernels.score_few(values, starts, by_class, scores)
+    return scores.T

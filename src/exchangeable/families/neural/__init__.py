@@ -32,8 +32,27 @@ CANNOT = {
 N_COMPONENTS = 8192
 
 
+STEPS = {"learning_rate": (2.5, 1.6), "latent": (2.0, 1.4)}
+"""What a search tries, and by which factors."""
+
+
+START_UP = 6.0
+"""Seconds that it takes to compile, about."""
+
+
+def _space(nanoseconds: float) -> SearchSpace:
+    return SearchSpace(
+        N_COMPONENTS,
+        N_COMPONENTS,
+        alone=True,
+        steps=STEPS,
+        nanoseconds=nanoseconds,
+        start_up=START_UP,
+    )
+
+
 COMMON: dict[str, Any] = {
-    "search": SearchSpace(N_COMPONENTS, N_COMPONENTS, alone=True, climbs=False, unasked=False),
+    "needs": "jax",
     "memory": work,
     "components": N_COMPONENTS,
     "most_per_row": float("inf"),
@@ -49,6 +68,8 @@ SPECS = (
         blocks=("independent",),
         blocks_hint="its variables are independent in each component",
         settings=Neural("independent"),
+        refits="tree",
+        search=_space(3.0),
         **COMMON,
     ),
     FamilySpec(
@@ -60,6 +81,8 @@ SPECS = (
         blocks_hint="each of its components is one urn of all variables",
         most_variables=MOST_VARIABLES,
         settings=Neural("urns"),
+        refits="urns",
+        search=_space(9.0),
         **COMMON,
     ),
     FamilySpec(
@@ -71,6 +94,8 @@ SPECS = (
         blocks_hint="the nodes of its trees are the variables",
         most_variables=MOST_VARIABLES,
         settings=Neural("tree"),
+        refits="tree",
+        search=_space(7.0),
         **COMMON,
     ),
 )

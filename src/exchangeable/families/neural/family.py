@@ -97,7 +97,7 @@ class NeuralTrainer(Trainer, ABC):
 
     def rows(self) -> tuple[Examples, Examples]:
         """Return the rows to fit and the rows to stop by."""
-        return self.problem.rows, self.problem.valid or self.problem.rows
+        return self.problem.rows, self.problem.valid_rows or self.problem.rows
 
     @abstractmethod
     def component(

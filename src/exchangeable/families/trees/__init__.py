@@ -13,11 +13,8 @@ from exchangeable.families.trees.normalising import normalise
 from exchangeable.families.trees.polynomials import MOST_VARIABLES
 
 CANNOT = {
-    "partial_fit": "its edges are chosen from all rows at once; use fit",
     "accept": "its blocks are not learned",
     "relearn": "its blocks are not learned",
-    "holes in chunks": "its edges are chosen from rows whose holes are drawn one after the other, "
-    "in the order of all distinct rows; load X into memory",
 }
 
 
@@ -69,7 +66,7 @@ SPECS = (
         memory=_weighted_memory,
         before=_urns_first,
         cannot=CANNOT,
-        search=SearchSpace(),
+        search=SearchSpace(nanoseconds=150.0),
         normalise=normalise,
     ),
 )

@@ -232,6 +232,10 @@ class TreeModel(LogLinearModel):
         uniforms = rng.random((observed.n_rows, 2 * self.n_variables + 1))
         return self._filled(query_kernels.draw_rows, y, observed, uniforms)
 
+    def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...]:
+        """Return how many random numbers `draw` takes for each row."""
+        return (2 * self.n_variables + 1,)
+
     def hole_sums(
         self, observed: Observed, mass: FloatArray, y: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -16,10 +16,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.loops import copy, divide, fill, inlined, largest
 
 _compile = compiled(fastmath={"reassoc", "contract"})
+_helper = for_kernels(fastmath={"reassoc", "contract"})
 
 SMALLEST = 1e-220
 """A coefficient that is a smaller share of the largest is taken for zero."""
@@ -78,7 +79,7 @@ def new_workspace(n, top):  # type: ignore[no-untyped-def]
     )
 
 
-@_compile
+@_helper
 def _multiply(a, a_degree, b, b_degree, top, out):  # type: ignore[no-untyped-def]
     """Write the product of two polynomials up to degree `top`; return its degree."""
     degree = min(a_degree + b_degree, top)
@@ -118,7 +119,7 @@ def _join(when_off, when_on, factor, out):  # type: ignore[no-untyped-def]
         out[count] = when_off[count] + factor * when_on[count]
 
 
-@_compile
+@_helper
 def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-untyped-def]
     """Compute all polynomials; node n's is that of the forest. Return the logarithm taken out."""
     parent, slope, pair = forest.parent, forest.slope, forest.pair
@@ -157,7 +158,7 @@ def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-un
     return log_scale
 
 
-@_compile
+@_helper
 def _correlate(d, d_degree, a, a_degree, scale, out, out_degree):  # type: ignore[no-untyped-def]
     """Write Σ_i d[i + j]·a[i] / scale for j = 0..out_degree."""
     fill(out[: out_degree + 1], 0.0)
@@ -178,7 +179,7 @@ def _correlate(d, d_degree, a, a_degree, scale, out, out_degree):  # type: ignor
         out[j] = total / scale
 
 
-@_compile
+@_helper
 def downward(forest, seeds, top, workspace, ones, pairs):  # type: ignore[no-untyped-def]
     """Add to `ones` and `pairs` the probabilities of each node, and of it and its parent, on.
 

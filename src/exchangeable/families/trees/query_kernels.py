@@ -12,10 +12,11 @@ import numpy as np
 from exchangeable.arrays import FloatArray
 from exchangeable.families.trees.polynomial_kernels import new_workspace, upward
 from exchangeable.families.trees.tilt_kernels import expected, log_coefficients
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.vectors import log_sum
 
 _compile = compiled()
+_helper = for_kernels()
 
 
 class RowSums(NamedTuple):
@@ -34,7 +35,7 @@ class RowSums(NamedTuple):
     counts: FloatArray
 
 
-@_compile
+@_helper
 def _count_scores(forest, state, table, counting, workspace, tilts):  # type: ignore[no-untyped-def]
     """Return log P(l unknown variables on, the known) for every l, without a count for l = 0."""
     n_ones, n_holes = 0, 0
@@ -82,7 +83,7 @@ def marginal_rows(states, forest, table, counting, out):  # type: ignore[no-unty
             out[row, v] = min(ones[v], 1.0) if state[v] < 0 else state[v]
 
 
-@_compile
+@_helper
 def _pick(weights, size, uniform):  # type: ignore[no-untyped-def]
     """Return an index below `size` drawn by weight."""
     target = uniform * weights[:size].sum()
@@ -130,7 +131,7 @@ def draw_rows(states, forest, table, counting, uniforms):  # type: ignore[no-unt
                 state[v] = _pick(share, 2, uniforms[row, 2 * v + 1])
 
 
-@_compile
+@_helper
 def _upward_best(forest, state, counting, top, workspace):  # type: ignore[no-untyped-def]
     """Compute, as `upward` does, the logarithm of the heaviest assignment for every count."""
     parent, slope, pair = forest.parent, forest.slope, forest.pair

@@ -11,10 +11,11 @@ Arguments are as in `polynomial_kernels`.
 import numpy as np
 
 from exchangeable.families.trees.polynomial_kernels import downward, new_workspace, upward
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.loops import fill, inlined, largest, where_largest
 
 _compile = compiled(fastmath={"reassoc", "contract"})
+_helper = for_kernels(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-180
 """A coefficient is trusted where it is at least this share of the largest."""
@@ -35,7 +36,7 @@ def _take_window(coefficients, log_scale, tilt, best, log_out, tilts):  # type: 
             tilts[count] = tilt
 
 
-@_compile
+@_helper
 def _passes_top(forest, state, tilt, top):  # type: ignore[no-untyped-def]
     """Whether a tilt turns on so many variables that most weight is cut off above `top`.
 
@@ -108,7 +109,7 @@ def log_coefficients(forest, state, counting, top, workspace, log_out, tilts):  
                 tilt = low + direction * _step(coefficients, reached, direction)
 
 
-@_compile
+@_helper
 def _follow_sight(best, count, direction, goal):  # type: ignore[no-untyped-def]
     """Return the last count in a direction up to which all are in sight."""
     while count != goal and best[count + direction] > 0.0:

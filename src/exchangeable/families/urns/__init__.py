@@ -1,6 +1,7 @@
 """Weighted urns: in a block heavier variables are on more often, given how many are."""
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.urns.conditional import conditional
 from exchangeable.families.urns.family import UrnFamily
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.families.urns.normalising import normalise
@@ -18,10 +19,10 @@ SPECS = (
         pooling=8.0,
         needs_smoothing=True,
         cannot={
-            "partial_fit": "its weights are fitted to all rows at once; use fit",
             "accept": "its components change their blocks all at once",
         },
         search=SearchSpace(),
         normalise=normalise,
+        conditional=conditional,
     ),
 )

@@ -13,10 +13,11 @@ import numpy as np
 
 from exchangeable.families.urns.series_kernels import NEGLIGIBLE, margin_above, sum_series
 from exchangeable.families.urns.tilt_kernels import cover
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.loops import copy, fill, inlined, total
 
 _compile = compiled(fastmath={"reassoc", "contract"})
+_helper = for_kernels(fastmath={"reassoc", "contract"})
 
 FEW, MANY = 16, 1 << 14
 """Between these numbers of counts tilts are faster than ratios; with more, too many are needed."""
@@ -33,7 +34,7 @@ def add_weight(weight, before, after, top):  # type: ignore[no-untyped-def]
         after[1] = before[1] + weight
 
 
-@_compile
+@_helper
 def log_polynomials(weights, out):  # type: ignore[no-untyped-def]
     """Write log e_l(weights) for l = 0..out.size − 1, which is at most the number of weights."""
     if FEW < out.size <= MANY and cover(weights, out):
@@ -88,7 +89,7 @@ def _expected_of_sorted(weights, histogram, log_e, out):  # type: ignore[no-unty
     _walk_down(weights, histogram, high, out)
 
 
-@_compile
+@_helper
 def expected_ones(weights, histogram, log_e, out):  # type: ignore[no-untyped-def]
     """Write E_j = Σ_l histogram[l]·P(x_j = 1 | count = l) for every variable.
 
@@ -109,7 +110,7 @@ def expected_ones(weights, histogram, log_e, out):  # type: ignore[no-untyped-de
         out[order[j]] = expected[j]
 
 
-@_compile
+@_helper
 def stage_starts(weights, high):  # type: ignore[no-untyped-def]
     """Return the ratios 0..high before each stage of weights, and how many weights a stage has.
 
@@ -130,7 +131,7 @@ def stage_starts(weights, high):  # type: ignore[no-untyped-def]
     return starts, stage
 
 
-@_compile
+@_helper
 def fill_stage(weights, first, last, high, start, ratios):  # type: ignore[no-untyped-def]
     """Write the ratios of one stage: ``ratios[j − first]`` are those of the weights before j."""
     copy(start, ratios[0])
@@ -139,7 +140,7 @@ def fill_stage(weights, first, last, high, start, ratios):  # type: ignore[no-un
         add_weight(weights[j], ratios[j - first], ratios[j - first + 1], min(j + 1, high))
 
 
-@_compile
+@_helper
 def _walk_down(weights, histogram, high, out):  # type: ignore[no-untyped-def]
     """Write the same by ratios alone: variables are taken away one by one, with their shares."""
     n, low, least = weights.size, 0, NEGLIGIBLE * total(histogram)

@@ -20,6 +20,7 @@ from exchangeable.families.common.log_linear import LinearSums, LogLinear
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.contract import Arrays
+from exchangeable.families.items import ItemScale
 from exchangeable.families.urns import hole_pass, polynomials, query_kernels, saved
 from exchangeable.families.urns.polynomials import UrnPolynomials
 from exchangeable.families.urns.series_kernels import margin_above
@@ -124,6 +125,13 @@ class UrnModel(LogLinearModel):
         """Return log θ of each variable in each class."""
         return self.log_weights
 
+    def item_scale(self) -> ItemScale | None:
+        """Return the weights and the distribution of the count, if there is one block."""
+        if any(partition.n_blocks > 1 for partition in self.partitions):
+            return None
+        items = np.arange(self.n_variables)
+        return ItemScale(items, np.ones_like(items), self.log_weights, np.stack(self.log_q, axis=1))
+
     @property
     def n_classes(self) -> int:
         """Number of classes."""
@@ -188,6 +196,8 @@ class UrnModel(LogLinearModel):
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
         states = observed.symbols()
+        if not observed.n_rows:
+            return states
         # Rows that agree in what is known are drawn together: they share their polynomials.
         _, first, alike = np.unique(states, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(alike.ravel(), kind="stable")
@@ -209,6 +219,12 @@ class UrnModel(LogLinearModel):
         log_q = np.stack(self.log_q, axis=1)
         urns = (self.log_weights, self.scores.by_count, log_q)
         return hole_pass.expect(examples, *urns, log_prior, n_jobs, given)
+
+    def numbers_drawn(self, observed: Observed, y: int) -> IntArray:
+        """Return how many random numbers `draw` takes: for each urn one, and one per hole."""
+        holes = observed.hole_flags()
+        unknown = [holes[:, block].sum(axis=1) for block in self.partitions[y].blocks]
+        return np.stack([each for n in unknown for each in (n > 0, n)], axis=1).astype(np.int64)
 
     def hole_sums(
         self, observed: Observed, mass: FloatArray, y: int

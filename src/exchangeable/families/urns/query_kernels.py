@@ -12,14 +12,15 @@ from exchangeable.families.urns.kernels import (
     log_polynomials,
     stage_starts,
 )
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.vectors import log_sum
 
 _compile = compiled()
+_helper = for_kernels()
 _compile_fast = compiled(fastmath={"reassoc", "contract"})
 
 
-@_compile
+@_helper
 def _split(state, members, log_weights, holes, weights):  # type: ignore[no-untyped-def]
     """List the unknown variables and their weights; return how many, the known ones, their term."""
     n_holes, n_ones, linear = 0, 0, 0.0
@@ -34,7 +35,7 @@ def _split(state, members, log_weights, holes, weights):  # type: ignore[no-unty
     return n_holes, n_ones, linear
 
 
-@_compile
+@_helper
 def _count_scores(weights, n_ones, table):  # type: ignore[no-untyped-def]
     """Return log P(l of the unknown are on, the known) for all l, without the term of the known.
 

@@ -20,10 +20,11 @@ from typing import NamedTuple
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.loops import copy, fill, inlined, largest, total
 
 _compile = compiled(fastmath={"reassoc", "contract"})
+_helper = for_kernels(fastmath={"reassoc", "contract"})
 
 LOG_FORGOTTEN = -38.0
 """Terms that have shrunk by this factor are not added."""
@@ -107,7 +108,7 @@ def _group_counts(log_e, histogram):  # type: ignore[no-untyped-def]
     return first[:n_groups], last[:n_groups], log_ratios[:n_groups]
 
 
-@_compile
+@_helper
 def _last_needed(log_e, first, log_ratio, step, end):  # type: ignore[no-untyped-def]
     """Return the last count from `first` on whose terms matter; −1 if it is not known."""
     count = first
@@ -160,7 +161,7 @@ def _range(lowest, highest):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@_compile
+@_helper
 def _scaled_alike(log_e, lowest, highest, begin):  # type: ignore[no-untyped-def]
     """Return the end of the groups from `begin` on for which one scale will do, and that scale."""
     end = lowest.size
@@ -172,7 +173,7 @@ def _scaled_alike(log_e, lowest, highest, begin):  # type: ignore[no-untyped-def
         end -= 1 + (end - 1 - begin) // 8
 
 
-@_compile
+@_helper
 def _add_series(coefficients, x, factor, out):  # type: ignore[no-untyped-def]
     """Add factor·Σ_k (−1)^k·c_k·x^{k+1} to `out` for each x; these must be sorted, up or down.
 
@@ -199,7 +200,7 @@ def _add_series(coefficients, x, factor, out):  # type: ignore[no-untyped-def]
             out[start + j] += factor * part[j] * value[j]
 
 
-@_compile
+@_helper
 def _add_terms(shares, line, begin, n_terms, direction, into):  # type: ignore[no-untyped-def]
     """Add Σ_i shares[i]·line[begin − direction·i + k] to into[k], for four shares at a time.
 
@@ -228,7 +229,7 @@ def _first_above(weights, limit):  # type: ignore[no-untyped-def]
     return low
 
 
-@_compile
+@_helper
 def _add_scaled_alike(weights, log_e, histogram, groups, slope, level, out):  # type: ignore[no-untyped-def]
     """Add what some groups expect of every variable, by polynomials e_l / e^{level + slope·l}."""
     low, high = _range(groups.lowest, groups.highest)
@@ -280,7 +281,7 @@ def _add_scaled_alike(weights, log_e, histogram, groups, slope, level, out):  # 
         _add_series(heavy, inverse[begin:end], -1.0, out[begin:end])
 
 
-@_compile
+@_helper
 def sum_series(weights, log_e, histogram, out):  # type: ignore[no-untyped-def]
     """Write E_j = Σ_l histogram[l]·P(x_j = 1 | count = l); say whether log e_l were enough for it.
 

@@ -8,10 +8,11 @@ longer be trusted, cover all counts, and each count is taken from the tilt that 
 
 import numpy as np
 
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.loops import divide, fill, inlined, largest, total
 
 _compile = compiled(fastmath={"reassoc", "contract"})
+_helper = for_kernels(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-270
 """A coefficient is trusted where it is at least this share of the largest, or more."""
@@ -44,7 +45,7 @@ def runs_of_equals(weights):  # type: ignore[no-untyped-def]
     return starts[: n_runs + 1]
 
 
-@_compile
+@_helper
 def _solve(weights, times, target, tilt):  # type: ignore[no-untyped-def]
     """Return a tilt under which the expected count is near `target` (Newton, kept in bounds)."""
     low, high = -LARGEST_TILT, LARGEST_TILT
@@ -155,7 +156,7 @@ def _add_many(kernel, first, low, high, top, before, after):  # type: ignore[no-
     return last
 
 
-@_compile
+@_helper
 def _trim(line, low, high, smallest):  # type: ignore[no-untyped-def]
     """Return the first and last count that are not below the smallest."""
     while high > low and line[PAD + high] < smallest:
@@ -165,7 +166,7 @@ def _trim(line, low, high, smallest):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@_compile
+@_helper
 def _forward(on, off, times, top, smallest, before, after):  # type: ignore[no-untyped-def]
     """Find the distribution of the number of ones, up to `top`.
 
@@ -227,7 +228,7 @@ def _log_product(values, times):  # type: ignore[no-untyped-def]
     return result + np.log(product)
 
 
-@_compile
+@_helper
 def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore[no-untyped-def]
     """Write log e_l for those of l = first..last that one tilt serves; return which these are.
 

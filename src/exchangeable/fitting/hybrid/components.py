@@ -50,6 +50,11 @@ LARGEST_ODDS, TEMPER = 7.0, 0.3
 variables are not as independent as the components say."""
 
 
+SMALLEST_SHARE = 0.1
+"""Start: a component has at least this share of what it would have if all were equal, since EM
+leaves some components of long texts empty."""
+
+
 @dataclass
 class Parameters:
     """Log-odds of shape (n_variables, n_components), and the components' log-weights."""
@@ -136,7 +141,8 @@ def _start(
         scores = state.best.model.log_linear()
         assert scores is not None
         odds.append(np.clip(scores.slope, -LARGEST_ODDS, LARGEST_ODDS))
-        base.append(state.best.log_prior + np.log(weights[members].sum() / weights.sum()))
+        shares = np.maximum(np.exp(state.best.log_prior), SMALLEST_SHARE / n_components)
+        base.append(np.log(shares / shares.sum() * weights[members].sum() / weights.sum()))
     together = np.concatenate(odds, axis=1)
     middle = together.mean(axis=1, keepdims=True)
     tempered = middle + TEMPER * (together - middle)

@@ -7,12 +7,12 @@ how many there are. Of two classes one is enough: with a single column of slopes
 
 import numpy as np
 
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernel_cache import compiled, for_kernels
 
 _compile = compiled(fastmath={"contract", "reassoc"})
 
 
-@compiled(fastmath={"reassoc"}, forceinline=True)
+@for_kernels(fastmath={"reassoc"}, forceinline=True)
 def _sum_of(values, chosen):  # type: ignore[no-untyped-def]
     """Return the sum of some values."""
     total = 0.0

@@ -39,8 +39,6 @@ class Hybrid(BaseEstimator):
     n_components : int, default=1
         Number of components per class. With several, a mixture per class is trained by its
         gradient.
-    class_weight : dict, "balanced" or None, default=None
-        How much the rows of each class count, as in scikit-learn.
     warm_start : bool, default=False
         Whether to start from the weights of the last fit.
 
@@ -60,7 +58,6 @@ class Hybrid(BaseEstimator):
         scales: Sequence[float] | None = None,
         n_folds: int = 5,
         n_components: int = 1,
-        class_weight: Any = None,
         warm_start: bool = False,
     ) -> None:
         self.scores = scores
@@ -68,7 +65,6 @@ class Hybrid(BaseEstimator):
         self.scales = scales
         self.n_folds = n_folds
         self.n_components = n_components
-        self.class_weight = class_weight
         self.warm_start = warm_start
 
 

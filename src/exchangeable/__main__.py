@@ -1,0 +1,36 @@
+"""The `exchangeable` command, and ``python -m exchangeable``.
+
+Everything is imported in `main`, after Ctrl-C has a meaning: one line, and the exit status that
+shells give to interrupted commands.
+"""
+
+import os
+import signal
+from types import FrameType
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run a command."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+    from exchangeable.cli import main as commands
+
+    try:
+        commands(prog_name="exchangeable")
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command has said how it ended
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End at once: what is only being imported has nothing to clean up."""
+    os.write(2, b"Interrupted: the command has not finished\n")
+    os._exit(INTERRUPTED)
+
+
+_leave.among_imports = True  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""A whole latent class analysis: from a table to everything a paper reports."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import as_generator, check_sample_weight
+from exchangeable.classes.assignments import Classification, classification
+from exchangeable.classes.distal import Outcomes, outcomes
+from exchangeable.classes.errors import StandardErrors, standard_errors
+from exchangeable.classes.selection import Selection
+from exchangeable.classes.three_step import Effects, covariate_effects
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What `analyse` has found.
+
+    Attributes
+    ----------
+    selection : Selection
+        Numbers of classes compared; its ``best`` is the chosen model.
+    errors : StandardErrors
+        Profiles of the chosen model's classes, with standard errors.
+    classification : Classification
+        How sure rows are of their classes.
+    effects : Effects or None
+        Covariates of class membership.
+    outcomes : Outcomes or None
+        Distal outcomes.
+    n_rows : int
+        Number of rows.
+    methods : str
+        A paragraph that says what was done.
+    """
+
+    selection: Selection
+    errors: StandardErrors
+    classification: Classification
+    effects: Effects | None
+    outcomes: Outcomes | None
+    n_rows: int
+    methods: str
+
+    @property
+    def model(self) -> Any:
+        """The chosen model, fitted."""
+        return self.selection.best
+
+
+def analyse(
+    kind: type[Any],
+    X: Any,
+    *,
+    n_components: Sequence[int] = range(1, 9),
+    criterion: str | None = None,
+    covariates: Any = None,
+    outcome: Any = None,
+    sample_weight: npt.ArrayLike | None = None,
+    bootstrap: int = 0,
+    n_draws: int = 200,
+    **parameters: Any,
+) -> Analysis:
+    """Choose the number of classes, and report all about them.
+
+    Parameters
+    ----------
+    kind : type
+        ``ExchangeableMixture``.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Answers.
+    n_components : sequence of int
+        Numbers of classes to try.
+    criterion : {"bic", "aic", "abic", "icl", "blrt"}, optional
+        What decides, BIC by default.
+    covariates, outcome : tables or arrays, optional
+        As in `covariate_effects` and `outcomes`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Sampling weights, which are scaled to add up to the number of rows.
+    bootstrap : int, default=0
+        Draws of each bootstrap likelihood-ratio test.
+    n_draws : int, default=200
+        Draws of the bootstrap of standard errors.
+    **parameters
+        Parameters of the mixtures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exchangeable import ExchangeableMixture
+    >>> from exchangeable.classes import analyse
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((300, 6)) < np.where(rng.random((300, 1)) < 0.4, 0.2, 0.8)
+    >>> options = {"blocks": "independent", "n_init": 3, "random_state": 0}
+    >>> found = analyse(ExchangeableMixture, X, n_components=[1, 2, 3], n_draws=20, **options)
+    >>> found.model.n_components
+    2
+    """
+    rng = as_generator(parameters.get("random_state"))
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        sample_weight = check_sample_weight(weight, weight.size) * (weight.size / weight.sum())
+    selection: Selection = kind.select(
+        X,
+        n_components=n_components,
+        criterion=criterion,
+        sample_weight=sample_weight,
+        bootstrap=bootstrap,
+        **parameters,
+    )
+    model = selection.best
+    errors = standard_errors(
+        model,
+        X,
+        n_draws=n_draws,
+        sample_weight=sample_weight,
+        random_state=rng,
+        n_jobs=parameters.get("n_jobs"),
+    )
+    sure = classification(model, X, sample_weight=sample_weight, random_state=rng)
+    effects = found = None
+    if covariates is not None and model.weights_.size > 1:
+        effects = covariate_effects(model, X, covariates, sample_weight=sample_weight)
+    if outcome is not None and model.weights_.size > 1:
+        found = outcomes(model, X, outcome, sample_weight=sample_weight)
+    n_rows = len(sure.assigned)
+    text = _methods(selection, errors, effects, found, n_rows, sample_weight is not None)
+    return Analysis(selection, errors, sure, effects, found, n_rows, text)
+
+
+def _methods(
+    selection: Selection,
+    errors: StandardErrors,
+    effects: Effects | None,
+    found: Outcomes | None,
+    n_rows: int,
+    weighted: bool,
+) -> str:
+    """Return a paragraph that says what was done."""
+    tried = sorted({row.n_components for row in selection.table})
+    model = selection.best
+    kinds = dict.fromkeys(model.kinds_.values())
+    weights = " with sampling weights" if weighted else ""
+    sentences = [
+        f"Latent class models with {_listed(tried)} classes were fitted to {n_rows:,} rows{weights}"
+        f" of {len(model.kinds_)} {' and '.join(kinds)} items by maximum likelihood (EM, "
+        f"{model.n_init} random starts, Laplace smoothing {model.alpha:g}); missing answers were "
+        "summed over.",
+        f"The model with {model.weights_.size} classes was chosen by {NAMES[selection.criterion]}.",
+    ]
+    if selection.tests:
+        draws = max(test.draws.size for test in selection.tests.values())
+        sentences.append(
+            "Each number of classes was tested against the next smaller one by a parametric "
+            f"bootstrap likelihood-ratio test with {draws} draws."
+        )
+    sentences.append(
+        f"Standard errors and {errors.profiles.level:.0%} intervals come from "
+        f"{len(errors.size_draws)} bootstrap draws with classes matched by agreement (labels "
+        f"switched in {errors.switched:.0%} of the draws, and undone)."
+    )
+    if effects is not None:
+        sentences.append(
+            "Covariates of class membership were estimated in three steps with the maximum "
+            "likelihood correction of Vermunt (2010), with robust standard errors."
+        )
+    if found is not None:
+        sentences.append(
+            "Distal outcomes were compared in three steps with the weights of Bolck, Croon and "
+            "Hagenaars."
+        )
+    return " ".join(sentences)
+
+
+NAMES = {
+    "valid": "the log-likelihood of validation rows",
+    "bic": "BIC",
+    "aic": "AIC",
+    "abic": "the sample-size adjusted BIC",
+    "icl": "ICL",
+    "blrt": "the bootstrap likelihood-ratio test",
+}
+
+
+def _listed(numbers: list[int]) -> str:
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return " and ".join(map(str, numbers)) if len(numbers) < 3 else ", ".join(map(str, numbers))

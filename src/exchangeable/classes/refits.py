@@ -1,0 +1,120 @@
+"""Fits of one kind to many sets of rows, without making an estimator for each."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples
+from exchangeable.families import family_named
+from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.contract import Family, FamilySpec
+from exchangeable.families.family import QuickFit
+from exchangeable.families.problem import Problem
+from exchangeable.fitting.em import EMState, StopRule
+from exchangeable.fitting.runs import Runs, begin, families_of
+
+SHORT = 15
+"""Iterations after which the best of several starts is chosen."""
+LEAST_GAIN = 2e-3
+"""Gain in the log-likelihood of all rows below which a fit has converged."""
+
+
+@dataclass(frozen=True)
+class Refits:
+    """How a mixture was fitted, so that it can be fitted again to other rows.
+
+    Attributes
+    ----------
+    spec : FamilySpec
+        The family.
+    problem : Problem
+        Blocks, priors and number of components; its rows are left open.
+    rule : StopRule
+        When a run ends.
+    init : {"rows", "random", "both"}
+        How runs start.
+    """
+
+    spec: FamilySpec
+    problem: Problem
+    rule: StopRule
+    init: str
+
+    @classmethod
+    def of(
+        cls, spec: FamilySpec, problem: Problem, rule: StopRule, init: str, n_variables: int
+    ) -> "Refits":
+        """Return refits, of the family with the fastest way to the same parameters.
+
+        Variables that are blocks of their own are the same in the family that stands in for this
+        one where columns are not binary, which may fit them in compiled loops.
+        """
+        partitions = problem.known_partitions(n_variables)
+        single = partitions is not None and all(p.n_blocks == n_variables for p in partitions)
+        if single and spec.other_kinds is not None and problem.pooling is None:
+            spec = family_named(spec.other_kinds)
+        return cls(spec, problem, rule, init)
+
+    def fit(
+        self,
+        examples: Examples,
+        rng: np.random.Generator,
+        start: FloatArray | None = None,
+        restarts: int = 0,
+    ) -> QuickFit:
+        """Return the best fit from given posteriors and from some random starts.
+
+        Starts are followed for a few iterations, and only the best of them until it converges.
+
+        Parameters
+        ----------
+        examples : Examples
+            The rows.
+        rng : Generator
+            For the random starts.
+        start : array of shape (n_rows, n_classes), optional
+            Posteriors of the rows to begin with.
+        restarts : int
+            Number of random starts beside them.
+        """
+        data = InMemory(examples, n_jobs=1)
+        problem = replace(self.problem, examples=examples)
+        tol = min(self.rule.tol * examples.total, LEAST_GAIN)
+        most = self.rule.max_iter
+        if issubclass(self.spec.family, Family):
+            found = self.spec.family(problem).quick_fit(data, start, restarts, rng, tol, most)
+            if found is not None:
+                return found
+        return self._slowly(problem, data, rng, start, restarts, tol / examples.total)
+
+    def _slowly(
+        self,
+        problem: Problem,
+        data: InMemory,
+        rng: np.random.Generator,
+        start: FloatArray | None,
+        restarts: int,
+        tol: float,
+    ) -> QuickFit:
+        """Do the same by EM, as estimators do; training families start at random only."""
+        rule = replace(self.rule, tol=tol)
+        few = data.examples.rows.n_rows < problem.n_components
+        init = "random" if few else self.init
+        trained = not issubclass(self.spec.family, Family)
+        if (trained or self.spec.earlier(problem) is not None) and start is not None:
+            start, restarts = None, restarts + 1
+        generators = rng.spawn(max(restarts, 1))
+        runs = Runs(self.spec, problem, data, rule, init, generators)
+        short = replace(rule, max_iter=rule.max_iter if trained else min(SHORT, rule.max_iter))
+        begun = replace(runs, rule=short)
+        states: list[EMState] = []
+        if start is not None:
+            family = families_of(self.spec, problem)[-1]
+            first = begin(data, family, family.held(data, start))
+            states.append(replace(begun, warm=first.mixture).run(0, threads=1))
+        states += [begun.run(number, threads=1) for number in range(restarts)]
+        best = max(states, key=lambda state: state.worth)
+        if not best.ended and best.n_iter < rule.max_iter and not trained:
+            best = runs.run(0, best, threads=1)
+        return QuickFit(best.best, best.history[best.best_iter] * data.total, best.converged)

@@ -1,0 +1,268 @@
+"""Compiled EM for components whose columns are independent and have levels, without interruption.
+
+Many fits to small sets of distinct rows, such as those of a bootstrap, spend their time between
+passes; here all passes of a fit are one call, accelerated by squared extrapolation (Varadhan and
+Roland 2008).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import copy, helper
+
+TILE = 256
+"""Rows whose scores are held at once."""
+LEAST_SHARE = 1e-12
+"""A class's probability does not fall below this."""
+_compile = compiled()
+
+
+class LevelRows(NamedTuple):
+    """Rows of columns with levels, some columns together being one code.
+
+    Attributes
+    ----------
+    codes : array of shape (n_groups, n_rows)
+        The code of each row in each group of columns; those of a group follow those of another.
+    members : array of shape (n_codes, most columns of a group)
+        The levels that a code stands for, by their position among those of all columns; the number
+        of levels for a hole.
+    weights : array of shape (n_rows,)
+        How much each row counts.
+    """
+
+    codes: npt.NDArray[np.int32]
+    members: npt.NDArray[np.int32]
+    weights: FloatArray
+
+
+class LevelLayout(NamedTuple):
+    """Where the levels of columns lie, and the prior's weight of each.
+
+    Attributes
+    ----------
+    starts, sizes : arrays of shape (n_columns,)
+        The first level of each column, and how many it has.
+    pseudo : array of shape (n_levels,)
+        Weight that the prior gives to each level.
+    """
+
+    starts: IntArray
+    sizes: IntArray
+    pseudo: FloatArray
+
+
+class LevelParameters(NamedTuple):
+    """Parameters of all classes.
+
+    Attributes
+    ----------
+    shares : array of shape (n_classes, n_levels + 1)
+        The probability of each level, and 1 for holes.
+    prior : array of shape (n_classes,)
+        The probability of each class.
+    """
+
+    shares: FloatArray
+    prior: FloatArray
+
+
+class Room(NamedTuple):
+    """Arrays to work in.
+
+    Tables and sums of levels, tables and sums of codes, one line per class; totals of classes, and
+    a tile of scores.
+    """
+
+    table: FloatArray
+    sums: FloatArray
+    code_table: FloatArray
+    code_sums: FloatArray
+    totals: FloatArray
+    joint: FloatArray
+
+
+@helper
+def _score_tile(rows, begin, end, table, log_prior, joint):  # type: ignore[no-untyped-def]
+    """Write log P(x, y) of some rows, a line per class."""
+    for y in range(log_prior.size):
+        line, own = joint[y], table[y]
+        for r in range(end - begin):
+            line[r] = log_prior[y]
+        for j in range(rows.codes.shape[0]):
+            codes = rows.codes[j]
+            for r in range(end - begin):
+                line[r] += own[codes[begin + r]]
+
+
+@helper
+def _settle_tile(rows, begin, end, joint):  # type: ignore[no-untyped-def]
+    """Turn log P(x, y) into the weight of each row in each class; return the log-likelihood."""
+    total = 0.0
+    k = joint.shape[0]
+    for r in range(end - begin):
+        highest = joint[0, r]
+        for y in range(1, k):
+            highest = max(highest, joint[y, r])
+        if highest == -np.inf:
+            for y in range(k):
+                joint[y, r] = rows.weights[begin + r] / k
+            total += rows.weights[begin + r] * highest
+            continue
+        norm = 0.0
+        for y in range(k):
+            joint[y, r] = np.exp(joint[y, r] - highest)
+            norm += joint[y, r]
+        scale = rows.weights[begin + r] / norm
+        for y in range(k):
+            joint[y, r] *= scale
+        total += rows.weights[begin + r] * (highest + np.log(norm))
+    return total
+
+
+@helper
+def _maximise(layout, room, parameters):  # type: ignore[no-untyped-def]
+    """Turn sums into parameters."""
+    n, least = 0.0, LEAST_SHARE
+    for y in range(parameters.prior.size):
+        n += room.totals[y]
+    norm = 0.0
+    for y in range(parameters.prior.size):
+        parameters.prior[y] = max(room.totals[y] / n, least)
+        norm += parameters.prior[y]
+        for j in range(layout.starts.size):
+            begin, end = layout.starts[j], layout.starts[j] + layout.sizes[j]
+            mass = 0.0
+            for level in range(begin, end):
+                room.sums[y, level] += layout.pseudo[level]
+                mass += room.sums[y, level]
+            for level in range(begin, end):
+                share = room.sums[y, level] / mass if mass > 0 else 1.0 / (end - begin)
+                parameters.shares[y, level] = share
+    for y in range(parameters.prior.size):
+        parameters.prior[y] /= norm
+
+
+@_compile
+def step(rows, layout, parameters, room):  # type: ignore[no-untyped-def]
+    """Make one step of EM in place, and return the log-likelihood and log-prior before it."""
+    k, n_levels = parameters.shares.shape
+    penalty = 0.0
+    for y in range(k):
+        for level in range(n_levels):
+            room.table[y, level] = np.log(parameters.shares[y, level])
+            room.sums[y, level] = 0.0
+        for level in range(layout.pseudo.size):
+            if layout.pseudo[level] > 0:
+                penalty += layout.pseudo[level] * room.table[y, level]
+        parameters.prior[y] = np.log(parameters.prior[y])
+        room.totals[y] = 0.0
+    for y in range(k):
+        for code in range(rows.members.shape[0]):
+            score = 0.0
+            for m in range(rows.members.shape[1]):
+                score += room.table[y, rows.members[code, m]]
+            room.code_table[y, code] = score
+            room.code_sums[y, code] = 0.0
+    log_likelihood = 0.0
+    n_rows = rows.weights.size
+    for begin in range(0, n_rows, TILE):
+        end = min(begin + TILE, n_rows)
+        _score_tile(rows, begin, end, room.code_table, parameters.prior, room.joint)
+        log_likelihood += _settle_tile(rows, begin, end, room.joint)
+        for y in range(k):
+            line, sums = room.joint[y], room.code_sums[y]
+            for r in range(end - begin):
+                room.totals[y] += line[r]
+            for j in range(rows.codes.shape[0]):
+                codes = rows.codes[j]
+                for r in range(end - begin):
+                    sums[codes[begin + r]] += line[r]
+    for y in range(k):
+        for code in range(rows.members.shape[0]):
+            for m in range(rows.members.shape[1]):
+                room.sums[y, rows.members[code, m]] += room.code_sums[y, code]
+    _maximise(layout, room, parameters)
+    return log_likelihood, penalty
+
+
+@helper
+def _extrapolate(flat0, flat1, flat2, out):  # type: ignore[no-untyped-def]
+    """Write the squared extrapolation of three successive points; the step is bounded below."""
+    rr, vv = 0.0, 0.0
+    for i in range(flat0.size):
+        r = flat1[i] - flat0[i]
+        v = flat2[i] - flat1[i] - r
+        rr += r * r
+        vv += v * v
+    length = -np.sqrt(rr / vv) if vv > 0 else -1.0
+    length = min(length, -1.0)
+    for i in range(flat0.size):
+        r = flat1[i] - flat0[i]
+        v = flat2[i] - flat1[i] - r
+        out[i] = max(flat0[i] - 2 * length * r + length * length * v, 0.1 * flat2[i])
+
+
+@helper
+def _normalise(layout, parameters):  # type: ignore[no-untyped-def]
+    """Let the probabilities of classes, and of the levels of each column, add up to one."""
+    norm = 0.0
+    for y in range(parameters.prior.size):
+        norm += parameters.prior[y]
+        parameters.shares[y, parameters.shares.shape[1] - 1] = 1.0
+        for j in range(layout.starts.size):
+            begin, end = layout.starts[j], layout.starts[j] + layout.sizes[j]
+            mass = 0.0
+            for level in range(begin, end):
+                mass += parameters.shares[y, level]
+            for level in range(begin, end):
+                parameters.shares[y, level] /= mass
+    for y in range(parameters.prior.size):
+        parameters.prior[y] /= norm
+
+
+@_compile
+def run(rows, layout, parameters, room, points, tol, max_iter):  # type: ignore[no-untyped-def]
+    """Run EM in place until a step gains less than `tol`.
+
+    `points` are three sets of parameters to work in. Returned are the log-likelihood of the
+    parameters, the number of steps, and whether it has converged.
+    """
+    first, second, third = points
+    n_steps, converged = 0, False
+    while n_steps < max_iter and not converged:
+        copy(parameters.shares.ravel(), first.shares.ravel())
+        copy(parameters.prior, first.prior)
+        likelihood, penalty = step(rows, layout, parameters, room)
+        before = likelihood + penalty
+        copy(parameters.shares.ravel(), second.shares.ravel())
+        copy(parameters.prior, second.prior)
+        likelihood, penalty = step(rows, layout, parameters, room)
+        gained = likelihood + penalty - before
+        n_steps += 2
+        converged = gained < tol
+        if converged or n_steps >= max_iter:
+            continue
+        copy(parameters.shares.ravel(), third.shares.ravel())
+        copy(parameters.prior, third.prior)
+        _extrapolate(
+            first.shares.ravel(),
+            second.shares.ravel(),
+            third.shares.ravel(),
+            parameters.shares.ravel(),
+        )
+        _extrapolate(first.prior, second.prior, third.prior, parameters.prior)
+        _normalise(layout, parameters)
+        ahead, ahead_penalty = step(rows, layout, parameters, room)
+        n_steps += 1
+        if not ahead + ahead_penalty >= likelihood + penalty:
+            copy(third.shares.ravel(), parameters.shares.ravel())
+            copy(third.prior, parameters.prior)
+    copy(parameters.shares.ravel(), first.shares.ravel())
+    copy(parameters.prior, first.prior)
+    likelihood, penalty = step(rows, layout, first, room)
+    return likelihood, n_steps, converged

@@ -1,0 +1,172 @@
+"""Fits from many starts in compiled loops, where all columns are independent and have levels."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.examples import Examples
+from exchangeable.data.schema import typed_rows
+from exchangeable.families.mixed import em_kernels
+from exchangeable.families.mixed.levels import Levels
+from exchangeable.families.mixed.part import Prior
+
+Codes = npt.NDArray[np.int32]
+Integers = npt.NDArray[np.integer[Any]]
+OWN_SHARE = 0.25
+"""How far a class leans towards a row at the start."""
+MOST_CODES = 512
+"""Columns go together as long as there are at most this many codes, and far fewer than rows."""
+SHORT = 15
+"""Steps after which the best of several starts is chosen."""
+
+
+class QuickLevels:
+    """A set of rows to which classes are fitted from several starts.
+
+    Parameters
+    ----------
+    blank : Levels
+        Any part over the columns, which says where their levels lie.
+    prior : Prior
+        The prior of the levels.
+    examples : Examples
+        The rows.
+    """
+
+    def __init__(self, blank: Levels, prior: Prior, examples: Examples) -> None:
+        self.blank, self.prior = blank, prior
+        values = typed_rows(examples.observed).values[:, blank.columns]
+        self.n_levels = int(blank.sizes.sum())
+        levels = np.where(np.isnan(values), self.n_levels, values + blank.starts)
+        self.levels = np.ascontiguousarray(levels.T.astype(np.int32))
+        codes = coded(self.levels, blank.starts, blank.sizes)
+        self.rows = em_kernels.LevelRows(*codes, examples.weights)
+        pseudo = np.broadcast_to(blank.pseudo_rows(prior), (self.n_levels, 1))[:, 0]
+        self.layout = em_kernels.LevelLayout(
+            blank.starts, blank.sizes, np.ascontiguousarray(pseudo)
+        )
+
+    def from_posterior(self, posterior: FloatArray) -> em_kernels.LevelParameters:
+        """Return the parameters that fit given posteriors."""
+        mass = self.rows.weights[:, None] * posterior
+        k = posterior.shape[1]
+        sums = np.zeros((self.n_levels + 1, k))
+        for codes in self.levels:
+            for y in range(k):
+                sums[:, y] += np.bincount(codes, mass[:, y], minlength=self.n_levels + 1)
+        part = self.blank.following({"levels": sums[:-1]}, self.prior)
+        totals = np.maximum(mass.sum(axis=0), em_kernels.LEAST_SHARE)
+        return self._parameters(np.exp(part.log_shares).T, totals / totals.sum())
+
+    def from_rows(self, k: int, rng: np.random.Generator) -> em_kernels.LevelParameters:
+        """Return the parameters of classes each of which leans towards a row."""
+        average = self.from_posterior(np.ones((self.rows.weights.size, 1))).shares[:, :-1]
+        share = self.rows.weights / self.rows.weights.sum()
+        chosen = rng.choice(share.size, size=k, replace=bool(np.count_nonzero(share) < k), p=share)
+        own = np.tile(average, (k, 1))
+        for codes, start, size in zip(
+            self.levels, self.blank.starts, self.blank.sizes, strict=True
+        ):
+            known = codes[chosen] < self.n_levels
+            own[known, start : start + size] = 0.0
+            own[np.flatnonzero(known), codes[chosen][known]] = 1.0
+        noise = rng.uniform(0.9, 1.1, own.shape)
+        shares = ((1 - OWN_SHARE) * average + OWN_SHARE * own) * noise
+        totals = np.add.reduceat(shares, self.blank.starts, axis=1)
+        shares /= np.repeat(totals, self.blank.sizes, axis=1)
+        return self._parameters(shares, np.full(k, 1.0 / k))
+
+    @staticmethod
+    def _parameters(shares: FloatArray, prior: FloatArray) -> em_kernels.LevelParameters:
+        whole = np.concatenate([shares, np.ones((len(shares), 1))], axis=1)
+        return em_kernels.LevelParameters(np.ascontiguousarray(whole), prior)
+
+    def run(
+        self, parameters: em_kernels.LevelParameters, tol: float, max_iter: int
+    ) -> tuple[float, int, bool]:
+        """Run EM in place; return the log-likelihood, the number of steps, and whether it ended."""
+        shares, prior = parameters
+        room = em_kernels.Room(
+            np.empty_like(shares),
+            np.empty_like(shares),
+            np.empty((prior.size, len(self.rows.members))),
+            np.empty((prior.size, len(self.rows.members))),
+            np.empty_like(prior),
+            np.empty((prior.size, em_kernels.TILE)),
+        )
+        points = tuple(
+            em_kernels.LevelParameters(np.empty_like(shares), np.empty_like(prior))
+            for _ in range(3)
+        )
+        found: tuple[float, int, bool] = em_kernels.run(
+            self.rows, self.layout, parameters, room, points, tol, max_iter
+        )
+        return found
+
+    def fit(
+        self,
+        k: int,
+        start: FloatArray | None,
+        restarts: int,
+        rng: np.random.Generator,
+        tol: float,
+        max_iter: int,
+    ) -> tuple[em_kernels.LevelParameters, float, bool]:
+        """Return the best fit from posteriors and random starts, and its log-likelihood."""
+        begun = [] if start is None else [self.from_posterior(start)]
+        begun += [self.from_rows(k, rng) for _ in range(restarts)]
+        if len(begun) > 1:
+            worth = [self.run(parameters, tol, SHORT)[0] for parameters in begun]
+            begun = [begun[int(np.argmax(worth))]]
+        likelihood, _, converged = self.run(begun[0], tol, max_iter)
+        return begun[0], likelihood, converged
+
+    def part(self, parameters: em_kernels.LevelParameters) -> Levels:
+        """Return parameters as a part."""
+        with np.errstate(divide="ignore"):
+            log_shares = np.ascontiguousarray(np.log(parameters.shares[:, :-1].T))
+        return Levels(self.blank.columns, self.blank.types, log_shares)
+
+
+def coded(levels: Codes, starts: IntArray, sizes: IntArray) -> tuple[Codes, Codes]:
+    """Return rows as codes of groups of columns, and the levels that each code stands for.
+
+    Parameters
+    ----------
+    levels : array of shape (n_columns, n_rows)
+        The level of each column, by its position among those of all columns; their number for a
+        hole.
+    starts, sizes : arrays of shape (n_columns,)
+        Where the levels of each column begin, and how many it has.
+
+    Examples
+    --------
+    >>> levels = np.array([[0, 1] * 40, [2, 4] * 40], dtype=np.int32)
+    >>> codes, members = coded(levels, np.array([0, 2]), np.array([2, 2]))
+    >>> codes[:, :3].tolist(), members.tolist()
+    ([[0, 5, 0]], [[0, 2], [0, 3], [0, 4], [1, 2], [1, 3], [1, 4]])
+    """
+    hole = int(sizes.sum())
+    most = min(MOST_CODES, max(2, levels.shape[1] // 8))
+    groups: list[tuple[Integers, Integers]] = []
+    for column, start, size in zip(levels, starts, sizes, strict=True):
+        digits, own = column - start, np.arange(start, start + size)
+        gaps = column == hole
+        if gaps.any():
+            digits, own = np.where(gaps, size, digits), np.append(own, hole)
+        if groups and len(groups[-1][1]) * own.size <= most:
+            codes, members = groups[-1]
+            both = np.repeat(members, own.size, axis=0), np.tile(own, len(members))[:, None]
+            groups[-1] = codes * own.size + digits, np.concatenate(both, axis=1)
+        else:
+            groups.append((digits, own[:, None]))
+    widest = max(members.shape[1] for _, members in groups)
+    offsets = np.cumsum([0, *(len(members) for _, members in groups)])[:-1]
+    padded = [
+        np.pad(members, ((0, 0), (0, widest - members.shape[1])), constant_values=hole)
+        for _, members in groups
+    ]
+    codes = np.stack([code + at for (code, _), at in zip(groups, offsets, strict=True)])
+    return codes.astype(np.int32), np.concatenate(padded).astype(np.int32)

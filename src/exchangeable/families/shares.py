@@ -1,0 +1,111 @@
+"""How much each of several models counts in a mixture of them all."""
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+
+LEAST_SHARE = 0.02
+"""A model that counts for less is left out."""
+LEAST_SLOPE = 2e-4
+"""What a model must gain for each bit of share that it is given at first."""
+MOST_MODELS = 32
+STEPS = 200
+"""Of the EM that fits shares, at most, whenever a model is added."""
+TOLERANCE = 1e-6
+FEW_ROWS = 8
+"""With fewer rows nothing is held out."""
+
+
+def fit_shares(log_likelihoods: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return how much each model counts in the best mixture of them, small shares left out.
+
+    It begins with the best model by itself, and adds the one that helps most as long as one helps.
+
+    Parameters
+    ----------
+    log_likelihoods : array of shape (n_rows, n_models)
+        What each model gives to each row.
+    weights : array of shape (n_rows,)
+        The rows' weights.
+
+    Examples
+    --------
+    >>> log_likelihoods = np.log([[0.9, 0.1, 0.1], [0.1, 0.9, 0.1], [0.1, 0.9, 0.1]])
+    >>> fit_shares(log_likelihoods, np.ones(3)).round(2).tolist()
+    [0.29, 0.71, 0.0]
+    """
+    likelihoods, total = _relative(log_likelihoods), float(weights.sum())
+    n_models = log_likelihoods.shape[1]
+    shares = np.zeros(n_models)
+    shares[int(np.argmax(weights @ log_likelihoods))] = 1.0
+    able = shares == 0
+    while able.any() and np.count_nonzero(shares) < MOST_MODELS:
+        evidence = np.maximum(likelihoods @ shares, 1e-300)
+        slopes = np.where(able, (weights / evidence) @ likelihoods / total, 0.0)
+        added = int(np.argmax(slopes))
+        if slopes[added] < 1 + LEAST_SLOPE:
+            break
+        able[added] = False
+        kept = np.flatnonzero(shares)
+        first = np.append(shares[kept] * kept.size, 1.0) / (kept.size + 1)
+        kept = np.append(kept, added)
+        fitted = _em(likelihoods[:, kept], weights, first)
+        while fitted.min() < LEAST_SHARE:
+            kept = np.delete(kept, fitted.argmin())
+            first = np.delete(fitted, fitted.argmin())
+            fitted = _em(likelihoods[:, kept], weights, first / first.sum())
+        following = np.zeros(n_models)
+        following[kept] = fitted
+        if _worth(likelihoods, weights, following) > _worth(likelihoods, weights, shares):
+            shares = following
+    return shares
+
+
+def cross_fitted(log_likelihoods: FloatArray, weights: FloatArray) -> float:
+    """Return the average log-likelihood of rows under shares that were fitted to other rows.
+
+    It does not grow by itself with the number of models, as that of the rows fitted does. Rows that
+    occur several times are halved.
+    """
+    if len(weights) < FEW_ROWS:
+        return mixed(log_likelihoods, weights, fit_shares(log_likelihoods, weights))
+    once = weights < 2 * np.median(weights)
+    turn = np.zeros(len(weights), dtype=bool)
+    turn[once] = np.arange(once.sum()) % 2 == 0
+    total = 0.0
+    for here in (np.where(once, turn, 0.5), np.where(once, ~turn, 0.5)):
+        there = weights * (1 - here)
+        shares = fit_shares(log_likelihoods[there > 0], there[there > 0])
+        own = weights * here
+        total += mixed(log_likelihoods[own > 0], own[own > 0], shares) * float(own.sum())
+    return total / float(weights.sum())
+
+
+def mixed(log_likelihoods: FloatArray, weights: FloatArray, shares: FloatArray) -> float:
+    """Return the average log-likelihood of rows under a mixture of models."""
+    highest = log_likelihoods.max(axis=1)
+    with np.errstate(divide="ignore"):
+        each = np.log(_relative(log_likelihoods) @ shares) + highest
+    return float(weights @ each / weights.sum())
+
+
+def _relative(log_likelihoods: FloatArray) -> FloatArray:
+    """Return likelihoods, relative to the best model of each row."""
+    highest = log_likelihoods.max(axis=1, keepdims=True)
+    return np.exp(log_likelihoods - np.where(np.isfinite(highest), highest, 0.0))
+
+
+def _worth(likelihoods: FloatArray, weights: FloatArray, shares: FloatArray) -> float:
+    return float(weights @ np.log(np.maximum(likelihoods @ shares, 1e-300)))
+
+
+def _em(likelihoods: FloatArray, weights: FloatArray, shares: FloatArray) -> FloatArray:
+    for _ in range(STEPS):
+        evidence = np.maximum(likelihoods @ shares, 1e-300)
+        totals = np.maximum(shares * ((weights / evidence) @ likelihoods), 1e-300)
+        following = totals / totals.sum()
+        moved = float(np.abs(following - shares).max())
+        shares = following
+        if moved < TOLERANCE:
+            break
+    return np.asarray(shares)

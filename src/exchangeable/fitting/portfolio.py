@@ -1,0 +1,182 @@
+"""What a search has fitted: averages of fits, and the share of each in a mixture of them all."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples
+from exchangeable.families.mixture import Mixture
+from exchangeable.families.shares import cross_fitted, fit_shares, mixed
+from exchangeable.fitting.trials import Fit, Settings
+from exchangeable.runtime.memory import available
+
+MEMORY_SHARE = 0.3
+"""Part of the memory, as it was at first, that kept fits may take."""
+BYTES = 24.0
+"""About what a parameter takes: models keep what they compute of it."""
+
+
+@dataclass
+class Group:
+    """Fits of the same settings: the average of as many of the best as suits held-out rows.
+
+    Attributes
+    ----------
+    settings : Settings
+        What was fitted.
+    begun : int
+        The round of the search in which that was.
+    fits : list of Fit
+        What came of it, the best first; empty once they are forgotten for lack of memory.
+    first : Fit
+        The first of them, without its mixture once forgotten.
+    seconds : float
+        How long all of them took.
+    quickest : float
+        How long the quickest took that ended by itself.
+    share : float
+        How much the group counts in the join.
+    n_made : int
+        Number of fits that were made.
+    n_used : int
+        How many of them are averaged, from the best one on.
+    """
+
+    settings: Settings
+    begun: int
+    fits: list[Fit]
+    first: Fit
+    seconds: float
+    share: float = 0.0
+    n_made: int = 1
+    n_used: int = 1
+    quickest: float = np.inf
+
+    def __post_init__(self) -> None:
+        self.quickest = self.first.seconds
+
+    @property
+    def used(self) -> list[Fit]:
+        """The fits that are averaged."""
+        return self.fits[: self.n_used]
+
+    @property
+    def each(self) -> FloatArray:
+        """Log-probabilities of the held-out rows under the average."""
+        return np.asarray(_running_average(self.used)[-1])
+
+    def add(self, fit: Fit, weights: FloatArray) -> None:
+        """Add a fit, and decide anew how many are averaged."""
+        self.fits = sorted([*self.fits, fit], key=lambda fit: -fit.valid)
+        self.n_used = 1 + int(np.argmax(_running_average(self.fits) @ weights))
+        self.seconds += fit.seconds
+        self.quickest = min(self.quickest, fit.seconds)
+        self.n_made += 1
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters of all fits."""
+        return sum(fit.mixture.n_parameters for fit in self.fits)
+
+    def row(self) -> dict[str, Any]:
+        """Return one row of a table about it."""
+        return {
+            **self.settings.row(),
+            "round": self.begun,
+            "valid": self.first.valid,
+            "train": self.first.train,
+            "n_iter": self.first.n_iter,
+            "n_parameters": self.first.mixture.n_parameters,
+            "n_fits": self.n_made,
+            "share": self.share,
+            "seconds": self.seconds,
+        }
+
+
+def _running_average(fits: list[Fit]) -> FloatArray:
+    """Return log-probabilities of rows under the average of the first, the first two, … fits."""
+    each = np.stack([fit.each for fit in fits])
+    highest = each.max(axis=0)
+    safe = np.where(np.isfinite(highest), highest, 0.0)
+    numbers = np.arange(1, len(fits) + 1)[:, None]
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.cumsum(np.exp(each - safe), axis=0) / numbers) + safe)
+
+
+@dataclass
+class Portfolio:
+    """All groups, and how they are joined.
+
+    Attributes
+    ----------
+    valid : Examples
+        The held-out rows, which the shares suit.
+    groups : dict
+        The groups by their settings, in the order in which they were begun.
+    worth : float
+        Average log-likelihood of held-out rows under shares that were fitted to the others of them:
+        what decisions are made by.
+    """
+
+    valid: Examples
+    groups: dict[Settings, Group] = field(default_factory=dict)
+    worth: float = -np.inf
+    _room: float = field(default_factory=lambda: MEMORY_SHARE * available())
+
+    @property
+    def alive(self) -> list[Group]:
+        """The groups that have their fits."""
+        return [group for group in self.groups.values() if group.fits]
+
+    def best_of(self, family: str | None = None) -> Group | None:
+        """Return the group whose first fit is best, of a family or of all."""
+        some = [g for g in self.groups.values() if family in (None, g.settings.family)]
+        return max(some, key=lambda group: group.first.valid) if some else None
+
+    def share_of(self, family: str) -> float:
+        """Return how much all groups of a family count."""
+        return sum(g.share for g in self.groups.values() if g.settings.family == family)
+
+    def add(self, settings: Settings, fit: Fit, begun: int) -> None:
+        """Add a fit to the group of its settings, in place of one that was cut short."""
+        group = self.groups.get(settings)
+        if group is None or (not group.first.whole and group.n_made == 1):
+            self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds)
+        else:
+            group.add(fit, self.valid.weights)
+
+    def weigh(self) -> None:
+        """Find the share of every group, and what the join is worth."""
+        alive = self.alive
+        each = np.stack([group.each for group in alive], axis=1)
+        weights = self.valid.weights
+        shares, before = fit_shares(each, weights), np.array([group.share for group in alive])
+        if before.any() and mixed(each, weights, before) > mixed(each, weights, shares):
+            shares = before
+        for group, share in zip(alive, shares, strict=True):
+            group.share = float(share)
+        self.worth = cross_fitted(each, weights)
+        self._forget()
+
+    def join(self) -> tuple[Mixture, list[Group], float]:
+        """Return one mixture of all groups that count, those, and the held-out log-likelihood."""
+        kept = [group for group in self.alive if group.share > 0]
+        shares = np.array([group.share for group in kept])
+        averages = [Mixture.average([fit.mixture for fit in group.used]) for group in kept]
+        each = np.stack([group.each for group in kept], axis=1)
+        return Mixture.join(averages, shares), kept, mixed(each, self.valid.weights, shares)
+
+    def _forget(self) -> None:
+        """Forget fits that do not count, the worst first, as far as memory is short."""
+        taken = BYTES * sum(group.n_parameters for group in self.alive)
+        if taken <= self._room:
+            return
+        best = {id(self.best_of(group.settings.family)) for group in self.alive}
+        idle = [g for g in self.alive if g.share == 0 and id(g) not in best]
+        for group in sorted(idle, key=lambda group: group.first.valid):
+            taken -= BYTES * group.n_parameters
+            group.fits = []
+            if taken <= self._room:
+                return

@@ -1,0 +1,128 @@
+"""Compiled loops over persons: abilities at which the score is what was expected."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.runtime.kernel_cache import compiled
+
+_compile = compiled()
+
+MOST_STEPS = 200
+FARTHEST = 60.0
+"""Abilities are looked for between minus and plus this."""
+
+
+class Items(NamedTuple):
+    """Items as the loops take them.
+
+    Attributes
+    ----------
+    begins, highest : array of shape (n_items,)
+        Where the steps of each item begin, and how many there are.
+    log_credits : array of shape (n_steps,)
+        log ε of all steps.
+    """
+
+    begins: IntArray
+    highest: IntArray
+    log_credits: FloatArray
+
+
+@_compile
+def moments(pattern, items, ability, out):  # type: ignore[no-untyped-def]
+    """Write mean, variance and third central moment of the score in the items answered."""
+    mean, variance, third = 0.0, 0.0, 0.0
+    for j in range(items.highest.size):
+        if not pattern[j]:
+            continue
+        first, top = items.begins[j], items.highest[j]
+        largest = 0.0
+        for v in range(1, top + 1):
+            largest = max(largest, items.log_credits[first + v - 1] + v * ability)
+        whole = np.exp(-largest)
+        one, two, three = 0.0, 0.0, 0.0
+        for v in range(1, top + 1):
+            mass = np.exp(items.log_credits[first + v - 1] + v * ability - largest)
+            whole += mass
+            one += v * mass
+            two += v * v * mass
+            three += v * v * v * mass
+        one, two, three = one / whole, two / whole, three / whole
+        mean += one
+        variance += two - one * one
+        third += three - 3.0 * one * two + 2.0 * one * one * one
+    out[0], out[1], out[2] = mean, variance, third
+
+
+@_compile
+def solve_abilities(patterns, scores, items, weighted, abilities, errors):  # type: ignore[no-untyped-def]
+    """Write the ability of each pattern and score, and its standard error.
+
+    With `weighted` it is Warm's weighted likelihood estimate, which is finite for all scores; else
+    that of maximum likelihood, for scores that are not extreme.
+    """
+    found = np.empty(3)
+    for r in range(scores.size):
+        low, high, ability = -FARTHEST, FARTHEST, 0.0
+        for _ in range(MOST_STEPS):
+            moments(patterns[r], items, ability, found)
+            slope = scores[r] - found[0]
+            if weighted and found[1] > 0.0:
+                slope += 0.5 * found[2] / found[1]
+            if slope > 0.0:
+                low = ability
+            else:
+                high = ability
+            step = slope / max(found[1], 1e-300)
+            tried = ability + min(max(step, -2.0), 2.0)
+            if not (low < tried < high):
+                tried = 0.5 * (low + high)
+            moved = abs(tried - ability)
+            ability = tried
+            if moved < 1e-10 * (1.0 + abs(ability)):
+                break
+        moments(patterns[r], items, ability, found)
+        abilities[r], errors[r] = ability, 1.0 / np.sqrt(found[1])
+
+
+@_compile
+def spread_scores(patterns, items, out):  # type: ignore[no-untyped-def]
+    """Write in how many ways, weighted by ε, the items not answered add up to each total."""
+    width = out.shape[1]
+    before, after = np.zeros(width), np.zeros(width)
+    for r in range(patterns.shape[0]):
+        for t in range(width):
+            before[t], after[t] = 0.0, 0.0
+        before[0] = 1.0
+        degree = 0
+        for j in range(items.highest.size):
+            if patterns[r, j]:
+                continue
+            degree += items.highest[j]
+            for t in range(degree + 1):
+                value = before[t]
+                for v in range(1, min(items.highest[j], t) + 1):
+                    value += before[t - v] * np.exp(items.log_credits[items.begins[j] + v - 1])
+                after[t] = value
+            before, after = after, before
+        for t in range(width):
+            out[r, t] = before[t] if t <= degree else 0.0
+
+
+@_compile
+def share_out(ways, scores, weights, shares, ratios, out):  # type: ignore[no-untyped-def]
+    """Add the weight of persons to the totals that they may have, by how probable these are.
+
+    `ratios` are the shares of totals over the ways to reach them with all items.
+    """
+    for t in range(shares.size):
+        ratios[t] = shares[t] / ratios[t]
+    for r in range(scores.size):
+        end = min(ways.shape[1], shares.size - scores[r])
+        whole = 0.0
+        for u in range(end):
+            whole += ways[r, u] * ratios[scores[r] + u]
+        for u in range(end):
+            out[scores[r] + u] += weights[r] * ways[r, u] * ratios[scores[r] + u] / whole

@@ -1,0 +1,141 @@
+"""How a table becomes rows of a model: decided when the model is fitted, all problems at once."""
+
+from typing import Any
+
+from exchangeable.data.kinds import decide
+from exchangeable.data.schema import KINDS
+from exchangeable.data.schema import MOST_LEVELS as MOST_CATEGORIES
+from exchangeable.tables.coding import MOST_LEVELS, Coding, Column, learn_column
+from exchangeable.tables.layout import Choice, choose_columns
+from exchangeable.tables.problems import Problems
+from exchangeable.tables.raw import RawCoding
+from exchangeable.tables.reading import TableData, import_pandas
+
+MOSTLY = 0.8
+"""Share of cells that are numbers from which on the others are taken for mistakes."""
+
+
+def learn_coding(
+    table: TableData, choice: Choice, binarize: str, any_kind: bool, problems: Problems
+) -> tuple[Coding | RawCoding, list[str]]:
+    """Return how to code a table's columns, and what a user should know about it.
+
+    Parameters
+    ----------
+    table : TableData
+        The table to fit.
+    choice : Choice
+        Which columns to use, and what they are.
+    binarize : {"never", "auto"}
+        Whether to code columns that are not binary.
+    any_kind : bool
+        Whether the model takes such columns as they are.
+    problems : Problems
+        Where to note what is wrong.
+    """
+    problems.found += table.problems
+    names, layout, notes = choose_columns(table, choice, problems)
+    if table.frame.columns.duplicated().any():
+        problems.report()  # columns of the same name cannot be looked at
+    frame = layout.frame(table, problems)
+    for name in choice.kinds:
+        if name not in names:
+            problems.add(f"--kind names {name!r}, which is not a column that is used")
+    columns = list[Column]()
+    for name in names:
+        with problems.noted():
+            columns.append(learn_column(name, frame[name]))
+    other = [column for column in columns if column.kind != "binary"]
+    notes += _keys(frame, other, choice)
+    if binarize != "auto" and any_kind and (other or choice.kinds):
+        _check_kinds(frame, names, choice, problems)
+        return RawCoding(tuple(names), choice.target, layout), notes
+    if other and binarize != "auto":
+        shown = ", ".join(f"{c.name!r} ({_kind_of(c)})" for c in other[:12])
+        more = f" and {len(other) - 12} more" if len(other) > 12 else ""
+        problems.add(
+            f"{len(other)} of {len(columns)} columns are not binary: {shown}{more}; code them with "
+            "--binarize auto, or leave them out with --drop COLUMN"
+        )
+    for column in other if binarize == "auto" else []:
+        if len(column.levels) > MOST_LEVELS:
+            problems.add(
+                f"column {column.name!r} has {len(column.levels):,} categories; the limit is "
+                f"{MOST_LEVELS}: leave it out with --drop {column.name!r}"
+            )
+        elif column.kind == "category":
+            with problems.noted():
+                _check_mistakes(frame[column.name], column.name)
+    coding = Coding(tuple(columns), choice.target, layout)
+    if not problems.found and len(set(coding.variables)) < len(coding.variables):
+        problems.add("two variables get the same name after coding; rename a column")
+    return coding, notes
+
+
+def constants(frame: Any, names: tuple[str, ...]) -> dict[str, str]:
+    """Return kinds for columns of numbers that have a single value: categories, of which one."""
+    numbers = [n for n in names if frame[n].dtype.kind in "iuf"]
+    values = {name: frame[name].dropna() for name in numbers}
+    return {
+        name: "nominal"
+        for name, known in values.items()
+        if known.nunique() == 1 and known.iloc[0] not in (0, 1)
+    }
+
+
+def _check_kinds(frame: Any, names: list[str], choice: Choice, problems: Problems) -> None:
+    """Note which columns cannot be of their kind, or seem to be something else than they are."""
+    for name in names:
+        told = choice.kinds.get(name)
+        if told is not None and told not in KINDS:
+            continue
+        with problems.noted():
+            if told is None:
+                _check_mistakes(frame[name], name)
+            levels = frame[name].nunique() if frame[name].dtype.kind in "OUT" else 0
+            if told is None and levels > MOST_CATEGORIES:
+                raise ValueError(
+                    f"column {name!r} has {levels:,} different texts; the limit is "
+                    f"{MOST_CATEGORIES:,}: leave it out with --drop {name!r}, or name it by --id "
+                    "if it is a key, or --text if it holds documents"
+                )
+            decide(frame[[name]], None if told is None else {name: told})
+
+
+def _check_mistakes(column: Any, name: str) -> None:
+    """Refuse a column of text most of which are numbers: a few words make all of it categories."""
+    if column.dtype.kind not in "OUT":
+        return
+    known = column.dropna()
+    numbers = import_pandas("reading a table").to_numeric(known, errors="coerce").notna()
+    share = float(numbers.mean()) if len(known) else 0.0
+    if not MOSTLY <= share < 1:
+        return
+    words = known[~numbers]
+    row = column.index.get_loc(words.index[0]) + 1
+    raise ValueError(
+        f"column {name!r} holds numbers, except for {len(words):,} cells such as "
+        f"{words.iloc[0]!r} in row {row}; correct them, or say --empty {str(words.iloc[0])!r} if "
+        f"that means unknown, --kind '{name}=nominal' if all are categories, or --drop {name!r}"
+    )
+
+
+def _keys(frame: Any, columns: list[Column], choice: Choice) -> list[str]:
+    """Return a note about columns that have another text in every row."""
+    names = [
+        column.name
+        for column in columns
+        if column.kind == "category"
+        and column.name not in choice.kinds
+        and len(column.levels) == frame[column.name].notna().sum() > 20
+    ]
+    return [
+        f"{name!r} has another text in every row; if it is a key, give it by --id {name!r}"
+        for name in names
+    ]
+
+
+def _kind_of(column: Column) -> str:
+    if column.kind == "number":
+        return "numbers"
+    return f"{len(column.levels)} {'category' if len(column.levels) == 1 else 'categories'}"
