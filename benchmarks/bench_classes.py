@@ -37,7 +37,7 @@ from exchangeable.datasets import fetch_density
 warnings.simplefilter("ignore")
 RESULTS = Path(__file__).parent / "results" / "classes.csv"
 PRECISE = {"blocks": "independent", "alpha": 0.0, "tol": 1e-12, "max_iter": 5000, "n_init": 10}
-SURVEYS, BOOTSTRAPS, DRAWS = 300, 100, 200
+SURVEYS, BOOTSTRAPS, DRAWS = 200, 60, 200
 RATES = np.array(
     [
         [0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8, 0.8],

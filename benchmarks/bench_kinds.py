@@ -9,11 +9,17 @@
   columns that go together, and of a mixture in which the class is a column, beside gradient
   boosting, logistic regression and Gaussian naive Bayes (the last two after filling in means);
 * imputation of the same tables with 30 % deleted: error in standard deviations;
+* density of held-out rows of the same tables, beside Gaussian mixtures;
+* synthetic tables: a classifier of rows drawn from a fitted table, tested on real rows, beside one
+  of the real rows themselves;
+* classifiers of the word counts of 20 Newsgroups, beside naive Bayes (``text``), and the same by
+  hybrid training, beside the presence of words (``hybrid_text``);
 * a fit of 50,000 rows and 300 columns of all kinds.
 
 ``python benchmarks/bench_kinds.py PART ...`` runs some of the parts ``classes``,
-``classification``, ``imputation`` and ``large``. Nothing is tuned: all settings are defaults, but
-for the number of components, which is written.
+``classification``, ``imputation``, ``density``, ``synthetic``, ``text``, ``hybrid_text`` and
+``large``. Settings are defaults, but for the number of components, which is written, and for the
+pooled prior of the urns of words, which is chosen on a fifth of the training documents.
 """
 
 import csv
@@ -24,19 +30,24 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from sklearn import datasets
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import train_test_split
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import ComplementNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from stepmix import StepMix
 
-from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
+from exchangeable.datasets import fetch_classification
+from exchangeable.datasets._documents import strip_posting
 
 warnings.simplefilter("ignore")
 RESULTS = Path(__file__).parent / "results" / "kinds.csv"
@@ -164,6 +175,7 @@ def classification() -> None:
                 peers = {
                     "ours": ExchangeableClassifier(),
                     "ours, columns together": ExchangeableClassifier(blocks="full"),
+                    "ours, hybrid": ExchangeableClassifier(training="hybrid"),
                     "gradient boosting": HistGradientBoostingClassifier(
                         categorical_features="from_dtype", random_state=0
                     ),
@@ -192,9 +204,11 @@ def imputation() -> None:
         whole = X.to_numpy()
         mixture = ExchangeableMixture(min(20, len(X) // 10), random_state=0, kinds="continuous")
         together = ExchangeableMixture(5, blocks="full", random_state=0, kinds="continuous")
+        learned = ExchangeableMixture(5, blocks="evidence", random_state=0, kinds="continuous")
         filled = {
             "ours": mixture.fit(holed).impute(holed, "marginal"),
             "ours, columns together": together.fit(holed).impute(holed, "marginal"),
+            "ours, learned blocks": learned.fit(holed).impute(holed, "marginal"),
             "IterativeImputer": IterativeImputer(random_state=0).fit_transform(holed),
             "KNNImputer": KNNImputer().fit_transform(holed),
             "means": SimpleImputer().fit_transform(holed),
@@ -204,6 +218,108 @@ def imputation() -> None:
             note(
                 "imputation error", f"{name}, 30% missing", who, np.sqrt((error[holes] ** 2).mean())
             )
+
+
+def density() -> None:
+    """Compare the density of held-out rows with that of Gaussian mixtures, chosen by BIC."""
+    for name in SETS[:3]:
+        X = bundled(name)[0]
+        scores: dict[str, list[float]] = {}
+        for seed in range(2):
+            train, test = train_test_split(X, test_size=0.5, random_state=seed)
+            ours = ExchangeableDensity(n_init=5, max_components=20, random_state=0)
+            scores.setdefault("ours, searched", []).append(ours.fit(train).score(test))
+            scale = StandardScaler().fit(train)
+            slopes = -np.log(scale.scale_).sum()  # densities are per unit of the table's columns
+            rows, other = scale.transform(train), scale.transform(test)
+            for form in ("full", "diag"):
+                tried = [
+                    GaussianMixture(k, covariance_type=form, random_state=0, n_init=3).fit(rows)
+                    for k in range(1, 7)
+                ]
+                best = min(tried, key=lambda model: model.bic(rows))
+                worth = best.score(other) + slopes
+                scores.setdefault(f"GaussianMixture, {form}", []).append(worth)
+        for who, values in scores.items():
+            note("held-out log-density", name, who, np.mean(values))
+
+
+def synthetic() -> None:
+    """Train a classifier on rows drawn from a table, and test it on real ones."""
+    for name in SETS:
+        X, y = bundled(name)
+        scores: dict[str, list[float]] = {}
+        for seed in range(2):
+            parts = train_test_split(X, y, test_size=0.5, random_state=seed, stratify=y)
+            train, test, labels, truth = parts
+            table = train.assign(label=[f"class {label}" for label in labels])
+            named = np.array([f"class {label}" for label in truth])
+            made = {"real rows": table}
+            mixture = ExchangeableMixture(20, random_state=0).fit(table)
+            made["rows drawn, 20 components"] = mixture.sample(len(table), random_state=0)[0]
+            found = ExchangeableDensity(n_init=3, max_components=20, random_state=0).fit(table)
+            made["rows drawn, searched density"] = found.sample(len(table), random_state=0)[0]
+            for who, rows in made.items():
+                model = HistGradientBoostingClassifier(
+                    categorical_features="from_dtype", random_state=0
+                )
+                model.fit(rows.drop(columns="label"), rows["label"].astype(str))
+                worth = float(np.mean(model.predict(test) == named))
+                scores.setdefault(who, []).append(worth)
+        for who, values in scores.items():
+            note("accuracy of boosting", name, who, np.mean(values))
+
+
+def words() -> tuple[sp.csr_array, np.ndarray, sp.csr_array, np.ndarray]:
+    """Return the word counts of 20 Newsgroups, training and test documents, and their groups."""
+    data = fetch_classification("20newsgroups")
+    counter = CountVectorizer(vocabulary=list(data.feature_names))
+    X, test = (
+        sp.csr_array(counter.transform([strip_posting(text) for text in documents]).astype(float))
+        for documents in (data.documents_train, data.documents_test)
+    )
+    return X, data.y_train, test, data.y_test
+
+
+def timed(case: str, who: str, model: object, data: tuple) -> None:
+    """Fit a classifier of words, and note its accuracy and the processor time of its fit."""
+    X, y, test, truth = data
+    began = time.process_time()
+    model.fit(X, y)
+    spent = time.process_time() - began
+    note("accuracy", case, who, model.score(test, truth))
+    note("processor seconds", case, who, spent)
+
+
+def text() -> None:
+    """Compare generative classifiers of word counts."""
+    data = words()
+    X, y = data[:2]
+    case = "20 Newsgroups, counts"
+    timed(case, "MultinomialNB", MultinomialNB(), data)
+    timed(case, "ComplementNB", ComplementNB(), data)
+    kept, held = train_test_split(np.arange(len(y)), test_size=0.2, random_state=0, stratify=y)
+    worth = {}
+    for pooling in (10.0, 100.0, 1000.0, 10000.0):
+        urns = ExchangeableClassifier("polya", blocks="full", kinds="count", pooling=pooling)
+        worth[pooling] = urns.fit(X[kept], y[kept]).score(X[held], y[held])
+        who = f"Dirichlet-multinomial, pooling {pooling:g}"
+        note("accuracy, held-out training rows", case, who, worth[pooling])
+    best = max(worth, key=worth.get)
+    urns = ExchangeableClassifier("polya", blocks="full", kinds="count", pooling=best)
+    timed(case, "ours, Dirichlet-multinomial", urns, data)
+    independent = ExchangeableClassifier(kinds="count")
+    timed(case, "ours, independent negative binomials", independent, data)
+
+
+def hybrid_text() -> None:
+    """Compare hybrid training on word counts and on the presence of words."""
+    X, y, test, truth = words()
+    hybrid = ExchangeableClassifier(kinds="count", training="hybrid")
+    timed("20 Newsgroups, counts", "ours, hybrid", hybrid, (X, y, test, truth))
+    seen, other = ((each > 0).astype(np.uint8) for each in (X, test))
+    hybrid = ExchangeableClassifier(training="hybrid")
+    timed("20 Newsgroups, presence", "ours, hybrid", hybrid, (seen, y, other, truth))
 
 
 def large(n: int = 50_000) -> None:
@@ -232,15 +348,24 @@ PARTS = {
     "classes": latent_classes,
     "classification": classification,
     "imputation": imputation,
+    "density": density,
+    "synthetic": synthetic,
+    "text": text,
+    "hybrid_text": hybrid_text,
     "large": large,
 }
 
 
 def main() -> None:
-    """Run all comparisons, or those that are named, and write the figures in place of old ones."""
+    """Run all comparisons, or those that are named."""
     named = [name for name in sys.argv[1:] if name in PARTS]
     for name in named or PARTS:
         PARTS[name]()
+        keep()
+
+
+def keep() -> None:
+    """Write the figures so far in place of old ones."""
     new = {row[:3]: row for row in ROWS}
     kept: list[tuple[str, ...]] = []
     if RESULTS.exists():

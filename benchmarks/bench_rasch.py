@@ -26,6 +26,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from exchangeable import RaschModel
 
@@ -88,6 +89,9 @@ def compare(part: str, X: np.ndarray) -> None:
     clock, processor, model = seconds_of(X, None)
     note(part, case, "RaschModel, seconds", clock)
     note(part, case, "RaschModel, processor seconds", processor)
+    with threadpool_limits(1):
+        _, alone, _ = seconds_of(X, 1)
+    note(part, case, "RaschModel on one thread, processor seconds", alone)
     try:
         their_clock, theirs, log_likelihood, difficulty = erm(X)
     except subprocess.TimeoutExpired:
@@ -107,6 +111,7 @@ def compare(part: str, X: np.ndarray) -> None:
     note(part, case, "eRm, processor seconds", theirs)
     note(part, case, "eRm, times ours", their_clock / clock)
     note(part, case, "eRm, times ours, processor", theirs / processor)
+    note(part, case, "eRm, times ours on one thread, processor", theirs / alone)
 
 
 def speed() -> None:

@@ -39,7 +39,8 @@ def density():
     """Search for a density."""
     from exchangeable import ExchangeableDensity
 
-    ExchangeableDensity(random_state=0).fit(rows()[0])
+    families = ["urns", "tree", "weighted tree", "hidden tree"]
+    ExchangeableDensity(families, random_state=0).fit(rows()[0])
 
 
 QUESTIONS = {

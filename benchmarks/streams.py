@@ -62,21 +62,45 @@ def mixtures() -> None:
         print(f"{name} | {cells} | {', '.join(f'{each:.1f}' for each in seconds)}", flush=True)
 
 
-def drift() -> None:
-    """Print scores of new rows as the clusters that they come from move."""
-    print("\nbatch | rows so far | moving model | model of the first batch")
+def drift(figure: str | None = None) -> None:
+    """Print scores of new rows as the clusters that they come from move; draw them if asked."""
+    print("\nbatch | rows so far | the truth | moving model | all rows so far | first batch")
     rng = np.random.default_rng(0)
     start, end = rng.uniform(0.1, 0.9, (2, 4, 30))
-    model, first = ExchangeableMixture(4, random_state=0), None
+    model, seen, lines = ExchangeableMixture(4, random_state=0), list[Any](), list[list[float]]()
     for batch in range(21):
         rates = start + (end - start) * batch / 20
-        rows = rng.random((2000, 30)) < rates[rng.integers(0, 4, size=2000)]
-        if first is not None and batch % 4 == 0:
-            scores = f"{model.score(rows):.3f} | {first.score(rows):.3f}"
-            print(f"{batch} | {2000 * batch} | {scores}", flush=True)
+        rows = (rng.random((2000, 30)) < rates[rng.integers(0, 4, size=2000)]).astype(float)
+        if seen:
+            each = rows @ np.log(rates).T + (1 - rows) @ np.log1p(-rates).T - np.log(4)
+            truth = float(np.logaddexp.reduce(each, axis=1).mean())
+            others = (ExchangeableMixture(4, random_state=0) for _ in range(2))
+            fitted = [
+                each.fit(X) for each, X in zip(others, (np.concatenate(seen), seen[0]), strict=True)
+            ]
+            lines.append([truth, *(each.score(rows) for each in (model, *fitted))])
+            if batch % 4 == 0:
+                scores = " | ".join(f"{score:.2f}" for score in lines[-1])
+                print(f"{batch} | {2000 * batch} | {scores}", flush=True)
         model.partial_fit(rows)
-        if first is None:
-            first = ExchangeableMixture(4, random_state=0).fit(rows)
+        seen.append(rows)
+    if figure is not None:
+        _draw(np.array(lines), figure)
+
+
+def _draw(lines: Any, path: str) -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7.2, 3.4), layout="constrained")
+    rows = 2000 * np.arange(1, len(lines) + 1)
+    names = ("the truth", "partial_fit", "fit to all rows so far", "fit to the first batch")
+    styles = (("k", ":"), ("#b3432b", "-"), ("#3b5b92", "--"), ("#8a8a8a", "-."))
+    for line, name, (color, style) in zip(lines.T, names, styles, strict=True):
+        axes.plot(rows, line, style, color=color, label=name)
+    axes.set_xlabel("rows so far")
+    axes.set_ylabel("log-likelihood of the next batch")
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=130)
 
 
 CHUNK, FIRST, KINDS, COLUMNS = 100_000, 10_000, 8, 24
@@ -131,11 +155,14 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help="classifiers, mixtures, drift, large")
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--figure", help="file for a picture of what drift prints")
     given = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ten iterations do not converge
         for name in given.parts or PARTS:
             if name == "large":
                 large(given.rows)
+            elif name == "drift":
+                drift(given.figure)
             else:
                 PARTS[name]()

@@ -1,7 +1,8 @@
 """Draw the pictures of README and docs: ``python docs/figures.py`` (needs the `plot` extra).
 
-``python docs/figures.py classes`` draws those of the page on latent classes alone and prints its
-table; the picture of its report needs playwright and Chromium.
+``python docs/figures.py rasch`` draws that of the page on Rasch models alone, ``classes`` those of
+the page on latent classes, whose table it prints; the picture of its report needs playwright and
+Chromium.
 """
 
 import re
@@ -13,11 +14,12 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
-from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable import ExchangeableClassifier, ExchangeableMixture, RaschModel
 from exchangeable.classes import analyse
 from exchangeable.datasets import fetch_classification
-from exchangeable.plotting import ProfileDisplay
+from exchangeable.plotting import ItemCurvesDisplay, ProfileDisplay
 from exchangeable.report.classes import write_classes_report
 
 IMAGES = Path(__file__).parent / "images"
@@ -65,11 +67,30 @@ def block_of_words() -> None:
     figure.savefig(IMAGES / "block_of_words.png", dpi=130)
 
 
+def rasch_items() -> None:
+    """Show the curves of the items of `guide/rasch.md`."""
+    rng = np.random.default_rng(0)
+    names = ["add", "subtract", "double", "halve", "multiply", "divide", "percent", "ratio"]
+    difficulty = np.array([-1.6, -1.1, -0.7, -0.2, 0.3, 0.7, 1.1, 1.5])
+    ability = rng.normal(0.3, 1.1, size=(1200, 1))
+    solved = 1.0 * (rng.random((1200, 8)) < 1 / (1 + np.exp(difficulty - ability)))
+    test = pd.DataFrame(solved, columns=names).mask(rng.random(solved.shape) < 0.1)
+    display = ItemCurvesDisplay.from_estimator(RaschModel().fit(test))
+    IMAGES.mkdir(exist_ok=True)
+    display.figure_.savefig(IMAGES / "rasch_items.png", dpi=110)
+
+
 def latent_classes() -> None:
     """Analyse the survey of the page on latent classes, and draw what the page shows."""
     page = (Path(__file__).parent / "guide" / "latent_classes.md").read_text(encoding="utf-8")
     made: dict[str, Any] = {}
     exec(re.findall(r"```python\n(.*?)```", page, re.S)[0], made)
+    options = {"blocks": "independent", "n_init": 10, "random_state": 0}
+    tried = {"n_components": range(1, 6), "bootstrap": 499}
+    selection = ExchangeableMixture.select(made["survey"], **tried, **options)
+    sys.stdout.write(selection.to_markdown())
+    axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")[1]
+    selection.plot(axes).figure.savefig(IMAGES / "classes_selection.png", dpi=110)
     found = analyse(
         ExchangeableMixture,
         made["survey"],
@@ -77,16 +98,11 @@ def latent_classes() -> None:
         sample_weight=made["weight"],
         covariates=made["pd"].DataFrame({"age": (made["age"] - 45) / 10}),
         outcome=made["pd"].DataFrame({"income": made["income"]}),
-        bootstrap=499,
         n_draws=1000,
-        blocks="independent",
-        n_init=10,
-        random_state=0,
+        **options,
     )
-    sys.stdout.write(found.selection.to_markdown())
-    axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")[1]
-    found.selection.plot(axes).figure.savefig(IMAGES / "classes_selection.png", dpi=110)
-    display = ProfileDisplay.from_errors(found.errors)
+    names = ["garden", "travel", "screen"]
+    display = ProfileDisplay.from_errors(found.errors, names=names)
     display.figure_.savefig(IMAGES / "classes_profiles.png", dpi=110)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "report.html")
@@ -106,7 +122,8 @@ def _photograph(path: Path, image: Path) -> None:
         browser.close()
 
 
+PICTURES = {"words": block_of_words, "rasch": rasch_items, "classes": latent_classes}
+
 if __name__ == "__main__":
-    if sys.argv[1:] != ["classes"]:
-        block_of_words()
-    latent_classes()
+    for name in sys.argv[1:] or PICTURES:
+        PICTURES[name]()

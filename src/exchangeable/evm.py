@@ -26,12 +26,19 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
+from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.methods import Queries
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.combinatorics import log_divide
 from exchangeable.statistics.model import StatisticModel, log_marginals
+
+
+class OneComponent(StatisticModel):
+    """The model of one component, completed as every model is."""
+
+    most_probable = Model.most_probable
 
 
 class EVM(Queries, BaseEstimator):
@@ -161,7 +168,8 @@ class EVM(Queries, BaseEstimator):
         given_class : label, optional
             Only 0 makes sense: there is one component.
         """
-        self._classes_of(given_class)
+        if given_class is not None:
+            self._classes_of(given_class)
         if self.statistic.n_symbols == 2 and np.ndim(given) > 1:
             return super().marginals(given)
         log_urns, assigned = self._log_urns(), self._assigned(given)
@@ -222,7 +230,7 @@ class EVM(Queries, BaseEstimator):
                 f"this question is for binary variables, but those of {self.statistic!r} have "
                 f"{self.statistic.n_symbols} values; marginals, map and sample answer for them"
             )
-        model: Any = StatisticModel(self.statistic, log_urns)
+        model: Any = OneComponent(self.statistic, log_urns)
         return Mixture(model, np.zeros(1))
 
     def _observed(self, X: Any, reset: bool = False) -> Observed:

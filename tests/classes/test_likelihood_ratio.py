@@ -28,13 +28,13 @@ def test_too_few_classes_are_rejected_and_enough_are_not():
 
 def test_p_values_are_uniform_where_the_smaller_model_is_true():
     p_values = []
-    for seed in range(20):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
-        X = (rng.random((150, 4)) < [0.2, 0.5, 0.6, 0.8]).astype(float)
+        X = (rng.random((100, 4)) < [0.2, 0.5, 0.6, 0.8]).astype(float)
         one, two = mixtures(X, (1, 2), alpha=1e-6, tol=1e-5)
-        p_values.append(likelihood_ratio_test(one, two, X, n_draws=19, random_state=seed).p_value)
+        p_values.append(likelihood_ratio_test(one, two, X, n_draws=9, random_state=seed).p_value)
     assert 0.3 < np.mean(p_values) < 0.7
-    assert np.mean(np.array(p_values) <= 0.05) <= 0.2
+    assert np.mean(np.array(p_values) <= 0.1) <= 0.3
 
 
 def test_threads_do_not_change_the_result():

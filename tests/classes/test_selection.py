@@ -80,10 +80,19 @@ def test_the_bootstrap_test_chooses():
         ExchangeableMixture.select(X, criterion="blrt", bootstrap=5, param_grid=grid)
 
 
-def test_more_parameters_than_cells_are_told():
+def test_more_parameters_than_cells_or_rows_are_told():
     X = clusters(200, 3, 2, seed=0)
-    with pytest.warns(UserWarning, match="3 classes have 11 parameters.*not identified"):
-        ExchangeableMixture.select(X, n_components=[1, 3], blocks="independent", random_state=0)
+    options = {"blocks": "independent", "random_state": 0}
+    with pytest.warns(UserWarning, match="3 classes have 11 parameters: .* not identified"):
+        ExchangeableMixture.select(X, n_components=[3], **options)
+    noise = np.random.default_rng(0).integers(0, 2, (200, 3))
+    found = ExchangeableMixture.select(noise, n_components=[1, 3], **options)
+    assert str(found).endswith("chosen by bic; not identified for 3 classes")
+    few = clusters(20, 8, 2, seed=0)
+    with pytest.warns(UserWarning, match="3 classes have 26 parameters: as many as there are rows"):
+        ExchangeableMixture.select(few, n_components=[3], **options)
+    found = ExchangeableMixture.select(few, n_components=[1, 3], **options)
+    assert [row.trouble for row in found.table] == ["", "too small a sample"]
 
 
 def test_a_picture_shows_the_criteria():

@@ -33,6 +33,7 @@ def test_every_family_and_every_kind_of_table_has_its_turn():
         spec = REGISTRY[family]
         for kind in tables():
             assert f"{family}, components, {kind}" in names
+            assert (f"{family}, items of a test" in names) == (spec.conditional is not None)
             assert (f"{family}, classes, {kind}" in names) == ("classes" not in spec.cannot)
 
 

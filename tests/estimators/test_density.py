@@ -1,8 +1,13 @@
 """ExchangeableDensity: finds what fits, keeps what it tried, and answers every query."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
+import exchangeable
 from enumeration import agreeing, all_states
 from exchangeable import ExchangeableDensity, ExchangeableMixture
 from exchangeable.families import REGISTRY
@@ -248,3 +253,34 @@ BAD = [
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         ExchangeableDensity(**dict(max_components=2) | options).fit(counted_rows(40, 0))
+
+
+def test_blocks_with_statistics_are_tried_beside_families(tmp_path: Path) -> None:
+    """Chains that stay or turn: the number of ones says nothing, that of turns everything."""
+    rng = np.random.default_rng(0)
+    stays = np.where(rng.random(800) < 0.5, 0.95, 0.4)
+    chains = np.cumsum(rng.random((8, 800)) > stays, axis=0).T % 2
+    blocks = [(list(range(8)), "transitions")]
+    options: dict[str, Any] = dict(n_init=2, max_components=3, random_state=0, n_jobs=1)
+    urns = ExchangeableDensity(["urns"], **options).fit(chains)
+    both = ExchangeableDensity(["urns", "blocks"], blocks=blocks, **options).fit(chains)
+    assert both.valid_score_ > urns.valid_score_ + 0.05
+    shares = {member["family"]: member for member in both.members_}
+    assert shares["blocks"]["blocks"] == blocks
+    assert logsumexp(both.score_samples(all_states(8))) == pytest.approx(0.0, abs=1e-9)
+    exchangeable.save(both, tmp_path / "model")
+    again = exchangeable.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.score_samples(chains), both.score_samples(chains))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"blocks": [[0, 1]]}, "expected pairs of variables and a statistic"),
+        ({"blocks": [([0, 1], "runs")], "families": ["urns"]}, "blocks with statistics go with"),
+        ({"blocks": [([0, 1], ["runs", "count"])]}, "could choose different ones; give one"),
+    ],
+)
+def test_blocks_that_cannot_be_searched(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ExchangeableDensity(**options).fit(np.eye(4).repeat(5, axis=0))

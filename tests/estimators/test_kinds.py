@@ -11,7 +11,13 @@ import pytest
 from sklearn.model_selection import cross_val_score
 
 import exchangeable
-from exchangeable import ExchangeableClassifier, ExchangeableImputer, ExchangeableMixture, Kinds
+from exchangeable import (
+    ExchangeableClassifier,
+    ExchangeableDensity,
+    ExchangeableImputer,
+    ExchangeableMixture,
+    Kinds,
+)
 from exchangeable.report import report_html
 
 N = 240
@@ -217,3 +223,24 @@ def test_zeros_and_long_tails_need_no_care() -> None:
     drawn = model.sample(2000, random_state=0)[0]
     assert 0.35 < (drawn["spent"].abs() < 0.5).mean() < 0.65
     assert drawn["spent"].median() < 40
+
+
+def test_a_density_of_a_table_is_searched(tmp_path: Path) -> None:
+    """Blocks of their own are families to join; answers, files and refusals are as everywhere."""
+    density = ExchangeableDensity(n_init=2, max_components=4, random_state=0, n_jobs=1).fit(HOLED)
+    assert density.kinds_ == KINDS
+    tried = {(row["family"], row.get("blocks", "auto")) for row in density.table_}
+    assert tried == {("mixed", "independent"), ("mixed", "full"), ("polya", "full")}
+    city = density.conditional("city", {"age": 52})
+    assert city["Rome"] > 0.7 > city["Oslo"]
+    parts = {level: density.score_samples(HOLED.assign(city=level)) for level in city}
+    unknown = density.score_samples(HOLED.assign(city=None))
+    np.testing.assert_allclose(np.logaddexp(*parts.values()), unknown, atol=1e-9)
+    exchangeable.save(density, tmp_path / "density.exch")
+    same = exchangeable.load(tmp_path / "density.exch")
+    np.testing.assert_array_equal(same.score_samples(HOLED), density.score_samples(HOLED))
+    with pytest.raises(ValueError, match="family='urns' is for columns of 0 and 1"):
+        ExchangeableDensity("urns").fit(TABLE)
+    bits = TABLE[["member"]].assign(other=GROUP)
+    few = ExchangeableDensity(["tree"], n_init=1, max_components=2, random_state=0).fit(bits)
+    assert few.kinds_ == {"member": "binary", "other": "binary"}

@@ -126,6 +126,15 @@ def test_names_tables_and_text():
         model.abilities(frame.rename(columns={"a": "z"}))
 
 
+def test_tables_with_missing_values_of_their_own():
+    frame = pd.DataFrame(HOLED).astype("Int64")
+    own = RaschModel().fit(frame.set_axis([f"i{j}" for j in range(8)], axis=1)).item_parameters_
+    np.testing.assert_array_equal(
+        own.thresholds, RaschModel().fit(HOLED).item_parameters_.thresholds
+    )
+    assert own.names[0] == "i0"
+
+
 def test_by_score_and_by_person():
     model = RaschModel().fit(HOLED)
     by_score = model.abilities()
@@ -196,6 +205,14 @@ def test_too_few_persons_for_standard_errors():
     assert np.isnan(found.standard_errors).all()
 
 
+def test_more_classes_than_can_be_told_apart():
+    """Three items alike: any two classes fit, so that nothing is known about each."""
+    X = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]] * 20)
+    with pytest.warns(UserWarning, match="more classes than can be told apart"):
+        model = RaschModel(2, n_init=1, tol=1e-3, random_state=0).fit(X)
+    assert np.isnan(model.item_parameters_.standard_errors).all()
+
+
 def test_items_that_all_of_a_class_solve():
     """One class solves the last item always: its difficulty there is no number."""
     X = np.array(BINARY)
@@ -260,3 +277,14 @@ def test_andersens_test_finds_the_classes():
     random = model.andersen(BINARY, rng.integers(0, 3, size=1500))
     assert random.degrees == 14
     assert random.p_value > 0.001
+
+
+def test_andersens_test_where_everybody_answered_other_items():
+    X = with_holes(BINARY[:100], 0.4, np.random.default_rng(5))
+    X = X[np.unique(np.isnan(X), axis=0, return_index=True)[1]]
+    model = RaschModel().fit(HOLED)
+    with pytest.raises(ValueError, match="split='ability' makes two"):
+        model.andersen(X)
+    found = model.andersen(HOLED, "ability")
+    assert found.groups == ("high", "low")
+    assert found.degrees == 7

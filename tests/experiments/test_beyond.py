@@ -1,6 +1,7 @@
 """The density benchmark: cells that end are kept, differences have errors, and the page says so."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,39 @@ def test_differences_are_means_over_pairs_of_test_rows(tmp_path, small_set):
     error = (mine - peer).std(ddof=1) / np.sqrt(len(peer))
     assert float(row["error"]) == pytest.approx(error, abs=1e-5)
     assert settings["n_init"] == 10
+
+
+def test_a_peer_that_was_run_by_other_means_is_compared(tmp_path, small_set, monkeypatch):
+    results = ["--results", str(tmp_path / "cells.csv")]
+    few = replace(beyond.DENSITY_SETS["nltcs"], n_rows=(200, 50, len(small_set.test)))
+    monkeypatch.setitem(beyond.DENSITY_SETS, "nltcs", few)
+    plain = ["--sets", "nltcs", "--models", DEFAULT, "--time-budget", "0", "--device", "cpu"]
+    beyond.main([*plain, *results])
+    np.save(tmp_path / "peer.npy", np.full(len(small_set.test), -9.0))
+    added = ["--sets", "nltcs", "--peer", "HCLT", str(tmp_path / "peer.npy")]
+    beyond.main([*added, *results])
+    experiment = Beyond(Store(tmp_path / "cells.csv", KEY))
+    (row,) = experiment.paired.rows
+    mine = experiment.store.find(model=DEFAULT)[0]
+    assert row["peer"] == "HCLT"
+    assert float(row["difference"]) == pytest.approx(float(mine["test"]) + 9.0, abs=1e-4)
+    write_report(experiment.store, tmp_path / "page.md")
+    assert "beside **HCLT**" in (tmp_path / "page.md").read_text()
+    with pytest.raises(ValueError, match="expected 50 log-probabilities"):
+        experiment.add("nltcs", "HCLT", np.zeros(3))
+    with pytest.raises(ValueError, match="is run by the benchmark itself"):
+        experiment.add("nltcs", PAPERS, np.zeros(50))
+
+
+def test_a_density_can_be_made_smaller_too(tmp_path, small_set):
+    store = Store(tmp_path / "cells.csv", KEY)
+    Beyond(store, device="cpu", loss=0.01).run(["nltcs"], [DEFAULT], [0.0], [0])
+    (row,) = store.rows
+    assert float(row["small_loss"]) <= 0.01
+    assert int(row["small_parameters"]) <= int(row["n_parameters"])
+    assert 0 < int(row["small_bytes"]) <= int(row["file_bytes"])
+    write_report(store, tmp_path / "page.md")
+    assert f"{100 * float(row['small_loss']):.3f} %" in (tmp_path / "page.md").read_text()
 
 
 def test_a_peer_that_is_run_later_is_compared_too(tmp_path, small_set):

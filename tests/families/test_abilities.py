@@ -152,6 +152,15 @@ def warm_start(spec: FamilySpec, folder: Path) -> None:
     adds_up(model.fit(X[:40]))
 
 
+def test_other_statistics_are_no_start() -> None:
+    model = ExchangeableMixture(2, blocks=[([0, 1, 2], "runs")], max_iter=2, warm_start=True)
+    model.set_params(random_state=0, n_jobs=1).fit(X)
+    with pytest.raises(ValueError, match="with other statistics than those now asked for"):
+        model.set_params(blocks=[([0, 1, 2], "transitions")]).fit(X)
+    with pytest.raises(ValueError, match="with other statistics"):
+        model.set_params(blocks=[([1, 0, 2], "runs")]).fit(X)
+
+
 def checkpoint(spec: FamilySpec, folder: Path) -> None:
     path = folder / "state"
     mixture(spec, checkpoint=path, max_iter=1).fit(X)

@@ -1,5 +1,6 @@
 """The search for settings: where it begins, what it tries, what it finds, and when it ends."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -86,17 +87,19 @@ def test_what_helps_is_tried_together_and_nothing_twice(examples):
         climb.tried.add(settings)
 
     add(start, -5.0)
-    first = climb.neighbours([])
+    first = dict(climb.neighbours([]))
     assert len(first) == 6
+    assert sum(first.values()) == pytest.approx(1.0)
+    assert max(first, key=first.get) == Settings("tree", 10, 8.0, 32.0)  # more components
     for settings in first:
         up = settings.n_components > 4 or settings.pooling < 8.0
         add(settings, -4.0 if settings.n_components > 4 else -4.5 if up else -6.0)
-    second = climb.neighbours([])
+    second = [settings for settings, _ in climb.neighbours([])]
     assert second[0] == Settings("tree", 10, 2.0, 32.0)
     assert not set(second) & set(first)
     for settings in second:
         add(settings, -9.0)
-    finer = climb.neighbours([])
+    finer = [settings for settings, _ in climb.neighbours([])]
     assert climb.step == 1
     assert Settings("tree", 15, 8.0, 32.0) in finer
     for settings in finer:
@@ -110,7 +113,7 @@ def test_sizes_that_are_best_for_another_family_are_tried(examples):
     fit = search.portfolio.groups[search.first("urns")].first
     search.portfolio.add(Settings("urns", 7, 5.0), _worth(fit, 0.0), 0)
     near = search._climbs["tree"].neighbours([search.portfolio.best_of("urns")])
-    assert (7, 5.0) in [(settings.n_components, settings.pooling) for settings in near]
+    assert (7, 5.0) in [(settings.n_components, settings.pooling) for settings, _ in near]
 
 
 def test_every_family_is_tried_first_and_the_cheap_ones_before(examples, monkeypatch):
@@ -147,6 +150,20 @@ def test_a_family_that_fails_is_noted_and_the_others_go_on(examples, monkeypatch
     alone = search_of(examples, examples, ["tree"])
     with pytest.raises(RuntimeError, match="no family could be fitted: tree: too large"):
         alone.run()
+
+
+def test_a_first_fit_that_was_cut_short_is_made_again(examples):
+    search = search_of(examples, examples, ["urns"], RULE, deadline=1e9)
+    settings = search.first("urns")
+    search._make([Task(settings)], 0.0, fairly=True)
+    (group,) = search.portfolio.alive
+    assert not group.first.whole
+    assert [task.settings for task in search.step(1e9)] == [settings]
+    search._make(search.step(1e9), np.inf)
+    (again,) = search.portfolio.alive
+    assert again.first.whole
+    assert again.first.valid > group.first.valid
+    assert settings not in [task.settings for task in search.step(1e-9) if task.number == 0]
 
 
 def test_fits_cut_short_are_not_averaged(examples):
@@ -211,3 +228,28 @@ def test_a_search_is_as_good_as_the_right_number_of_components():
     right = search.fitter.fit(Settings("urns", 4, 2.0))
     assert search.portfolio.worth > right.valid - 0.02
     assert right.valid > search.fitter.fit(Settings("urns", 1, 2.0)).valid + 1.0
+
+
+def test_networks_are_trained_beside_other_fits_where_they_have_a_device(examples, monkeypatch):
+    """All fits wait for one another: only if both lanes go on at once does any of them end."""
+    together, lanes = threading.Barrier(2, timeout=20), set()
+
+    def fit(self, settings, *arguments):
+        lanes.add((settings.trained, threading.get_ident()))
+        together.wait()
+        return settings
+
+    monkeypatch.setattr(Fitter, "fit", fit)
+    tasks = [Task(Settings("urns", 2, 1.0)), Task(Settings("neural tree", 8, 1.0))]
+    results = Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, np.inf)
+    assert results == [task.settings for task in tasks]
+    assert len({thread for _, thread in lanes}) == 2
+
+    def failing(self, settings, *arguments):
+        if settings.trained:
+            raise KeyError("not expected")
+        return settings
+
+    monkeypatch.setattr(Fitter, "fit", failing)
+    with pytest.raises(KeyError, match="not expected"):
+        Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, np.inf)

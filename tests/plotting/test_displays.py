@@ -14,6 +14,7 @@ from exchangeable import (  # noqa: E402
     Count,
     ExchangeableClassifier,
     ExchangeableMixture,
+    RaschModel,
 )
 from exchangeable.plotting import (  # noqa: E402
     BlockMapDisplay,
@@ -21,6 +22,7 @@ from exchangeable.plotting import (  # noqa: E402
     CountDistributionDisplay,
     EMHistoryDisplay,
     ExchangeabilityDisplay,
+    ItemCurvesDisplay,
 )
 
 RNG = np.random.default_rng(0)
@@ -151,3 +153,26 @@ def test_notebooks_show_the_essentials(classifier, mixture):
     assert "<i>" not in text
     assert "&lt;i&gt;" in text
     assert ExchangeableClassifier()._repr_html_() == "<pre>ExchangeableClassifier()</pre>"
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_item_curves(k):
+    chance = 1 / (1 + np.exp(np.where(RNG.random((900, 1)) < 0.5, [0, 1, 2, 3], [3, 2, 1, 0])))
+    items = RNG.random((900, 4)) < chance ** RNG.random((900, 1))
+    frame = pd.DataFrame(1.0 * items, columns=["a", "b", "$c", "d"])
+    model = RaschModel(k, n_init=1, tol=1e-3, random_state=0).fit(frame)
+    display = ItemCurvesDisplay.from_estimator(model, component=k - 1, abilities=[-1.0, 0.0, 2.0])
+    left, right = display.ax_
+    curves = model.characteristic_curves([-1.0, 0.0, 2.0], k - 1)
+    drawn = {
+        line.get_label(): line.get_ydata()
+        for line in left.get_lines()
+        if line.get_label()[0] != "_"
+    }
+    assert set(drawn) == {"a", "b", r"\$c", "d"}
+    np.testing.assert_allclose(drawn["b"], curves[:, 1])
+    whole = next(line for line in right.get_lines() if line.get_label() == "test")
+    np.testing.assert_allclose(whole.get_ydata(), display.information.sum(axis=1))
+    assert left.get_title().startswith("class 1") == (k == 2)
+    with pytest.raises(TypeError, match="expected a fitted RaschModel"):
+        ItemCurvesDisplay.from_estimator("model")

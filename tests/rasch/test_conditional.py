@@ -74,6 +74,13 @@ def test_weights_are_numbers_of_persons():
     np.testing.assert_allclose(one.parameters.covariance, other.parameters.covariance, atol=1e-9)
 
 
+def test_small_weights():
+    one = fit_conditional(read_answers(BINARY)).parameters
+    other = fit_conditional(read_answers(BINARY, sample_weight=np.full(150, 1e-4))).parameters
+    np.testing.assert_allclose(other.thresholds, one.thresholds, atol=1e-8)
+    np.testing.assert_allclose(other.standard_errors, 100 * one.standard_errors, rtol=1e-6)
+
+
 def test_many_patterns_start_from_a_few(monkeypatch):
     X = with_holes(draw_answers(list(np.linspace(-1, 1, 12)), rng.normal(size=600), rng), 0.3, rng)
     plain = fit_conditional(read_answers(X))
@@ -114,6 +121,28 @@ def test_items_that_only_extreme_persons_do_not_solve():
     solved = (BINARY.sum(axis=1) > 0).astype(float)
     with pytest.warns(UserWarning, match="no finite estimate for item 'x4'"):
         fit_conditional(read_answers(with_column(solved)))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_estimates_are_finite_or_refused():
+    """Few persons and graded items, where likelihoods often have no maximum."""
+    source, fits, refusals = np.random.default_rng(0), 0, 0
+    for _ in range(250):
+        top = source.integers(1, 4)
+        X = source.integers(0, top + 1, size=source.integers([3, 2], [40, 6])).astype(float)
+        X = np.sort(X, axis=1) if source.random() < 0.5 else X
+        try:
+            found = fit_conditional(read_answers(X)).parameters
+        except ValueError as error:
+            refusals += "no maximum" in str(error)
+            continue
+        fits += 1
+        known = ~np.isnan(found.thresholds)
+        assert np.abs(found.thresholds[known]).max() < 8
+        assert found.threshold_errors[known].min() > 0.05
+        assert found.threshold_errors[known].max() < 10
+    assert fits > 50
+    assert refusals > 0
 
 
 def test_perfect_separation():

@@ -8,7 +8,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.raw_columns import RawColumn, raw_columns
-from exchangeable.data.schema import finite_numbers
+from exchangeable.data.values import finite_numbers
 
 INTERCEPT = "(intercept)"
 MOST_LEVELS = 100

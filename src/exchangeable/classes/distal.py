@@ -18,7 +18,7 @@ from exchangeable.classes.three_step import (
     wald_test,
 )
 from exchangeable.data.raw_columns import RawColumn, raw_columns
-from exchangeable.data.schema import finite_numbers
+from exchangeable.data.values import finite_numbers
 from exchangeable.fitting.tasks import check_choice
 
 METHODS = ("bch", "ml")

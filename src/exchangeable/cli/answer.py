@@ -26,7 +26,7 @@ from exchangeable.cli.texts import examples
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.raw import RawCoding
-from exchangeable.tables.reading import TableData
+from exchangeable.tables.reading import TableData, counted
 from exchangeable.tables.targets import positions, read_weights
 from exchangeable.tables.words import AnyCoding, WordCoding
 from exchangeable.tables.writing import write_json, write_table
@@ -154,10 +154,11 @@ def _accuracy(model: Any, rows: Any, table: TableData, target: str, weights: Any
     known = truth != -1
     told = []
     if not known.all():
-        told.append(f"{int((~known).sum()):,} rows without a known {target!r} are left out")
+        told.append(f"{counted(int((~known).sum()), 'row')} without a known {target!r} left out")
     if (truth == -2).any():
         cell = np.asarray(table.column(target))[truth == -2][0]
-        told.append(f"{int((truth == -2).sum()):,} rows have a class unknown to the model: {cell}")
+        many = counted(int((truth == -2).sum()), "row")
+        told.append(f"{many} of a class unknown to the model: {cell}")
     notes(table.name, told)
     if not known.any():
         return {"rows with a class": 0}
@@ -194,12 +195,13 @@ def sample(
 ) -> None:
     """Draw new rows from a model; a model of documents draws their words."""
     saved, coding = open_model(model_path)
-    if not hasattr(saved.model, "sample"):
+    model = getattr(saved.model, "model_", saved.model)
+    if not hasattr(model, "sample"):
         raise ValueError(
             f"{model_path} is a {type(saved.model).__name__}, which cannot draw rows; expected a "
             "classifier, mixture or density"
         )
-    drawn = saved.model.sample(n_rows, evidence_of(given, coding, saved.model), random_state=seed)
+    drawn = model.sample(n_rows, evidence_of(given, coding, model), random_state=seed)
     rows = drawn[0] if isinstance(drawn, tuple) else drawn
     columns: dict[str, Any]
     if isinstance(coding, WordCoding):
@@ -213,7 +215,7 @@ def sample(
             truth = {c.name: c for c in coding.columns if c.kind == "binary"}
             columns |= {name: truth[name].decode(columns[name]) for name in truth}
     if isinstance(drawn, tuple):
-        named = coding.target or ("class" if hasattr(saved.model, "classes_") else "component")
+        named = coding.target or ("class" if hasattr(model, "classes_") else "component")
         columns = {named: drawn[1], **columns}
     write_table(columns, output, as_json)
 
@@ -269,7 +271,7 @@ def impute(
     with busy("filling"):
         filled = model.impute(rows, method, random_state=seed)
     if isinstance(coding, RawCoding):
-        columns = {name: filled[name].to_numpy() for name in coding.columns if name in copied}
+        columns = {name: _whole(filled[name]) for name in coding.columns if name in copied}
         write_table(copied | columns, output, as_json)
         return
     values = np.asarray(filled)
@@ -286,3 +288,10 @@ def impute(
         else:
             columns[name] = copied[name]
     write_table(columns, output, as_json)
+
+
+def _whole(column: Any) -> Any:
+    """Return a filled column as whole numbers, if only its holes had made them floats."""
+    values = column.to_numpy()
+    whole = values.dtype.kind == "f" and (values == np.round(values)).all()
+    return values.astype(np.int64) if whole and np.abs(values).max(initial=0) < 2**53 else values

@@ -3,6 +3,7 @@
 import functools
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -43,6 +44,22 @@ def _told(error: Exception) -> str:
     if isinstance(error, TableError):
         return printable_lines(str(error))
     return printable(" ".join(str(error).split())) or type(error).__name__
+
+
+@contextmanager
+def collected() -> Iterator[Counter[str]]:
+    """Collect warnings, by how often each was given, for a command that makes many fits."""
+    told, show = Counter[str](), warnings.showwarning
+
+    def note(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, InterruptedFitWarning):
+            show(message, category, *place)
+        told[printable(" ".join(str(message).split()))] += 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note  # type: ignore[assignment]
+        yield told
 
 
 @contextmanager

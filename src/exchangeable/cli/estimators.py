@@ -1,5 +1,6 @@
 """From the options of `fit` to an estimator: which one, and which options it takes."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -107,7 +108,11 @@ class Plan(NamedTuple):
         if self.name in ("mixture", "imputer"):
             if self.components == AUTO:
                 sizes = [k for k in TRIED if k <= rows.shape[0]]
-                found = ExchangeableMixture.select(rows, n_components=sizes, **options)
+                with warnings.catch_warnings():  # sizes that are too large are tried, too
+                    warnings.simplefilter("ignore", UserWarning)
+                    found = ExchangeableMixture.select(
+                        rows, n_components=sizes, sample_weight=weights, **options
+                    )
                 return found.best, found
             model: Any = ExchangeableMixture(self.components, **options)
             if self.name == "imputer":
@@ -145,9 +150,11 @@ def plan_of(asked: Mapping[str, Any], supervised: bool) -> Plan:
             raise click.UsageError(_refused(option, name))
         options[parameter] = asked[option]
     components = options.pop("n_components", None)
-    if components == AUTO and (name == "imputer" or asked["weights"] is not None):
-        other = "--weights" if asked["weights"] is not None else "--estimator imputer"
-        raise click.UsageError(f"--components auto does not go with {other}; give a number")
+    if components == AUTO and name == "imputer":
+        raise click.UsageError(
+            "--components auto does not go with --estimator imputer; fit a mixture instead, which "
+            "fills holes too"
+        )
     families = asked["family"]
     if "families" in known and families:
         options["families"] = list(families)

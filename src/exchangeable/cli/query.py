@@ -11,6 +11,7 @@ from exchangeable.cli.errors import one_line
 from exchangeable.cli.options import evidence_of, given_option, model_argument, open_model, shown
 from exchangeable.cli.texts import examples
 from exchangeable.queries.distributions import Discrete
+from exchangeable.tables.coding import Coding
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import import_pandas, listed
 from exchangeable.tables.words import AnyCoding
@@ -51,8 +52,12 @@ def query(
     asked = _asked(ask, coding, evidence, np.abs(after - before), top)
     completion = model.most_probable(evidence or None)
     names = coding.variables
+    columns = coding.columns if isinstance(coding, Coding) else ()
+    truth = {column.name for column in columns if column.kind == "binary" and column.levels}
     answer: dict[str, Any] = {
-        "given": {names[j]: value for j, value in evidence.items()},
+        "given": {
+            names[j]: bool(value) if names[j] in truth else value for j, value in evidence.items()
+        },
         "classes": _posterior(model, evidence),
         "variables": [
             {"name": names[j], "before": before[j], "given": after[j]} for j in asked.tolist()

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from exchangeable.cli.errors import one_line
+from exchangeable.cli.errors import collected, one_line
 from exchangeable.datasets._density import DENSITY_SETS
 from exchangeable.devices.choice import DEVICES
 from exchangeable.experiments.beyond import KEY, SETS, Beyond
@@ -71,6 +71,12 @@ BUDGET = 600.0
 )
 @click.option("--device", type=click.Choice(DEVICES), help="beyond: where networks are trained.")
 @click.option(
+    "--compress",
+    type=click.FloatRange(0, 1, max_open=True),
+    metavar="LOSS",
+    help="beyond: also make each density smaller, at this loss of log-likelihood.",
+)
+@click.option(
     "--download", is_flag=True, help="Download data sets that are not in the data folder."
 )
 @click.option("--report-only", is_flag=True, help="Run nothing, only write the pages.")
@@ -102,9 +108,9 @@ def reproduce(table: str, quick: bool, again: bool, **options: Any) -> None:
             raise click.UsageError("--quick and --again are not for --table beyond; leave them out")
         run_beyond(console, **options)
         return
-    if any(options[name] for name in ("budgets", "seeds", "device")):
+    if any(options[name] for name in ("budgets", "seeds", "device", "compress")):
         raise click.UsageError(
-            "--time-budget, --seed and --device are for --table beyond; leave them out"
+            "--time-budget, --seed, --device and --compress are for --table beyond; leave them out"
         )
     run_paper(console, table, quick, again, **options)
 
@@ -141,11 +147,14 @@ def run_paper(
                 f"table {table!r} has no cells of the given data sets and models; leave out "
                 "--dataset or --model, or choose others"
             )
-        try:
-            for line in run_experiments(tasks, folder, console, again):
-                console.print(f"left out: {line}")
-        except KeyboardInterrupt:
-            interrupted = True
+        with collected() as told:
+            try:
+                for line in run_experiments(tasks, folder, console, again):
+                    console.print(f"left out: {line}")
+            except KeyboardInterrupt:
+                interrupted = True
+        for text, number in told.items():
+            console.print(f"said by {number} fits: {text}", highlight=False, markup=False)
     html = write_pages(folder, page, scale)
     console.print(f"cells in {folder}; pages written to {page} and {html}")
     if interrupted:
@@ -160,6 +169,7 @@ def run_beyond(
     budgets: tuple[float, ...],
     seeds: tuple[int, ...],
     device: str | None,
+    compress: float | None,
     download: bool,
     report_only: bool,
     results: Path | None,
@@ -180,7 +190,7 @@ def run_beyond(
         )
     store, interrupted = Store(results, KEY), False
     if not report_only:
-        experiment = Beyond(store, console.log, n_jobs, device or DEVICES[0])
+        experiment = Beyond(store, console.log, n_jobs, device or DEVICES[0], compress)
         try:
             experiment.run(
                 datasets or SETS,

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.exceptions import ConvergenceWarning
 
-from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable import ExchangeableClassifier, ExchangeableMixture, RaschModel
 from exchangeable.cli.errors import one_line
 from exchangeable.cli.texts import examples
 from exchangeable.families import REGISTRY
@@ -60,6 +60,10 @@ def steps(families: tuple[str, ...]) -> Iterator[Step]:
             if "classes" not in REGISTRY[family].cannot:
                 yield f"{family}, classes, {kind}", partial(_classify, X, y, family)
             yield f"{family}, components, {kind}", partial(_mix, X, family)
+    for family in families:
+        if REGISTRY[family].conditional is not None:
+            highest = 2 if "ordinal" in REGISTRY[family].kinds else 1
+            yield f"{family}, items of a test", partial(_test, highest)
 
 
 def tables() -> dict[str, tuple[Any, Any]]:
@@ -104,3 +108,15 @@ def _mix(X: Any, family: str) -> None:
     model.score_samples(rows)
     for method in ("most_probable", "marginal", "draw"):
         model.impute(rows, method, random_state=0)
+
+
+def _test(highest: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, highest + 1, size=(200, 4)).astype(np.float64)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = RaschModel().fit(X)
+    model.abilities(X)
+    assert model.score_distribution_.size
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # there are no classes to be told apart
+        RaschModel(2, n_init=1, max_iter=8, random_state=0).fit(X)

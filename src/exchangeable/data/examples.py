@@ -13,7 +13,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data import packed_kernels, row_kernels
 from exchangeable.data.forms import CODE_BITS, Codes, Columns, Words
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import NO_BITS, Rows, TypedRows, take_rows
+from exchangeable.data.rows import NO_BITS, CountRows, Rows, TypedRows, take_rows
 from exchangeable.runtime.threads import row_ranges
 from exchangeable.runtime.vectors import TILE
 
@@ -116,7 +116,8 @@ class Examples:
     def fingerprint(self) -> int:
         """A checksum of rows and weights."""
         checksum = zlib.crc32(self.weights.tobytes())
-        for array in (*self.rows.arrays, *(self.holes.arrays if self.holes else ())):
+        counts = [self.rows.counts] if isinstance(self.rows, CountRows) else []
+        for array in (*self.rows.arrays, *counts, *(self.holes.arrays if self.holes else ())):
             checksum = zlib.crc32(np.ascontiguousarray(array).tobytes(), checksum)
         return checksum
 
@@ -148,8 +149,13 @@ def merge_equal_rows(
     rows, holes = observed.ones, observed.holes
     if isinstance(rows, TypedRows):
         return _merge_typed(rows, holes, weights, clamp)
+    if isinstance(rows, CountRows):
+        kept, member = distinct_rows(_count_hashes(rows, clamp))
+        distinct = np.bincount(member, weights, minlength=kept.size).astype(np.float64)
+        known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
+        return Examples(take_rows(rows, kept), distinct, known), member
     kept, member = distinct_rows(row_hashes(observed, clamp))
-    distinct: FloatArray = np.bincount(member, weights, minlength=kept.size).astype(np.float64)
+    distinct = np.bincount(member, weights, minlength=kept.size).astype(np.float64)
     known = np.empty(0, dtype=np.int64) if clamp is None else clamp[kept]
     gaps = None if holes is None else take_rows(holes, kept)
     return prepared(take_rows(rows, kept), distinct, known, gaps), member
@@ -163,6 +169,21 @@ def row_hashes(observed: Observed, clamp: IntArray | None = None) -> npt.NDArray
     row_kernels.hash_rows(observed.ones.arrays, keys[0], hashes)
     if observed.holes is not None:
         row_kernels.hash_rows(observed.holes.arrays, keys[1], hashes)
+    if clamp is not None:
+        hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return hashes
+
+
+def _count_hashes(rows: CountRows, clamp: IntArray | None) -> npt.NDArray[np.uint64]:
+    """Return 128 bits of hash of each row of sparse counts and its class."""
+    rng = np.random.default_rng(0)
+    hashes = np.zeros((rows.n_rows, 2), dtype=np.uint64)
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    for part in hashes.T:
+        column = rng.integers(0, 2**64, rows.n_variables, dtype=np.uint64)[rows.indices]
+        mixed = (column ^ rows.counts.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        part[filled] = np.add.reduceat(mixed * np.uint64(0xBF58476D1CE4E5B9), rows.indptr[filled])
     if clamp is not None:
         hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return hashes

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exchangeable.arrays import is_sparse
+from exchangeable.data.one_hot import OneHot, one_hot_of
 from exchangeable.data.raw_columns import RawColumn, library_of, raw_columns
 from exchangeable.data.schema import (
     KINDS,
@@ -14,11 +16,9 @@ from exchangeable.data.schema import (
     WITH_LEVELS,
     Column,
     Schema,
-    check_counts,
-    finite_numbers,
-    listed_levels,
 )
 from exchangeable.data.transforms import Transform, fit_transform
+from exchangeable.data.values import check_counts, finite_numbers, listed_levels
 
 LARGEST_COUNT = 1000
 """Larger whole numbers are measurements, unless they are declared to be counts."""
@@ -26,7 +26,9 @@ LARGEST_SCALE = 10
 """Whole numbers from 1 up to at most this are the levels of a scale."""
 
 
-def decide(X: Any, kinds: Any, unseen: str = "hole", bend: bool = True) -> Schema | None:
+def decide(
+    X: Any, kinds: Any, unseen: str = "hole", bend: bool = True, groups: Any = None
+) -> Schema | None:
     """Return what each column of X is, None if all are binary and are read as numbers.
 
     Parameters
@@ -39,12 +41,44 @@ def decide(X: Any, kinds: Any, unseen: str = "hole", bend: bool = True) -> Schem
         What values that are no level of their column are, in rows to come.
     bend : bool
         Whether skewed measurements are transformed.
+    groups : lists of columns, or a dict of such lists, optional
+        Columns of 0 and 1 that are the levels of one nominal column.
     """
     library = library_of(X)
+    if groups is not None:
+        one_hot, names = one_hot_of(X, groups)
+        return _decided(one_hot.read(X, names), library, kinds, unseen, bend, one_hot)
     if library is None and kinds is None:
         return None
-    raw = raw_columns(X)
-    told = _told(raw, kinds)
+    if is_sparse(X) and isinstance(kinds, str) and kinds == "count":
+        dtype = str(X.dtype)
+        same = Transform()
+        columns = [Column(j, kinds, (), dtype, same) for j in range(X.shape[1])]
+        return Schema(tuple(columns), None, unseen)
+    return _decided(raw_columns(X), library, kinds, unseen, bend)
+
+
+def _decided(
+    raw: Sequence[RawColumn],
+    library: str | None,
+    kinds: Any,
+    unseen: str,
+    bend: bool,
+    one_hot: OneHot | None = None,
+) -> Schema | None:
+    """Return what columns are, None if all are binary and are read as numbers."""
+    grouped = set[Any]()
+    if one_hot is not None:
+        pairs_of = zip(raw, one_hot.places, strict=True)
+        grouped = {column.name for column, place in pairs_of if len(place) > 1}
+    word = isinstance(kinds, str)
+    told = {} if word and grouped else _told(raw, kinds)
+    if word and grouped:
+        told = _told([column for column in raw if column.name not in grouped], kinds)
+    odd = next((name for name in grouped if told.get(name, "nominal") != "nominal"), None)
+    if odd is not None:
+        raise ValueError(f"kinds says that {odd!r} is {told[odd]}, but groups make it nominal")
+    told |= dict.fromkeys(grouped, "nominal")
     if any(_holds_times(column) for column in raw):
         return None  # which are refused where binary numbers are read
     if library is None:
@@ -53,8 +87,8 @@ def decide(X: Any, kinds: Any, unseen: str = "hole", bend: bool = True) -> Schem
     pairs = list(zip(raw, decided, strict=True))
     if all(kind == "binary" and _holds_bits(column) for column, kind in pairs):
         return None
-    columns = [_column(column, kind, bend) for column, kind in pairs]
-    return Schema(tuple(columns), library, unseen)
+    found = [_column(column, kind, bend) for column, kind in pairs]
+    return Schema(tuple(found), library, unseen, one_hot)
 
 
 def _told(raw: Sequence[RawColumn], kinds: Any) -> dict[Any, str]:

@@ -118,6 +118,36 @@ class TypedRows(Rows):
         )
 
 
+@dataclass(frozen=True)
+class CountRows(Rows):
+    """Rows of counts most of which are 0, all of them known.
+
+    Attributes
+    ----------
+    counts : array of shape (n_indices,)
+        The counts of the columns that `indices` lists.
+    types : tuple of ColumnType
+        What the values of each column are: counts.
+    """
+
+    counts: npt.NDArray[np.float64] = field(kw_only=True)
+    types: tuple[ColumnType, ...] = field(kw_only=True)
+
+    @classmethod
+    def of(cls, matrix: Any, types: tuple[ColumnType, ...]) -> "CountRows":
+        """Make rows of a sparse matrix in canonical form, without stored zeros."""
+        n_rows, n_variables = matrix.shape
+        indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        counts = np.asarray(matrix.data, dtype=np.float64)
+        return cls(n_rows, n_variables, NO_BITS, indptr, indices, counts=counts, types=types)
+
+    @property
+    def matrix(self) -> Any:
+        """The rows as a sparse matrix."""
+        shape = (self.n_rows, self.n_variables)
+        return sp.csr_array((self.counts, self.indices, self.indptr), shape=shape)
+
+
 def as_rows(X: Any, binarize: float | None, n_jobs: int | None = None) -> Rows:
     """Return a checked numeric matrix as rows of ones: what exceeds `binarize`, or equals 1.
 
@@ -135,6 +165,8 @@ def take_rows(rows: Rows, chosen: npt.NDArray[np.int64]) -> Rows:
     """Return some of the rows."""
     if isinstance(rows, TypedRows):
         return TypedRows.of(rows.values[chosen], rows.types, rows.log_jacobian[chosen])
+    if isinstance(rows, CountRows):
+        return CountRows.of(rows.matrix[chosen], rows.types)
     if not rows.indptr.size:
         return Rows(chosen.size, rows.n_variables, rows.bits[chosen], rows.indptr, rows.indices)
     lengths = np.diff(rows.indptr)[chosen]

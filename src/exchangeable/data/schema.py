@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, is_sparse
 from exchangeable.data.observed import Observed
+from exchangeable.data.one_hot import OneHot
 from exchangeable.data.raw_columns import (
     LIBRARIES,
     RawColumn,
@@ -17,13 +19,21 @@ from exchangeable.data.raw_columns import (
     missing_entries,
     raw_columns,
 )
-from exchangeable.data.rows import ColumnType, TypedRows, as_rows
+from exchangeable.data.rows import ColumnType, CountRows, TypedRows, as_rows
 from exchangeable.data.transforms import POWERS, Transform
+from exchangeable.data.values import (
+    check_counts,
+    finite_numbers,
+    listed_levels,
+    sparse_counts,
+)
 
 KINDS = ("binary", "nominal", "ordinal", "count", "continuous")
 WITH_LEVELS = ("binary", "nominal", "ordinal")
 MOST_LEVELS = 1000
 """Levels that a column may have: more are names, not categories."""
+MOST_COLUMNS = 10_000_000
+"""Columns that a file may describe."""
 UNSEEN = ("hole", "error")
 """What a value that is no level of its column may be."""
 
@@ -104,23 +114,46 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table, and the library that it came from."""
+    """The columns of a table, and the library that it came from.
+
+    `one_hot` says which of them were several columns of 0 and 1.
+    """
 
     columns: tuple[Column, ...]
     library: str | None = None
     unseen: str = "hole"
+    one_hot: OneHot | None = None
 
     @property
+    def n_inputs(self) -> int:
+        """Number of columns of the table that was fitted."""
+        return len(self.columns) if self.one_hot is None else len(self.one_hot.inputs)
+
+    @cached_property
     def types(self) -> tuple[ColumnType, ...]:
         """What the numbers of each column stand for."""
         return tuple(column.type for column in self.columns)
 
     def observed(self, X: Any) -> Observed:
         """Return a table or array of the user's values as rows."""
+        if is_sparse(X) and all(column.kind == "count" for column in self.columns):
+            counts = sparse_counts(X)
+            if counts is not None:
+                self._check_width(counts.shape[1])
+                return Observed(CountRows.of(counts, self.types))
+        return self._rows(self._raw(X))
+
+    def _raw(self, X: Any) -> list[RawColumn]:
+        """Return the columns of a table as they came."""
+        if self.one_hot is not None:
+            return self.one_hot.read(X, [column.name for column in self.columns])
         found = raw_columns(X)
-        if len(found) != len(self.columns):
-            raise ValueError(f"X has {len(found)} columns, expected {len(self.columns)}")
-        return self._rows(found)
+        self._check_width(len(found))
+        return found
+
+    def _check_width(self, n_columns: int) -> None:
+        if n_columns != len(self.columns):
+            raise ValueError(f"X has {n_columns} columns, expected {len(self.columns)}")
 
     def _rows(self, raw: Sequence[RawColumn]) -> Observed:
         n_rows = raw[0].values.size if raw else 0
@@ -144,18 +177,22 @@ class Schema:
     def table(self, values: FloatArray) -> Any:
         """Return complete rows as a table of the user's values, like the one that was fitted."""
         decoded = [c.decode(values[:, j]) for j, c in enumerate(self.columns)]
+        if self.one_hot is not None:
+            return self.one_hot.write(decoded, values, None, self.library)
         return self._table(decoded, self.library)
 
     def completed(self, values: FloatArray, X: Any) -> Any:
         """Return complete rows as a table like X; what X knows stays as it is there."""
         decoded = []
-        for j, (column, raw) in enumerate(zip(self.columns, raw_columns(X), strict=True)):
+        for j, (column, raw) in enumerate(zip(self.columns, self._raw(X), strict=True)):
             filled = column.decode(values[:, j])
             known = ~np.isnan(column.encode(raw, "hole")[0])
             if filled.dtype.kind in "biuf" and raw.values.dtype == object:
                 filled = filled.astype(object) if column.levels else filled
             filled[known] = raw.values[known]
             decoded.append(filled)
+        if self.one_hot is not None:
+            return self.one_hot.write(decoded, values, X, library_of(X))
         return self._table(decoded, library_of(X), getattr(X, "index", None))
 
     def _table(
@@ -171,18 +208,27 @@ class Schema:
         return make_table(library, made, dtypes, levels, ordered, index)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the schema as plain values, for files."""
-        columns = [
-            {
-                "name": c.name,
-                "kind": c.kind,
-                "levels": list(c.levels),
-                "dtype": c.dtype,
-                "transform": list(c.transform),
-            }
-            for c in self.columns
-        ]
-        return {"library": self.library, "unseen": self.unseen, "columns": columns}
+        """Return the schema as plain values, for files.
+
+        Columns that differ in their numbers alone, as those of an array may, are described once.
+        """
+        columns: list[dict[str, Any]] = []
+        last = None
+        for c in self.columns:
+            if last is not None and _follows(c, last):
+                columns[-1]["times"] = columns[-1].get("times", 1) + 1
+            else:
+                described = {
+                    "name": c.name,
+                    "kind": c.kind,
+                    "levels": list(c.levels),
+                    "dtype": c.dtype,
+                    "transform": list(c.transform),
+                }
+                columns.append(described)
+            last = c
+        plain = {"library": self.library, "unseen": self.unseen, "columns": columns}
+        return plain if self.one_hot is None else plain | {"one_hot": self.one_hot.to_plain()}
 
     @classmethod
     def from_plain(cls, value: Any) -> "Schema":
@@ -192,7 +238,46 @@ class Schema:
         library, unseen = value.get("library"), value.get("unseen")
         if library not in (None, *LIBRARIES) or unseen not in UNSEEN:
             raise ValueError(f"columns_ says library={library!r}, unseen={unseen!r}")
-        return cls(tuple(_column_of(entry) for entry in value["columns"]), library, unseen)
+        columns = [column for entry in value["columns"] for column in _columns_of(entry)]
+        if len(columns) > MOST_COLUMNS:
+            raise ValueError(f"columns_ describes more than {MOST_COLUMNS:,} columns")
+        one_hot = None if "one_hot" not in value else OneHot.from_plain(value["one_hot"])
+        if one_hot is not None and not _match(columns, one_hot):
+            raise ValueError("columns_ describes groups that are not its columns")
+        return cls(tuple(columns), library, unseen, one_hot)
+
+
+def _match(columns: Sequence[Column], one_hot: OneHot) -> bool:
+    """Whether groups have the levels of the columns."""
+    if len(columns) != len(one_hot.places):
+        return False
+    return all(
+        len(place) == 1 or column.levels == tuple(one_hot.inputs[j] for j in place)
+        for column, place in zip(columns, one_hot.places, strict=True)
+    )
+
+
+def _follows(column: Column, last: Column) -> bool:
+    """Whether a column differs from the last in its number alone, which is the following one."""
+    numbered = type(column.name) is int and type(last.name) is int
+    same = column.kind == last.kind and column.dtype == last.dtype
+    if not (numbered and same and column.name == last.name + 1):
+        return False
+    return column.levels == last.levels and column.transform == last.transform
+
+
+def _columns_of(entry: Any) -> list[Column]:
+    """Return the columns that an entry describes."""
+    column = _column_of(entry)
+    times = entry.get("times", 1)
+    if not isinstance(times, int) or not 1 <= times <= MOST_COLUMNS:
+        raise ValueError(f"columns_ describes column {column.name!r} {times!r} times")
+    if times == 1:
+        return [column]
+    if type(column.name) is not int:
+        raise ValueError(f"columns_ describes column {column.name!r}, which has a name, {times}x")
+    same = column.kind, column.levels, column.dtype, column.transform
+    return [Column(column.name + number, *same) for number in range(times)]
 
 
 def _column_of(entry: Any) -> Column:
@@ -239,37 +324,8 @@ def typed_rows(observed: Observed) -> TypedRows:
     """
     if isinstance(observed.ones, TypedRows):
         return observed.ones
+    if isinstance(observed.ones, CountRows):
+        return TypedRows.of(observed.ones.matrix.toarray(), observed.ones.types)
     symbols = observed.symbols().astype(np.float64)
     symbols[symbols < 0] = np.nan
     return TypedRows.of(symbols, (ColumnType("binary", 2),) * observed.n_variables)
-
-
-def listed_levels(levels: Sequence[Any]) -> str:
-    """Return the first few levels as text."""
-    return ", ".join(map(repr, levels[:10])) + (", …" if len(levels) > 10 else "")
-
-
-def finite_numbers(values: npt.NDArray[Any], name: Any, kind: str) -> FloatArray:
-    """Return known values as finite numbers."""
-    try:
-        numbers = np.array([float(v) for v in values]) if values.dtype == object else values
-        numbers = np.asarray(numbers, dtype=np.float64)
-    except (TypeError, ValueError):
-        text = next(v for v in values if not isinstance(v, int | float | np.number))
-        raise ValueError(
-            f"column {name!r} is {kind}, but holds {text!r}; expected numbers"
-        ) from None
-    if not np.isfinite(numbers).all():
-        raise ValueError(
-            f"column {name!r} holds {numbers[~np.isfinite(numbers)][0]} (Input X contains "
-            "infinity); replace it by a number or NaN"
-        )
-    return numbers
-
-
-def check_counts(numbers: FloatArray, name: Any) -> None:
-    """Refuse known numbers that are negative or not whole."""
-    known = numbers[~np.isnan(numbers)]
-    bad = known[(known < 0) | (known != np.floor(known))]
-    if bad.size:
-        raise ValueError(f"column {name!r} is a count, but holds {bad[0]:g}; expected 0, 1, 2, …")

@@ -98,13 +98,16 @@ class MixtureEstimator(TypedQueries):
     ) -> tuple[FamilySpec, Observed]:
         """Return the rows of `fit`, and the family for what their columns are."""
         spec, schema = decide_kinds(self, spec, X)
-        if schema is None:
-            self.__dict__.pop(COLUMNS, None)
-            observed = self._observed(X, reset=True)
-        else:
-            observed = observe_typed(self, X, schema, reset=True)
+        observed = self._rows_of(X, schema)
         give_names(self, feature_names)
         return spec, observed
+
+    def _rows_of(self, X: Any, schema: Schema | None) -> Observed:
+        """Return the rows of `fit`, and keep what was decided about their columns."""
+        if schema is None:
+            self.__dict__.pop(COLUMNS, None)
+            return self._observed(X, reset=True)
+        return observe_typed(self, X, schema, reset=True)
 
     def _fitted(self) -> Model:
         """Return the model, or say that there is none yet."""

@@ -1,46 +1,51 @@
-"""Automatic search for a density model of binary data."""
+"""Automatic search for a density model of binary rows, or of a table."""
 
+import copy
 import time
 from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import ClassifierTags
 from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import (
-    FloatArray,
-    IntArray,
     RandomState,
     as_generator,
     check_alpha,
     check_count,
+    check_flag,
     check_number,
     check_sample_weight,
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.schema import Schema
 from exchangeable.devices.choice import check_device, find_device
-from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.components import ComponentEstimator
+from exchangeable.estimators.kinds import decide_schema, specs_for
 from exchangeable.estimators.names import give_names
-from exchangeable.estimators.rows import by_chunks
-from exchangeable.families import REGISTRY, family_named
+from exchangeable.families import REGISTRY, WITH_STATISTICS, family_named
+from exchangeable.fitting.compression import Compressor, part_numbers
 from exchangeable.fitting.em import StopRule
+from exchangeable.fitting.kept_fits import KeptFits
 from exchangeable.fitting.lanes import Lanes
 from exchangeable.fitting.progress import SearchProgress
 from exchangeable.fitting.search import Search
 from exchangeable.fitting.tasks import em_device, held_out
-from exchangeable.fitting.trials import Fitter
+from exchangeable.fitting.trials import NO_BLOCKS, STATISTICS, Fitter, NamedBlocks
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.runtime.interrupts import interrupts
+from exchangeable.structure.statistic_blocks import has_statistics, statistic_blocks
 
 NO_MASS = 1e-10
 """A component with a smaller probability is dropped."""
 
 
-class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
-    """Density of binary rows: finds families, sizes and priors by itself, and joins what it finds.
+class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
+    """Density of rows: finds families, sizes and priors by itself, and joins what it finds.
 
     Every family is fitted once, the quick ones first. Then come rounds of about twice the effort
     each: the number of components, the strengths of priors and other settings are varied, and
@@ -54,7 +59,11 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     ----------
     families : sequence of str, optional
         Families to try, as `ExchangeableMixture` names them; by default all that are made for a
-        search, have room for this many variables and are installed (neural families need JAX).
+        search, have room for this many variables and are installed (neural families need JAX), and
+        where columns are of other kinds than binary, those that take these.
+    blocks : list of pairs of variables and a statistic, optional
+        Blocks with statistics, as `ExchangeableMixture` takes them, for ``family="blocks"``, which
+        is then tried beside the others.
     n_init : int, default=64
         Largest number of fits of the same settings that are averaged.
     max_components : int, optional
@@ -72,6 +81,16 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         Largest number of iterations of a fit.
     binarize : float or None, default=0.0
         Entries greater than this are on. With None all entries must be 0 or 1.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the fit before: of the same rows with the same seed it makes no
+        fit twice, so that it may be given more time; of others it begins with the settings that
+        were best.
+    checkpoint : path-like, optional
+        A file that holds all fits so far, written every ten seconds and at the end; a search that
+        finds it goes on from there.
+    kinds : {"binary", "nominal", "ordinal", "count", "continuous"}, dict, Kinds or None
+        What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
+        settings. By default the types of a table decide, and columns of arrays are binary.
     random_state : int, RandomState, Generator or None
         Seed of the starts. The same seed gives the same density, unless there is a `time_budget`:
         how far a search gets then depends on the machine.
@@ -87,6 +106,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
     ----------
     weights_ : ndarray of shape (n_components,)
         Probability of each component, of all fits together.
+    kinds_ : dict
+        What each column was taken to be.
     table_ : list of dict
         What was tried, in order: settings, ``round`` in which it was begun, held-out and training
         log-likelihood of the first fit, ``n_fits``, ``share`` in the density, and seconds, which a
@@ -109,6 +130,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         Number of fits in it.
     n_parameters_ : int
         Number of its free parameters.
+    compression_ : dict
+        After `compress`: parameters, score of the rows that judge, and loss.
 
     Examples
     --------
@@ -134,6 +157,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         self,
         families: Sequence[str] | None = None,
         *,
+        blocks: Any = None,
         n_init: int = 64,
         max_components: int | None = None,
         time_budget: float | None = None,
@@ -142,11 +166,15 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         tol: float = 1e-3,
         max_iter: int = 500,
         binarize: float | None = 0.0,
+        warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        kinds: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         device: str = "auto",
     ) -> None:
         self.families = families
+        self.blocks = blocks
         self.n_init = n_init
         self.max_components = max_components
         self.time_budget = time_budget
@@ -155,6 +183,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.binarize = binarize
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.kinds = kinds
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.device = device
@@ -163,8 +194,6 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        # scikit-learn's check of sparse input asks whatever has a predict_proba for these.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
     @all_or_nothing
@@ -195,7 +224,8 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             pipeline the vectorizer before this step.
         """
         began = time.monotonic()
-        observed = self._observed(X, reset=True)
+        schema = decide_schema(self, X)[0]
+        observed = self._rows_of(X, schema)
         give_names(self, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         if not weight.all():
@@ -210,51 +240,76 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             valid = self._observed(X_valid)
             held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         examples = merge_equal_rows(observed, weight)[0]
-        search = self._search(examples, held, rng, began)
+        families, left_out = self._families(observed.n_variables, schema)
+        search = self._search(examples, held, families, left_out, rng, began)
         with (
             interrupts() as interrupt,
             threadpool_limits(1, "blas"),
             SearchProgress() as progress,
+            self._fits_to_keep(search) as kept,
         ):
             search.fitter.stop = interrupt.stop
             search.report = lambda search: progress.show(_summary(search))
             search.run()
             self._take_over(search)
+            self.__dict__.pop("_fits", None)
+            if self.warm_start:
+                self._fits = kept
             if interrupt.stop.is_set():
                 interrupt.warn("the search", stacklevel=3)
         return self
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the average log-probability of the rows."""
-        return float(self.score_samples(X).mean())
+    def compress(
+        self, X: Any, *, n_parameters: int | None = None, loss: float | None = None
+    ) -> "ExchangeableDensity":
+        """Return a smaller density that is nearly as good, still one exact mixture.
 
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the log-probability of each component for every row."""
-        return self._mixture().log_posterior(self._observed(X), self.n_jobs)[0]
+        Components that are needed little are left out, the others are fitted again to rows drawn
+        from this density, and so are their weights. Nothing is fitted to X, by which the loss is
+        judged. The same `random_state` gives the same result.
 
-    @by_chunks
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each component for every row."""
-        return np.exp(self.predict_log_proba(X))
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows that were not fitted, such as those held out.
+        n_parameters : int, optional
+            The largest number of parameters.
+        loss : float, optional
+            The largest loss in log-likelihood of X, as a part of it: 0.001 is 0.1 %. The smallest
+            density that is found is returned, this one if no smaller one is good enough.
 
-    @by_chunks
-    def predict(self, X: Any) -> IntArray:
-        """Return the most probable component of every row."""
-        return np.asarray(self.predict_log_proba(X).argmax(axis=1))
-
-    def bic(self, X: Any) -> float:
-        """Return the Bayesian information criterion on X; the lower the better."""
-        log_likelihood = self.score_samples(X)
-        return float(-2 * log_likelihood.sum() + self.n_parameters_ * np.log(log_likelihood.size))
-
-    def aic(self, X: Any) -> float:
-        """Return the Akaike information criterion on X; the lower the better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self.n_parameters_)
-
-    @property
-    def _log_prior(self) -> FloatArray:
-        return np.asarray(np.log(self.weights_))
+        Returns
+        -------
+        ExchangeableDensity
+            Fitted; its ``compression_`` says how large and how good it was before and is now.
+        """
+        if (n_parameters is None) == (loss is None):
+            raise ValueError("give either n_parameters or loss, and not both")
+        mixture = self._mixture()
+        observed = self._observed(X)
+        judges = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
+        seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
+        families = [member["family"] for member in self.members_]
+        compressor = Compressor(mixture, families, judges, int(seed), self.n_jobs)
+        with threadpool_limits(1, "blas"):
+            if n_parameters is not None:
+                found = compressor.to_size(check_count(n_parameters, "n_parameters"))
+            else:
+                found = compressor.to_loss(check_loss(loss))
+        smaller = copy.copy(self)
+        smaller._model, smaller.weights_ = found.mixture.model, np.exp(found.mixture.log_prior)
+        smaller.n_parameters_ = found.mixture.n_parameters
+        shares = np.bincount(part_numbers(smaller._model), smaller.weights_)
+        smaller.members_ = [
+            {**self.members_[number], "share": float(share)}
+            for number, share in zip(found.parts, shares, strict=True)
+        ]
+        smaller.compression_ = {
+            "n_parameters": (self.n_parameters_, smaller.n_parameters_),
+            "score": (found.before, found.after),
+            "loss": found.loss,
+        }
+        return smaller
 
     def _split(self, n_rows: int, rng: np.random.Generator) -> Sequence[Any]:
         if n_rows < 2:
@@ -264,10 +319,12 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         share = check_number(self.validation_fraction, "validation_fraction")
         return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
 
-    def _families(self, n_variables: int, n_rows: int) -> tuple[list[str], dict[str, str]]:
+    def _families(
+        self, n_variables: int, schema: Schema | None
+    ) -> tuple[list[str], dict[str, str]]:
         """Return the families to try, and why others are left out.
 
-        Without names these are all that are searched and can be had.
+        Without names these are all that are searched, for such columns, and can be had.
         """
         if self.families is not None:
             names = [self.families] if isinstance(self.families, str) else list(self.families)
@@ -276,12 +333,13 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
                 raise ValueError(
                     f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
                 )
-            for name in names:
-                family_named(name).check_size(n_variables)
-            return names, {}
+            specs = specs_for([family_named(name) for name in names], schema)
+            for spec in specs:
+                spec.check_size(n_variables)
+            return [spec.name for spec in specs], {}
         names, left_out = list[str](), dict[str, str]()
         for spec in REGISTRY.values():
-            if spec.search is None:
+            if spec.search is None or (len(spec.kinds) > 1) != (schema is not None):
                 continue
             if not spec.installed:
                 left_out[spec.name] = f"{spec.needs} is not installed"
@@ -292,7 +350,13 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
         return names, left_out
 
     def _search(
-        self, examples: Examples, held: Examples, rng: np.random.Generator, began: float
+        self,
+        examples: Examples,
+        held: Examples,
+        families: list[str],
+        left_out: dict[str, str],
+        rng: np.random.Generator,
+        began: float,
     ) -> Search:
         deadline = np.inf
         if self.time_budget is not None:
@@ -308,8 +372,9 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
                 "alpha must be > 0: values never seen in training would get probability 0"
             )
         check_device(self.device)
-        rows = examples.rows
-        families, left_out = self._families(rows.n_variables, rows.n_rows)
+        named = self._named_blocks(examples.rows.n_variables)
+        if named.blocks and self.families is None:
+            families += [name for name in WITH_STATISTICS if name not in families]
         fitter = Fitter(
             examples,
             held,
@@ -318,6 +383,7 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             int(rng.integers(2**31)),
             self.device,
             em_device(self),
+            named=named,
         )
         most = self.max_components
         return Search(
@@ -330,6 +396,58 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             notes=left_out,
             began=began,
         )
+
+    def _named_blocks(self, n_variables: int) -> NamedBlocks:
+        """Return the blocks with statistics."""
+        if self.blocks is None:
+            return NO_BLOCKS
+        if not has_statistics(self.blocks):
+            raise ValueError(
+                f"blocks={self.blocks!r}: expected pairs of variables and a statistic; other "
+                "blocks are searched, or learned by the families"
+            )
+        if self.families is not None and not set(WITH_STATISTICS) & set(self.families):
+            raise ValueError(
+                f"blocks with statistics go with {', '.join(WITH_STATISTICS)}, but "
+                f"families={list(self.families)!r}"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        found = NamedBlocks(*statistic_blocks(self.blocks, n_variables, names))
+        for number, block in enumerate(found.blocks):
+            if len(block.statistics) > 1:
+                raise ValueError(
+                    f"block {number} has {len(block.statistics)} statistics, of which fits that "
+                    "are averaged could choose different ones; give one"
+                )
+        return found
+
+    def _fits_to_keep(self, search: Search) -> KeptFits:
+        """Return where the search finds and leaves its fits, and begin where the last one ended."""
+        path, fitter = None if self.checkpoint is None else Path(self.checkpoint), search.fitter
+        check_flag(self.warm_start, "warm_start")
+        if path is not None and not isinstance(self.random_state, int | np.integer):
+            raise ValueError(
+                f"checkpoint needs a whole number as random_state, got {self.random_state!r}: "
+                "without one the same starts cannot be had again"
+            )
+        purpose = {
+            "data": fitter.examples.fingerprint,
+            "held-out rows": fitter.valid.fingerprint,
+            "seed": fitter.seed,
+            "alpha": fitter.alpha,
+            "tol": fitter.rule.tol,
+            "max_iter": fitter.rule.max_iter,
+            "blocks": repr(self.blocks),
+        }
+        kept, before = KeptFits(purpose, path), getattr(self, "_fits", None)
+        if self.warm_start and before is not None:
+            if before.purpose == purpose:
+                kept.fits = {**before.fits, **kept.fits}
+            else:
+                search.starts = before.best_settings()
+        if path is not None or self.warm_start:
+            fitter.kept = kept
+        return kept
 
     def _has_gpu(self, families: Sequence[str]) -> bool:
         """Return whether networks are trained elsewhere than on the processor."""
@@ -356,8 +474,19 @@ class ExchangeableDensity(MixtureEstimator, DensityMixin, BaseEstimator):
             for group in groups
         ]
         self.best_params_ = best.settings.parameters()
+        for row in (self.best_params_, *self.table_, *self.members_):
+            if row.get("blocks") == STATISTICS:
+                row["blocks"] = self.blocks
         self.best_score_ = best.first.valid
         self.n_parameters_ = mixture.n_parameters
+
+
+def check_loss(loss: Any) -> float:
+    """Return a loss, refusing what is none."""
+    checked = check_number(loss, "loss")
+    if not 0 <= checked < 1:
+        raise ValueError(f"loss must lie in [0, 1), a part of the log-likelihood, got {checked}")
+    return checked
 
 
 def _summary(search: Search) -> str:

@@ -1,5 +1,7 @@
 """How `ExchangeableClassifier` trains for its predictions, and takes them from other packages."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from exchangeable.fitting.hybrid.convex import Fit, Solver
 from exchangeable.fitting.hybrid.design import Design, ones_of_rows
 from exchangeable.fitting.hybrid.own import OwnFamily
 from exchangeable.fitting.hybrid.settings import Hybrid, checked
+from exchangeable.fitting.hybrid.shared_terms import typed_mixture
 from exchangeable.fitting.hybrid.trained import Trained
 from exchangeable.fitting.hybrid.training import train
 from exchangeable.fitting.tasks import problem_of, rule_of
@@ -33,7 +36,7 @@ def check_hybrid(estimator: Any, spec: FamilySpec) -> None:
     """Refuse what goes with generative training alone."""
     asked = f"training={estimator.training!r}"
     spec.check("hybrid", asked)
-    if spec.normalise is None:
+    if spec.normalise is None and spec.features is None:
         raise ValueError(
             f"{asked} does not go with family={spec.name!r}: it has no log-linear scores"
         )
@@ -62,31 +65,44 @@ def fit_hybrid(
     weights = check_sample_weight(sample_weight, labels.size)
     counting = np.flatnonzero(weights > 0)
     examples, _ = merge_equal_rows(observed.take(counting), weights[counting], labels[counting])
-    examples = fill_by_frequency(examples)  # P(y | x) is fitted to complete rows
     totals = np.bincount(examples.clamp, examples.weights, classes.size).astype(np.float64)
     by_class = class_factors(estimator.class_weight, classes, totals)
-    rows = ones_of_rows(examples.rows)
     weighed = examples.weights * by_class[examples.clamp]
-    design = Design(rows, examples.clamp, weighed, classes.size)
+    finish = None
+    if spec.features is None:
+        examples = fill_by_frequency(examples)  # P(y | x) is fitted to complete rows
+        rows = ones_of_rows(examples.rows)
+        design = Design(rows, examples.clamp, weighed, classes.size)
+    else:
+        features = spec.features(examples)
+        own_rows = features.ones, examples.clamp, weighed, classes.size
+        design = Design(*own_rows, features.numbers, features.scored)
+        finish = partial(typed_mixture, features)
+        asked = replace(asked, family=False)
     problem = problem_of(estimator, spec, observed.n_variables, classes.tolist(), labelled=True)
     rule = rule_of(estimator)
     own = OwnFamily(spec, problem, rule)
-    start = _last_fits(estimator) if asked.warm_start else []
+    start = _last_fits(estimator, design.n_variables) if asked.warm_start else []
     with interrupts() as interrupted:
         stop, n_jobs = interrupted.stop, estimator.n_jobs
         if asked.n_components > 1:
-            _check_components(settings)
+            _check_components(settings, spec)
             found = train_components(design, asked.n_components, examples.weights, stop, n_jobs)
         else:
             solver = Solver(COARSER * rule.tol, LONGER * rule.max_iter, stop)
-            found = train(design, asked, own, solver, examples.weights, start, n_jobs)
+            found = train(design, asked, own, solver, examples.weights, start, n_jobs, finish)
         if interrupted.stop.is_set():
             interrupted.warn("the fit", stacklevel=4)
     return found, totals
 
 
-def _check_components(settings: Hybrid) -> None:
+def _check_components(settings: Hybrid, spec: FamilySpec) -> None:
     """Refuse settings that training by gradient does not have."""
+    if spec.features is not None:
+        raise ValueError(
+            f"n_components={settings.n_components} per class is for binary columns, not for "
+            f"family={spec.name!r}; leave it out"
+        )
     for name in ("penalty", "scales"):
         if getattr(settings, name) is not None:
             raise ValueError(
@@ -117,10 +133,10 @@ TRAINED = ("scales_", "loss_", "penalties_", "penalty_shares_", "fit_slopes_", "
 """What only training other than generative leaves behind."""
 
 
-def _last_fits(estimator: Any) -> list[Fit]:
+def _last_fits(estimator: Any, n_variables: int) -> list[Fit]:
     """Return the fits that an estimator has kept, if they are for as many variables."""
     slopes = getattr(estimator, "fit_slopes_", None)
-    if slopes is None or slopes.shape[1] != estimator.n_features_in_ + 1:
+    if slopes is None or slopes.shape[1] != n_variables + 1:
         return []
     return [
         Fit(slope[0], slope[1:], scales[~np.isnan(scales)])

@@ -1,7 +1,9 @@
 """`Kinds`: how users say what their columns are, and how estimators take such tables."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,8 @@ from exchangeable.fitting.tasks import check_choice, check_method
 TRANSFORMS = ("auto", "none")
 COLUMNS = "columns_"
 """The attribute of a fitted estimator that keeps what was decided."""
+_SCHEMAS: WeakKeyDictionary[Any, tuple[Any, Schema]] = WeakKeyDictionary()
+"""What the descriptions of columns that estimators keep stand for."""
 
 
 class Kinds(BaseEstimator):
@@ -38,6 +42,11 @@ class Kinds(BaseEstimator):
         arrays are binary.
     unseen : {"hole", "error"}, default="hole"
         What a value is, in rows to come, that is no level of its column.
+    groups : lists of columns, or a dict of such lists, optional
+        One-hot columns: those of a list are the levels of one nominal column, called by its key, or
+        ``"group 0"``, ``"group 1"``, …. A row has at most one of them on; if none is, its level is
+        not known. Columns are given by numbers or names. Rows are returned in the form in which
+        they came.
     transform : {"auto", "none"}, default="auto"
         Whether continuous columns whose skewness exceeds 1 are bent by the transform of Yeo and
         Johnson that makes them likeliest under a normal distribution. Densities are always per unit
@@ -48,12 +57,30 @@ class Kinds(BaseEstimator):
     >>> from exchangeable import ExchangeableMixture, Kinds
     >>> ExchangeableMixture(3, kinds=Kinds({"age": "continuous"}, unseen="error")).kinds
     Kinds(columns={'age': 'continuous'}, unseen='error')
+
+    Five columns of a sparse matrix are a variable of three levels and one of two:
+
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> X = sp.csr_array(np.eye(5)[np.arange(40) % 3] + np.eye(5)[3 + np.arange(40) % 2])
+    >>> kinds = Kinds(groups={"city": [0, 1, 2], "size": [3, 4]})
+    >>> model = ExchangeableMixture(2, kinds=kinds, random_state=0).fit(X)
+    >>> sum(model.conditional("city", {"size": 3}).values())
+    1.0
+    >>> model.sample(4, random_state=0)[0].sum(axis=1).tolist()
+    [2.0, 2.0, 2.0, 2.0]
     """
 
     def __init__(
-        self, columns: Any = None, *, unseen: str = "hole", transform: str = "auto"
+        self,
+        columns: Any = None,
+        *,
+        groups: Any = None,
+        unseen: str = "hole",
+        transform: str = "auto",
     ) -> None:
         self.columns = columns
+        self.groups = groups
         self.unseen = unseen
         self.transform = transform
 
@@ -64,14 +91,7 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
     None where all are binary numbers, which are read as they always were. A threshold other than
     the default says that numbers are to be cut there.
     """
-    kinds = getattr(estimator, "kinds", None)
-    settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
-    check_choice(settings.unseen, "unseen", UNSEEN)
-    check_choice(settings.transform, "transform", TRANSFORMS)
-    told = settings.columns is not None
-    if not told and (kinds is None and estimator.binarize != 0.0):
-        return spec, None
-    schema = decide(X, settings.columns, settings.unseen, settings.transform == "auto")
+    schema, told = decide_schema(estimator, X)
     if schema is None:
         return spec, None
     training = getattr(estimator, "training", "generative")
@@ -94,6 +114,26 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
 
 def _example(column: Column) -> str:
     return f", such as {column.levels[0]!r}" if column.levels else ""
+
+
+def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
+    """Return what the columns of X are, None where all are bits, and whether kinds says so."""
+    kinds = getattr(estimator, "kinds", None)
+    settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
+    check_choice(settings.unseen, "unseen", UNSEEN)
+    check_choice(settings.transform, "transform", TRANSFORMS)
+    told = settings.columns is not None or settings.groups is not None
+    if not told and (kinds is None and estimator.binarize != 0.0):
+        return None, told
+    bend = settings.transform == "auto"
+    return decide(X, settings.columns, settings.unseen, bend, settings.groups), told
+
+
+def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[FamilySpec]:
+    """Return the families that stand for some where columns are of the kinds of a schema."""
+    if schema is None:
+        return list(specs)
+    return list(dict.fromkeys(spec_for(spec, schema, "auto") for spec in specs))
 
 
 def _is_number(column: Column) -> bool:
@@ -145,4 +185,9 @@ def labels_of(X: Any, y: Any) -> npt.NDArray[Any]:
 def schema_of(estimator: Any) -> Schema | None:
     """Return what was decided about the columns, None where they are binary."""
     plain = vars(estimator).get(COLUMNS)
-    return None if plain is None else Schema.from_plain(plain)
+    if plain is None:
+        return None
+    known = _SCHEMAS.get(estimator)
+    if known is None or known[0] is not plain:
+        known = _SCHEMAS[estimator] = plain, Schema.from_plain(plain)
+    return known[1]

@@ -9,11 +9,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 
 from exchangeable.arrays import (
-    FloatArray,
     IntArray,
     RandomState,
     as_generator,
@@ -21,17 +19,21 @@ from exchangeable.arrays import (
     check_flag,
     check_sample_weight,
 )
+from exchangeable.classes.choice import select_components
 from exchangeable.classes.profiles import Profiles, profiles_of
 from exchangeable.classes.refits import Refits
-from exchangeable.classes.selection import Selection, select_components
+from exchangeable.classes.selection import Selection
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
-from exchangeable.estimators.base import MixtureEstimator
-from exchangeable.estimators.covariates import add_covariates, forget_covariates, log_posterior
+from exchangeable.estimators.covariates import (
+    CovariatePredictions,
+    add_covariates,
+    forget_covariates,
+)
 from exchangeable.estimators.kinds import decide_kinds, spec_for
-from exchangeable.estimators.rows import by_chunks, check_width, open_rows, take_names
+from exchangeable.estimators.rows import check_width, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
@@ -77,7 +79,7 @@ def _merged(observed: Observed) -> Examples:
     return merge_equal_rows(observed, np.ones(observed.n_rows))[0]
 
 
-class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
+class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     """Mixture of components whose variables fall into exchangeable blocks.
 
     P(x) = Σ_y p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)): the component is latent, each has blocks
@@ -182,6 +184,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         Number of free parameters: k·n + k − 1 for ``"blocks"``, whatever they are.
     urn_weights_ : ndarray of shape (n_components, n_features)
         Weight θ of each variable in each component; only ratios in a block matter.
+    item_parameters_ : ItemParameters
+        Difficulties of items in each component, where these are Rasch or partial credit models: one
+        block of binary columns with weights, or of ordinal columns.
     edges_ : list of ndarray of shape (n_edges, 2)
         For each component its tree's edges, each a variable and its parent, or a block and its
         parent where the tree is over counts or hidden.
@@ -254,8 +259,6 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        # scikit-learn's check of sparse input asks whatever has a predict_proba for these.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
     @all_or_nothing
@@ -419,37 +422,9 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         mixture, self._kept = stream.add(mixture, kept, parts)
         return mixture
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the average log-probability of the rows."""
-        return float(self.score_samples(X).mean())
-
-    @by_chunks
-    def predict_log_proba(self, X: Any, covariates: Any = None) -> FloatArray:
-        """Return the log-probability of each component for every row, given covariates if any."""
-        return log_posterior(self, self._observed(X), covariates)
-
-    @by_chunks
-    def predict_proba(self, X: Any, covariates: Any = None) -> FloatArray:
-        """Return the probability of each component for every row, given covariates if any."""
-        return np.exp(self.predict_log_proba(X, covariates))
-
-    @by_chunks
-    def predict(self, X: Any, covariates: Any = None) -> IntArray:
-        """Return the most probable component of every row, given covariates if any."""
-        return np.asarray(self.predict_log_proba(X, covariates).argmax(axis=1))
-
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> IntArray:
         """Fit, and return the most probable component of every row."""
         return self.fit(X, y, **options).predict(X)
-
-    def bic(self, X: Any) -> float:
-        """Return the Bayesian information criterion on X; the lower the better."""
-        log_likelihood = self.score_samples(X)
-        return float(-2 * log_likelihood.sum() + self.n_parameters_ * np.log(log_likelihood.size))
-
-    def aic(self, X: Any) -> float:
-        """Return the Akaike information criterion on X; the lower the better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self.n_parameters_)
 
     @classmethod
     def select(
@@ -522,10 +497,6 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
         slopes = vars(self).get("coefficients_", np.zeros((1, 1)))[1:, 1:]
         return self._mixture().n_parameters + int(slopes.size)
 
-    @property
-    def _log_prior(self) -> FloatArray:
-        return np.asarray(np.log(self.weights_))
-
     def _check_options(self) -> FamilySpec:
         """Refuse values of parameters that only some fits would notice."""
         spec = spec_of(self)
@@ -561,6 +532,12 @@ class ExchangeableMixture(MixtureEstimator, DensityMixin, BaseEstimator):
 
     def _refits(self) -> Refits:
         """Return how this mixture was fitted, for fits to other rows."""
+        if hasattr(self, "coefficients_"):
+            raise ValueError(
+                "the mixture was fitted with covariates, whose standard errors are those of "
+                "covariate_effects(method='one-step'); fit without covariates for tests and errors "
+                "of its classes"
+            )
         if self.combine != "best":
             raise ValueError(
                 f"combine={self.combine!r} is an average of fits, which has no classes of its own; "

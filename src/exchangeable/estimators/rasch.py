@@ -111,7 +111,7 @@ class RaschModel(RaschQuestions, BaseEstimator):
         y : ignored
             Present for scikit-learn's sake.
         sample_weight : array-like of shape (n_persons,), optional
-            How much each person counts, 1 by default.
+            How many persons each row stands for, 1 by default; standard errors take it as that.
         """
         k = check_count(self.n_components, "n_components")
         validate_data(self, X, skip_check_array=True)
@@ -152,7 +152,9 @@ class RaschModel(RaschQuestions, BaseEstimator):
         scale = mixture._fitted().item_scale()
         assert scale is not None
         posterior = mixture.predict_proba(values)
-        scale = without_unknown(scale, values, answers.weights[:, None] * posterior)
+        rows_per_weight = np.count_nonzero(answers.weights) / answers.weights.sum()
+        mass = rows_per_weight * answers.weights[:, None] * posterior
+        scale = without_unknown(scale, values, mass)
         found = class_parameters(scale, inside.names)
         warn_of_infinite(found)
         rest = (mixture.weights_, posterior, values, inside.weights)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.experiments.store import Row, Store
 from exchangeable.families import Neural
+from exchangeable.persistence import save
 from exchangeable.runtime.threads import n_threads
 
 SETS = tuple(sorted(DENSITY_SETS, key=lambda name: DENSITY_SETS[name].n_variables))
@@ -71,12 +73,15 @@ class Beyond:
         Number of threads.
     device : {"auto", "cpu", "gpu"}
         Where networks are trained.
+    loss : float, optional
+        Where given, the default is also made smaller at this loss of the validation rows.
     """
 
     store: Store
     tell: Callable[[str], None] = lambda text: None
     n_jobs: int | None = None
     device: str = "auto"
+    loss: float | None = None
 
     @property
     def paired(self) -> Store:
@@ -132,10 +137,39 @@ class Beyond:
             "seconds": f"{seconds:.1f}",
             "scoring_seconds": f"{time.monotonic() - began:.2f}",
         }
+        if self.loss is not None and model == DEFAULT:
+            more |= smaller(estimator, data, self.loss)
         self.store.add({**cell, **measured, **more, **self.machine()})
         self.keep_rows(cell, each)
         self.compare(cell)
         self.tell(f"{said}: valid {measured['valid']}, test {measured['test']}, {seconds:.0f} s")
+
+    def add(self, name: str, model: str, each: FloatArray, **more: Any) -> None:
+        """Add a cell of a peer that was run by other means, from log-probabilities of test rows.
+
+        Parameters
+        ----------
+        name, model : str
+            The data set, and what the peer is called.
+        each : array of shape (n_rows,)
+            Log-probabilities of the test rows, in their order.
+        **more
+            What else its cell says, such as ``seconds``.
+        """
+        if model in MODELS:
+            raise ValueError(f"{model!r} is run by the benchmark itself; give another name")
+        n_rows = DENSITY_SETS[name].n_rows[2]
+        if each.shape != (n_rows,) or not np.isfinite(each).all():
+            raise ValueError(
+                f"{model} on {name}: expected {n_rows:,} log-probabilities, got an array of shape "
+                f"{each.shape}, or numbers that are not finite"
+            )
+        cell = {"dataset": name, "model": model, "budget": "0", "seed": "0"}
+        error = each.std(ddof=1) / np.sqrt(each.size)
+        measured = {"valid": "", "test": f"{each.mean():.5f}", "error": f"{error:.5f}"}
+        self.store.add({**cell, **measured, "seconds": "", **more})
+        self.keep_rows(cell, each)
+        self.compare(cell)
 
     def _fitted(self, model: str, budget: float, seed: int, data: Any) -> tuple[Any, Row]:
         """Return a model fitted to training rows, and what its cell says of the search."""
@@ -211,6 +245,28 @@ class Beyond:
         return self.store.path.with_name(f"{self.store.path.stem}_rows") / f"{plain}.npy"
 
 
+def smaller(density: Any, data: Any, loss: float) -> Row:
+    """Return what a cell says of a density that was made smaller: size, file, speed and score."""
+    small = density.compress(data.valid, loss=loss)
+    began = time.monotonic()
+    test = small.score(data.test)
+    seconds = time.monotonic() - began
+    with TemporaryDirectory() as folder:
+        sizes = []
+        for number, each in enumerate((density, small)):
+            path = Path(folder) / str(number)
+            save(each, path)
+            sizes.append(path.stat().st_size)
+    return {
+        "file_bytes": sizes[0],
+        "small_bytes": sizes[1],
+        "small_parameters": small.n_parameters_,
+        "small_loss": f"{small.compression_['loss']:.6f}",
+        "small_test": f"{test:.5f}",
+        "small_scoring_seconds": f"{seconds:.2f}",
+    }
+
+
 def _version(package: str) -> str:
     try:
         return version(package)
@@ -227,13 +283,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", nargs="+", type=int, default=[0])
     parser.add_argument("--device", default="auto")
     parser.add_argument("--n-jobs", type=int)
+    parser.add_argument("--compress", type=float, metavar="LOSS")
+    parser.add_argument(
+        "--peer",
+        nargs=2,
+        metavar=("NAME", "FILE"),
+        help="run nothing; add log-probabilities of the test rows of one set (.npy) under a name",
+    )
     parser.add_argument("--results", type=Path, default=Path("results/beyond.csv"))
     options = parser.parse_args(arguments)
 
     def tell(text: str) -> None:
         os.write(1, f"{time.strftime('%H:%M:%S')} {text}\n".encode())
 
-    experiment = Beyond(Store(options.results, KEY), tell, options.n_jobs, options.device)
+    store = Store(options.results, KEY)
+    experiment = Beyond(store, tell, options.n_jobs, options.device, options.compress)
+    if options.peer:
+        (name,), (peer, path) = options.sets, options.peer
+        experiment.add(name, peer, np.load(path).astype(np.float64))
+        return
     experiment.run(options.sets, options.models, options.time_budget, options.seed)
 
 

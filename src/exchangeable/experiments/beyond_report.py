@@ -53,7 +53,7 @@ def write_report(store: Store, page: Path) -> None:
     sets = [name for name in DENSITY_SETS if store.find(dataset=name)]
     paired = Beyond(store).paired
     parts = [HEAD + _missing(store), _results(store, sets), _verdict(store, paired, sets)]
-    parts += [_costs(store, sets), _members(store, sets), _literature(sets)]
+    parts += [_costs(store, sets), _members(store, sets), _smaller(store), _literature(sets)]
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n".join(parts), encoding="utf-8")
 
@@ -161,7 +161,7 @@ def _costs(store: Store, sets: list[str]) -> str:
             size = _size(int(row["n_parameters"])) if row.get("n_parameters") else ""
             rows.append(
                 [
-                    *(name, model, row["seed"], row["valid"].replace("-", MINUS)),
+                    *(name, model, row["seed"], row.get("valid", "").replace("-", MINUS)),
                     *(row["seconds"], row.get("scoring_seconds", ""), size),
                     *(row.get("cores", ""), row.get("device", "")),
                 ]
@@ -187,6 +187,34 @@ def _members(store: Store, sets: list[str]) -> str:
         "the mixture, with its share.\n\n"
     )
     return text + _table(["data", "tried", "in the mixture"], rows)
+
+
+def _smaller(store: Store) -> str:
+    """Return what became of densities that were made smaller."""
+    rows = [
+        [
+            *(row["dataset"], _title(row["budget"]), f"{100 * float(row['small_loss']):.3f} %"),
+            *(row["test"].replace("-", MINUS), row["small_test"].replace("-", MINUS)),
+            *(_size(int(row["n_parameters"])), _size(int(row["small_parameters"]))),
+            f"{int(row['n_parameters']) / int(row['small_parameters']):.1f}",
+            *(_megabytes(row["file_bytes"]), _megabytes(row["small_bytes"])),
+            *(row["scoring_seconds"], row["small_scoring_seconds"]),
+        ]
+        for row in store.rows
+        if row.get("small_parameters")
+    ]
+    text = (
+        "## Made smaller\n\n`density.compress(X_valid, loss=…)` (`--compress`): the loss of the "
+        "validation rows, the log-likelihood of the test rows, parameters, the size of model files "
+        "and the seconds for scoring the test rows, each before and after.\n\n"
+    )
+    head = ["data", "model", "loss", "test before", "after", "parameters before", "after", "times"]
+    head += ["file before", "after", "scoring before", "after"]
+    return text + _table(head, rows)
+
+
+def _megabytes(n_bytes: str) -> str:
+    return f"{int(n_bytes) / 1e6:.1f} MB"
 
 
 def _size(number: int) -> str:

@@ -143,6 +143,10 @@ class Family(ABC):
         """Return how the numbered run starts: ``init="both"`` takes turns."""
         return ("rows", "random")[number % 2] if init == "both" else init
 
+    def own_blocks(self, data: Any, sums: Sums) -> "Proposal | None":
+        """Return the blocks to begin with, if the family learns them in its own way."""
+        return None
+
     def block_data(self, data: Any) -> Any:
         """Return the rows from which the first blocks are learned."""
         return data

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import Arrays, Completions, Model
+from exchangeable.families.contract import Arrays, Completions, Model, Normal
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 
@@ -52,6 +52,12 @@ class JoinedModel(Model):
         return 0.0
 
     @property
+    def types(self) -> Any:
+        """What the numbers of each column stand for, None where all are bits or parts disagree."""
+        found = [getattr(part, "types", None) for part in self.parts]
+        return found[0] if all(each == found[0] for each in found) else None
+
+    @property
     def partitions(self) -> list[Partition]:
         """The blocks of each class."""
         return self._listed(lambda part: part.partitions)
@@ -59,6 +65,14 @@ class JoinedModel(Model):
     def log_urn_weights(self) -> FloatArray:
         """Return the log-weight of each variable in each class, 0 where a part has no weights."""
         return np.concatenate([part.log_urn_weights() for part in self.parts], axis=1)
+
+    def units(self) -> IntArray:
+        """Return the number of the set of classes with which each class shares parameters."""
+        each, begin = list[IntArray](), 0
+        for part in self.parts:
+            each.append(part.units() + begin)
+            begin = int(each[-1][-1]) + 1
+        return np.concatenate(each)
 
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes, in the order they have here."""
@@ -92,6 +106,11 @@ class JoinedModel(Model):
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
         part, inner = self._class(y)
         return part.marginals(observed, inner)
+
+    def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
+        """Return the distribution of a variable that no row knows, given what rows know."""
+        part, inner = self._class(y)
+        return part.predictive(observed, variable, inner)
 
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the completion x of each row that its part finds, and log P(x | y)."""

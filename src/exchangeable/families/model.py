@@ -20,6 +20,7 @@ from exchangeable.storage.limits import Budget
 if TYPE_CHECKING:
     from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
+    from exchangeable.structure.statistic_blocks import StatisticBlock
 
 MOST_CELLS = 1 << 24
 """Scores of rows by classes that are held at once."""
@@ -223,6 +224,22 @@ class Model(ABC):
         Nodes are variables, or the blocks of `partitions` where a family's forest is over those.
         """
         return [np.empty((0, 2), dtype=np.int64)] * self.n_classes
+
+    @property
+    def learned_partitions(self) -> Any:
+        """The blocks of each class among the variables that no statistic of a user's reads."""
+        return self.partitions
+
+    def reads(self, blocks: Sequence["StatisticBlock"]) -> bool:
+        """Whether the model has blocks with these statistics, and no others."""
+        return not blocks
+
+    def units(self) -> IntArray:
+        """Return, for each class, the number of the set of classes with which it shares parameters.
+
+        Sets are numbered in the order of their classes; by default every class is one by itself.
+        """
+        return np.arange(self.n_classes)
 
     def log_urn_weights(self) -> FloatArray:
         """Return the log-weight of each variable in its urn, shape (n_variables, n_classes)."""

@@ -12,8 +12,11 @@ from exchangeable.families.model import Model
 from exchangeable.runtime.memory import check_memory, times_available
 
 if TYPE_CHECKING:
+    from exchangeable.data.examples import Examples
+    from exchangeable.families.common.features import Features
     from exchangeable.families.common.log_linear import LogLinear
     from exchangeable.families.mixture import Mixture
+    from exchangeable.families.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class SearchSpace:
         Pseudo-rows of the first trial, for few and for many variables.
     alone : bool
         Whether what other families found says nothing about the number of components here.
+    blocks : tuple of str
+        The blocks to try, each by itself.
     steps : mapping from name to tuple of float
         What is searched, and by which factors, coarse ones first: numbers of components, strengths
         of priors, or settings of the family's own.
@@ -42,6 +47,7 @@ class SearchSpace:
     most_components: int = 500
     pooling: tuple[float, float] = (8.0, 32.0)
     alone: bool = False
+    blocks: tuple[str, ...] = ("auto",)
     steps: Mapping[str, tuple[float, ...]] = field(
         default_factory=lambda: {
             "n_components": (2.5, 1.5),
@@ -103,7 +109,7 @@ class FamilySpec:
         where users give such blocks.
     before : callable, optional
         Returns, given a problem, the name and the problem of the family which is fitted first, and
-        from which this one starts.
+        from which this one starts; None where it starts by itself.
     direct : type, optional
         Fits classes of complete and labelled rows from sums alone: `fit` and `add` in memory,
         `sums` and `fit_chunks` where rows come in chunks.
@@ -113,11 +119,16 @@ class FamilySpec:
         What it refuses, of `families.abilities.ABILITIES`.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    refits : str, optional
+        For a family that is trained: the one by EM whose parameters are of the same type.
     needs : str, optional
         A module without which it cannot be fitted, and which not everybody has installed.
     normalise : callable, optional
         Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
         their total, and that logarithm; None where the family cannot represent such scores.
+    features : callable, optional
+        Returns, given `Examples` of columns of any kind, their `Features`: hybrid training fits
+        scores that are linear in these.
     kinds : tuple of str
         Kinds of columns that it is for.
     other_kinds : str, optional
@@ -161,8 +172,10 @@ class FamilySpec:
     stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    refits: str | None = None
     needs: str | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
+    features: "Callable[[Examples], Features] | None" = None
     kinds: tuple[str, ...] = ("binary",)
     other_kinds: str | None = None
     row_priors: bool = False
@@ -180,6 +193,11 @@ class FamilySpec:
                 f"family {self.name!r} cannot {unknown[0]!r}, which is not an ability; expected "
                 f"some of {', '.join(ABILITIES)}"
             )
+
+    def earlier(self, problem: Any) -> "tuple[str, Problem] | None":
+        """Return the family that is fitted first, and its problem, if there is one."""
+        found: tuple[str, Problem] | None = None if self.before is None else self.before(problem)
+        return found
 
     def why_not(self, ability: str) -> str | None:
         """Return why the family cannot do something, None where it can."""

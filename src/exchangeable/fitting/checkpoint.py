@@ -115,11 +115,12 @@ def _encode(state: EMState, prefix: str, arrays: Arrays) -> dict[str, Any]:
         mixtures["best"] = state.best
     for name, mixture in mixtures.items():
         if mixture is not None:
-            encoded[name] = _encode_mixture(mixture, f"{prefix}{name}.", arrays)
+            encoded[name] = encode_mixture(mixture, f"{prefix}{name}.", arrays)
     return encoded
 
 
-def _encode_mixture(mixture: Mixture, prefix: str, arrays: Arrays) -> dict[str, Any]:
+def encode_mixture(mixture: Mixture, prefix: str, arrays: Arrays) -> dict[str, Any]:
+    """Return a mixture as JSON, its arrays added to the others."""
     arrays[f"{prefix}log_prior"] = mixture.log_prior
     parameters = mixture.model.encode()
     for name, array in parameters.items():
@@ -130,10 +131,10 @@ def _encode_mixture(mixture: Mixture, prefix: str, arrays: Arrays) -> dict[str, 
 def _decode(run: Any, prefix: str, arrays: Any) -> EMState:
     if not isinstance(run, dict):
         raise ModelFileError("holds a run that is not an object")
-    mixture = _decode_mixture(run.get("mixture"), f"{prefix}mixture.", arrays)
+    mixture = decode_mixture(run.get("mixture"), f"{prefix}mixture.", arrays)
     best = mixture
     if not run.get("best is latest"):
-        best = _decode_mixture(run.get("best"), f"{prefix}best.", arrays)
+        best = decode_mixture(run.get("best"), f"{prefix}best.", arrays)
     before = run.get("before")
     k = mixture.log_prior.size
     history = _line(arrays, f"{prefix}history", None)
@@ -153,14 +154,15 @@ def _decode(run: Any, prefix: str, arrays: Any) -> EMState:
         history.tolist(),
         valid_history.tolist(),
         mark=float(mark),
-        before=None if before is None else _decode_mixture(before, f"{prefix}before.", arrays),
+        before=None if before is None else decode_mixture(before, f"{prefix}before.", arrays),
         converged=run.get("converged") is True,
         fell=float(fell),
         **counts,
     )
 
 
-def _decode_mixture(value: Any, prefix: str, arrays: Any) -> Mixture:
+def decode_mixture(value: Any, prefix: str, arrays: Any) -> Mixture:
+    """Return the mixture that JSON and arrays stand for, everything checked."""
     names = value.get("arrays") if isinstance(value, dict) else None
     kind = model_kinds().get(str(value.get("kind"))) if isinstance(value, dict) else None
     if kind is None or not isinstance(names, list):

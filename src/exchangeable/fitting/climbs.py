@@ -10,6 +10,11 @@ FIRST_GAIN = 4e-3
 """What varying the settings of a family gains at first, as a part of its log-likelihood, about."""
 LEAST_WEIGHT = 0.02
 """Families that do not count yet are taken for ones with this share."""
+UP, DOWN, AHEAD = 4.0, 0.5, 2.0
+"""What more and fewer components promise, and what has helped, taken together, beside the rest.
+
+Searches begin with few components, which are quick.
+"""
 NAMES = ("n_components", "pooling", "shrinkage", "own")
 
 
@@ -44,8 +49,10 @@ class Climb:
     tried: set[Settings] = field(default_factory=set)
     _ahead: list[Settings] = field(default_factory=list)
 
-    def neighbours(self, others: Sequence[Group]) -> list[Settings]:
-        """Return the settings to try next, around the best so far.
+    def neighbours(self, others: Sequence[Group]) -> list[tuple[Settings, float]]:
+        """Return the settings to try next, around the best so far, and what each promises.
+
+        The latter is a part of what is expected of all.
 
         Parameters
         ----------
@@ -59,13 +66,17 @@ class Climb:
         self._follow(best)
         last = max(map(len, space.steps.values()), default=0)
         while self.step < last:
-            near: list[Settings | None] = [*self._ahead, *_like_others(at, others)]
+            near: dict[Settings | None, float] = dict.fromkeys(self._ahead, AHEAD)
+            near |= dict.fromkeys(_like_others(at, others), 1.0)
             for name, factors in space.steps.items():
                 factor = factors[min(self.step, len(factors) - 1)]
-                near += [at.scaled(name, each, self.most) for each in (factor, 1 / factor)]
-            fresh = [s for s in dict.fromkeys(near) if s is not None and s not in self.tried]
+                up, down = (UP, DOWN) if name == "n_components" else (1.0, 1.0)
+                near.setdefault(at.scaled(name, factor, self.most), up)
+                near.setdefault(at.scaled(name, 1 / factor, self.most), down)
+            fresh = {s: part for s, part in near.items() if s and s not in self.tried}
             if fresh:
-                return fresh
+                whole = sum(fresh.values())
+                return [(settings, part / whole) for settings, part in fresh.items()]
             self.step += 1
             self.gain /= 2
         return []

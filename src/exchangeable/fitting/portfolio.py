@@ -140,9 +140,9 @@ class Portfolio:
         return sum(g.share for g in self.groups.values() if g.settings.family == family)
 
     def add(self, settings: Settings, fit: Fit, begun: int) -> None:
-        """Add a fit to the group of its settings."""
+        """Add a fit to the group of its settings, in place of one that was cut short."""
         group = self.groups.get(settings)
-        if group is None:
+        if group is None or (not group.first.whole and group.n_made == 1):
             self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds)
         else:
             group.add(fit, self.valid.weights)

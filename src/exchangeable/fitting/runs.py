@@ -27,8 +27,8 @@ def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
     """
     _check_memory(spec, problem)
     families = [_em_family(spec, problem)]
-    while spec.before is not None:
-        name, problem = spec.before(problem)
+    while (earlier := spec.earlier(problem)) is not None:
+        name, problem = earlier
         spec = family_named(name)
         families.insert(0, _em_family(spec, problem))
     return families
@@ -175,7 +175,7 @@ def begin(
 ) -> EMState:
     """Return the parameters of a family that fit given posteriors."""
     problem = family.problem
-    blocks = first_blocks(
+    blocks = family.own_blocks(data, sums) or first_blocks(
         family.block_data(data),
         problem.structure,
         problem.labelled and family.learns_by_class,

@@ -14,16 +14,16 @@ search gets depends on the machine.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from exchangeable.families import family_named
+from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.lanes import Lanes, Task
 from exchangeable.fitting.portfolio import Group, Portfolio
-from exchangeable.fitting.trials import ANYWHERE, Fitter, Settings
+from exchangeable.fitting.trials import ANYWHERE, STATISTICS, Fitter, Settings
 from exchangeable.runtime.threads import n_threads
 
 MANY_VARIABLES = 400
@@ -40,6 +40,12 @@ STEPS = 4
 """Of a round: decisions are made anew after each."""
 AVERAGING_GAIN = 2e-3
 """What an average of many fits gains over one, as a part of the log-likelihood, about."""
+UNFINISHED_GAIN = 5e-3
+"""What a first fit gains that was cut short, if it ends by itself."""
+LONGER = 4.0
+"""It takes so many times longer then, about."""
+ROWS_PER_COMPONENT, MORE = 150, 4
+"""A first fit has a component for so many rows, within a factor of what is usual."""
 SLOWER = 1.5
 """A fit takes this power of its number of components, about."""
 
@@ -70,6 +76,8 @@ class Search:
         What each round has led to.
     began : float
         When it began.
+    starts : dict
+        The settings with which families begin, by name, where others than the usual are wanted.
     n_made : int
         Number of fits so far.
     portfolio : Portfolio
@@ -86,6 +94,7 @@ class Search:
     notes: dict[str, str] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    starts: dict[str, Settings] = field(default_factory=dict)
     n_made: int = 0
     portfolio: Portfolio = field(init=False)
     _effort: float = 0.0
@@ -119,7 +128,11 @@ class Search:
 
     def survey(self) -> None:
         """Fit every family once, the quick ones first."""
-        first = [self.first(family) for family in self.families]
+        first = [
+            replace(self.first(family), blocks=blocks)
+            for family in self.families
+            for blocks in (family_named(family).search or ANYWHERE).blocks
+        ]
         tasks = [Task(settings, 0, self.seconds_of(settings)) for settings in first]
         tasks.sort(key=lambda task: task.seconds)
         now = time.monotonic()
@@ -144,7 +157,7 @@ class Search:
 
     def step(self, effort: float) -> list[Task]:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
-        promising = [*self._neighbours(), *self._again()]
+        promising = [*self._unfinished(), *self._neighbours(), *self._again()]
         promising.sort(key=lambda one: -one[0])
         left, chosen = {True: effort, False: effort}, list[Task]()
         now = time.monotonic()
@@ -158,11 +171,20 @@ class Search:
 
     def first(self, family: str) -> Settings:
         """Return the settings with which a family begins."""
+        if family in self.starts:
+            wanted = self.starts[family]
+            return replace(wanted, n_components=min(wanted.n_components, self._most(family)))
         spec = family_named(family)
         space = spec.search or ANYWHERE
         wide = self.fitter.examples.rows.n_variables >= MANY_VARIABLES
-        k = max(1, min(space.first_components, self._most(family)))
-        return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0)
+        k = space.first_components
+        if not space.alone:
+            rows = int(self.fitter.examples.total) // ROWS_PER_COMPONENT
+            k = max(k, min(rows, MORE * k))
+        k = max(1, min(k, self._most(family)))
+        named = self.fitter.named.blocks and family in WITH_STATISTICS
+        blocks = STATISTICS if named else "auto"
+        return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
 
     def seconds_of(self, settings: Settings) -> float:
         """Return about how long a fit takes: as the family's latest did, where seconds count.
@@ -181,18 +203,31 @@ class Search:
         ratio = settings.n_components / latest.settings.n_components
         return float(start_up + again * ratio**SLOWER)
 
+    def _unfinished(self) -> list[tuple[float, Task]]:
+        """Return first fits that were cut short, to be made again, and what each promises."""
+        found = []
+        for group in self.portfolio.alive:
+            if not group.first.whole and group.n_made == 1:
+                task = Task(group.settings, 0, LONGER * group.seconds)
+                gain = UNFINISHED_GAIN * abs(self.portfolio.worth)
+                found.append((gain / self._cost(task), task))
+        return found
+
     def _neighbours(self) -> list[tuple[float, Task]]:
         """Return variations of settings, and what each promises for its cost."""
         best = [self.portfolio.best_of(name) for name in self.families]
         found = []
         for climb in self._climbs.values():
+            first = self.portfolio.groups.get(self.first(climb.family))
+            if first is not None and not first.first.whole:
+                continue
             near = climb.neighbours([group for group in best if group is not None])
-            for settings in near:
+            for settings, part in near:
                 task = Task(settings, 0, self.seconds_of(settings))
                 # What takes less than the best so far promises less, too.
                 usual = Task(settings, 0, self.seconds_of(climb.around or settings))
                 cost = max(self._cost(task), self._cost(usual))
-                found.append((climb.expected() / len(near) / cost, task))
+                found.append((climb.expected() * part / cost, task))
         return found
 
     def _again(self) -> list[tuple[float, Task]]:
@@ -203,7 +238,7 @@ class Search:
         found = []
         for group in self.portfolio.alive:
             have = group.n_made
-            if group.share == 0:
+            if group.share == 0 or not group.first.whole:
                 continue
             gain = group.share * self._averaging_gain(group) / (2 * have**2)
             for number in range(have, min(2 * have, self.n_init)):

@@ -104,6 +104,8 @@ def problem_of(
     spec.check_memory(0, n_variables, len(classes))
     settings, method = as_blocks(estimator.blocks)
     names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and len(names) != n_variables:  # of groups of columns, which have numbers
+        names = None
     chosen = spec.blocks[0] if kind_of(method) == "auto" else method
     named: list[StatisticBlock] = []
     others = np.empty(0, dtype=np.int64)
@@ -162,12 +164,14 @@ def check_warm(model: Model, problem: Problem, n_variables: int) -> None:
         told = f"to {model.n_variables} columns, but X has {n_variables}"
     elif model.n_classes != problem.n_components:
         told = f"of {model.n_classes} components, but n_components={problem.n_components}"
+    elif not model.reads(problem.statistic_blocks):
+        told = "with other statistics than those now asked for, which it would not change"
     else:
-        asked = problem.structure
+        asked, had = problem.structure, model.learned_partitions
         if isinstance(asked, BlockLearner):
             fixed = not asked.needs_moments
-            asked = asked.without_rows(n_variables, model.n_classes) if fixed else model.partitions
-        if not all(map(Partition.same_as, asked, model.partitions)):
+            asked = asked.without_rows(had[0].labels.size, model.n_classes) if fixed else had
+        if not all(map(Partition.same_as, asked, had)):
             told = "with other blocks than those now asked for, which it would not change"
     if told is not None:
         raise ValueError(f"warm_start=True goes on from a fit {told}; set warm_start=False")

@@ -3,15 +3,16 @@
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import clone
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
-from exchangeable.families import family_named
+from exchangeable.families import family_named, with_statistics
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.contract import FamilySpec, SearchSpace, Trainer
 from exchangeable.families.mixture import Mixture
@@ -19,6 +20,7 @@ from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.runs import Runs
 from exchangeable.structure.blocks import Blocks, structure_of
+from exchangeable.structure.statistic_blocks import StatisticBlock
 
 ANYWHERE = SearchSpace()
 """Where a search of a family begins that is not searched unless it is asked for."""
@@ -28,6 +30,19 @@ FINER = 5
 """A fit to be averaged is taken this many times nearer to its end than a first one."""
 MOST_BEFORE = 16
 """Fits of families that come before others, kept for further ones that start from them."""
+
+
+STATISTICS = "statistics"
+
+
+class NamedBlocks(NamedTuple):
+    """Blocks whose statistics users name, and the variables that are in none of them."""
+
+    blocks: Sequence[StatisticBlock]
+    others: IntArray
+
+
+NO_BLOCKS = NamedBlocks((), np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,7 @@ class Settings:
     pooling, shrinkage : float
         Strengths of its priors.
     blocks : str
-        How variables are put into blocks.
+        How variables are put into blocks; `STATISTICS` for those whose statistics users name.
     own : tuple of pairs
         Settings of the family's own that differ from their defaults, by name.
     """
@@ -58,7 +73,8 @@ class Settings:
     @property
     def spec(self) -> FamilySpec:
         """The family."""
-        return family_named(self.family)
+        spec = family_named(self.family)
+        return with_statistics(spec) if self.blocks == STATISTICS else spec
 
     @property
     def space(self) -> SearchSpace:
@@ -132,13 +148,22 @@ class Settings:
         alpha: float,
         varied: bool = False,
         device: str = "auto",
+        named: NamedBlocks = NO_BLOCKS,
     ) -> Problem:
-        """Return the settings as a problem."""
-        method = self.spec.blocks[0] if self.blocks == "auto" else self.blocks
+        """Return the settings as a problem; `named` are the blocks with statistics, if any."""
+        method: Any = self.spec.blocks[0] if self.blocks in ("auto", STATISTICS) else self.blocks
         n, k = examples.rows.n_variables, self.n_components
+        if self.blocks != STATISTICS:
+            named = NO_BLOCKS
+        elif named.others.size:
+            n = named.others.size
+        else:
+            method = [np.arange(n)]
         return Problem(
             k,
             structure_of(Blocks(), method, False, n, range(k)),
+            statistic_blocks=tuple(named.blocks),
+            others=named.others,
             examples=examples,
             valid=valid,
             alpha=alpha,
@@ -180,6 +205,16 @@ class Fit:
     whole: bool
 
 
+class FitStore(Protocol):
+    """Where fits are kept."""
+
+    def get(self, settings: Settings, number: int) -> Fit | None:
+        """Return a fit, None if it is not known."""
+
+    def put(self, settings: Settings, number: int, fit: Fit) -> None:
+        """Keep a fit."""
+
+
 @dataclass
 class Fitter:
     """Fits settings to given rows.
@@ -200,6 +235,10 @@ class Fitter:
         The latter.
     stop : threading.Event
         Once it is set, a fit that goes on is cut short.
+    kept : FitStore, optional
+        Where fits are found that need not be made again.
+    named : NamedBlocks
+        Blocks with statistics, for the families that take them.
     """
 
     examples: Examples
@@ -210,6 +249,8 @@ class Fitter:
     device: str = "auto"
     em_device: Any = None
     stop: threading.Event = field(default_factory=threading.Event)
+    kept: "FitStore | None" = None
+    named: NamedBlocks = NO_BLOCKS
     _before: dict[tuple[Any, ...], Mixture] = field(default_factory=dict)
     _locks: Any = field(default_factory=lambda: defaultdict(threading.Lock))
 
@@ -224,6 +265,9 @@ class Fitter:
 
         A fit ends with the iteration in which the deadline passes, or `stop` is set.
         """
+        known = None if self.kept is None else self.kept.get(settings, number)
+        if known is not None:
+            return known
         began = time.monotonic()
         rule = self.rule
         if number > 0:
@@ -231,7 +275,7 @@ class Fitter:
         state = self.run(settings, self.seed + number, rule, number > 0, deadline, n_jobs)
         best = state.best
         each = best.model.log_likelihoods(best.log_prior, self.valid, n_jobs)
-        return Fit(
+        fit = Fit(
             best,
             each,
             float(self.valid.weights @ each) / self.valid.total,
@@ -240,6 +284,9 @@ class Fitter:
             time.monotonic() - began,
             state.ended or state.n_iter >= rule.max_iter,
         )
+        if self.kept is not None and fit.whole:
+            self.kept.put(settings, number, fit)
+        return fit
 
     def run(
         self,
@@ -263,10 +310,12 @@ class Fitter:
             runs = Runs(settings.spec, problem, data, rule, "rows", [generator], scored=False)
             return runs.run(0, None, watch, stop, n_jobs, before)
 
-        problem = settings.problem(self.examples, self.valid, self.alpha, varied, self.device)
-        if settings.spec.before is None:
+        rows = self.examples, self.valid, self.alpha
+        problem = settings.problem(*rows, varied, self.device, self.named)
+        found = settings.spec.earlier(problem)
+        if found is None:
             return one(settings, problem, None)
-        name, earlier = settings.spec.before(problem)
+        name, earlier = found
         key = (name, settings.blocks, earlier.n_components, earlier.pooling, seed, rule)
         with self._locks[key]:  # fits that differ in shrinkage alone share what comes before
             before = self._before.get(key)

@@ -12,6 +12,7 @@ from exchangeable.arrays import LARGEST
 from exchangeable.baselines import ChowLiuTree, LatentTree, saved
 from exchangeable.baselines.base import TreeEstimator
 from exchangeable.classes.design import Design
+from exchangeable.data.schema import Schema
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
@@ -62,8 +63,8 @@ CLASSES: dict[str, type[Any]] = {
 }
 FITTED = re.compile(r"[a-z][a-z0-9_]*_")
 MODEL, TREE = "_model", "_tree"
-KEPT = "_kept"
-"""What batches leave behind, which files do not hold."""
+KEPT, FITS = "_kept", "_fits"
+"""What batches and searches leave behind, which files do not hold."""
 NEEDED = {
     "ExchangeableClassifier": ("classes_", "class_count_", "class_log_prior_"),
     "ExchangeableDensity": ("weights_",),
@@ -115,7 +116,7 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
         )
     attributes = {}
     for name, value in vars(estimator).items():
-        if name in parameters or name in (MODEL, TREE, KEPT, CONFIG):
+        if name in parameters or name in (MODEL, TREE, KEPT, FITS, CONFIG):
             continue
         if not FITTED.fullmatch(name):
             raise TypeError(f"the attribute {name} of {kind.__name__} has no place in a file")
@@ -239,8 +240,9 @@ def _check(estimator: Any) -> None:
             if not hasattr(estimator, name):
                 raise ModelFileError(f"lacks {name}")
         _check_classes(estimator, model.n_classes)
-        _check_names(estimator, model.n_variables)
-        _check_columns(estimator, model)
+        schema = _check_columns(estimator, model)
+        grouped = schema is not None and schema.one_hot is not None
+        _check_names(estimator, schema.n_inputs if grouped and schema else model.n_variables)
         _check_covariates(estimator, model.n_classes)
     elif kind == "EVM":
         if not isinstance(estimator.statistic, Statistic) or not hasattr(estimator, "weights_"):
@@ -255,7 +257,7 @@ def _check(estimator: Any) -> None:
         _check_names(estimator, inner.n_features_in_)
 
 
-def _check_columns(estimator: Any, model: Model) -> None:
+def _check_columns(estimator: Any, model: Model) -> Schema | None:
     """Check that what is said of the columns is what the model was fitted to."""
     try:
         schema = schema_of(estimator)
@@ -263,6 +265,7 @@ def _check_columns(estimator: Any, model: Model) -> None:
         raise ModelFileError(f"has columns that cannot be used: {error}") from None
     if schema is not None and schema.types != getattr(model, "types", None):
         raise ModelFileError("says of its columns what its model does not")
+    return schema
 
 
 def _check_covariates(estimator: Any, k: int) -> None:

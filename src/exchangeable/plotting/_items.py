@@ -107,7 +107,9 @@ class ItemCurvesDisplay:
         if order.size <= MOST_NAMES:
             left.legend(frameon=False, fontsize="small", title="easiest first")
         lines = [*right.get_legend_handles_labels()[0], *error.get_legend_handles_labels()[0]]
-        right.legend(lines, [line.get_label() for line in lines], frameon=False, fontsize="small")
+        texts = [line.get_label() for line in lines]
+        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncol": 2}
+        right.legend(lines, texts, frameon=False, fontsize="small", **above)
         for axes in (left, right):
             axes.axvline(0, color=QUIET, lw=0.6, zorder=0)
         tidy(left)

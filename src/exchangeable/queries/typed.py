@@ -288,12 +288,24 @@ class TypedQueries(Output, Queries):
         schema = self._schema()
         return super()._evidence(given) if schema is None else self._typed_evidence(schema, given)
 
+    def _variable(self, name: Any) -> int:
+        """Return the number of a column given by number or name."""
+        schema = self._schema()
+        if schema is None or schema.one_hot is None:
+            return super()._variable(name)
+        names = [column.name for column in schema.columns]
+        if name not in names:
+            raise ValueError(f"{name!r} is not a column; they are {', '.join(map(repr, names))}")
+        return names.index(name)
+
     def _typed_evidence(self, schema: Schema, given: Any) -> tuple[Observed, bool]:
         """Return what is given, in any of its forms, as rows, and whether it is one question."""
         if library_of(given) is not None or is_sparse(given) or np.ndim(given) > 1:
             return self._observed(given), False
         if given is None or isinstance(given, Mapping):
-            named: Any = named_evidence(given, [column.name for column in schema.columns])
+            named: Any = given
+            if schema.one_hot is None:
+                named = named_evidence(given, [column.name for column in schema.columns])
             numbered = {self._variable(key): value for key, value in (named or {}).items()}
             return schema.evidence(numbered), True
         values = list(given)

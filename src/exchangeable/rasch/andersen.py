@@ -86,8 +86,8 @@ def andersen_test(
     groups = np.unique(labels)
     if groups.size < 2:
         raise ValueError(
-            f"all persons are in group {groups[0]}; the test needs at least two groups, so choose "
-            "another split"
+            f"all persons are in group {groups[0]}; the test needs at least two groups. Where "
+            "few persons answered the same items, split='ability' makes two"
         )
     parts = [answers.only(persons=labels == group) for group in groups]
     used = np.all([_varying(part) for part in parts], axis=0)
@@ -136,7 +136,8 @@ def _groups(answers: Answers, split: Any) -> npt.NDArray[Any]:
     if isinstance(split, str):
         if split not in SPLITS:
             raise ValueError(
-                f"split={split!r} is unknown; expected 'median', 'mean', or a group per person"
+                f"split={split!r} is unknown; expected 'median', 'mean', 'ability', or a group "
+                "per person"
             )
         return np.where(_is_high(answers, split), "high", "low")
     labels = np.asarray(split)

@@ -119,9 +119,9 @@ def read_answers(
 def _as_matrix(X: Any) -> npt.NDArray[Any]:
     if is_sparse(X):
         X = X.toarray()
-    if hasattr(X, "to_numpy") and hasattr(X, "columns"):
-        X = X.to_numpy()
     try:
+        if hasattr(X, "to_numpy") and hasattr(X, "columns"):
+            X = X.to_numpy(np.float64, na_value=np.nan) if hasattr(X, "iloc") else X.to_numpy()
         values = np.asarray(X)
         if values.dtype.kind not in "biuf":
             values = np.array(X, dtype=np.float64)

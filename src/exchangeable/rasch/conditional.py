@@ -9,6 +9,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families import REGISTRY
@@ -20,8 +21,10 @@ from exchangeable.rasch.parameters import ItemParameters, among, to_thresholds
 MOST_STEPS = 50
 FEW_PATTERNS = 2_000
 """With more patterns Newton's method starts from a fit to this many of them."""
-LARGEST = 25.0
+LARGEST = 16.0
 """Thresholds beyond this are on their way to infinity."""
+LEAST_INFORMATION = 1e-4
+"""With less, standard errors would be larger than 100: the likelihood is flat."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ def fit_conditional(answers: Answers, n_jobs: int | None = None) -> ConditionalF
     n_jobs : int, optional
         Number of threads; all cores by default.
     """
+    with threadpool_limits(1, "blas"):  # its idle threads would keep ours from running
+        return _fit(answers, n_jobs)
+
+
+def _fit(answers: Answers, n_jobs: int | None) -> ConditionalFit:
     used = usable_items(answers)
     inside = answers.only(items=used)
     inside = inside.only(persons=inside.informative)
@@ -147,7 +155,7 @@ class _Problem:
         enough = 1e-10 * answered.weights.sum()
         for n_iter in range(1, MOST_STEPS + 1):
             gradient = counts - sums.expected
-            step = np.linalg.solve(regular(self.answers.highest, sums.information), gradient)
+            step = self._step(log_credits, sums.information, gradient)
             gain = float(gradient @ step)
             if gain < enough and np.abs(step).max() < 1e-6:
                 return log_credits + step, sums.information, worth + 0.5 * gain, n_iter
@@ -160,21 +168,27 @@ class _Problem:
                     break
                 size *= 0.5
             log_credits, sums, worth = tried, new, reached
-            self._check_finite(log_credits)
         warnings.warn(
             f"Newton's method has not converged after {MOST_STEPS} steps; the items may be "
             "nearly separated",
-            stacklevel=4,
+            stacklevel=6,
         )
         return log_credits, sums.information, worth, MOST_STEPS
 
-    def _check_finite(self, log_credits: FloatArray) -> None:
-        """Refuse to go on where thresholds run away."""
-        thresholds = to_thresholds(self.answers.highest) @ log_credits
-        far = np.flatnonzero(~(np.abs(thresholds) < LARGEST))
-        if far.size:
-            name = self.answers.names[items_of(self.answers.highest)[far[0]]]
-            raise ValueError(
-                f"the likelihood has no maximum: a threshold of item {name!r} runs off to infinity;"
-                " merge answers that hardly anybody gave, or leave the item out"
-            )
+    def _step(
+        self, log_credits: FloatArray, information: FloatArray, gradient: FloatArray
+    ) -> FloatArray:
+        """Return Newton's step, or refuse where thresholds run away or the likelihood is flat."""
+        highest = self.answers.highest
+        values, vectors = np.linalg.eigh(regular(highest, information))
+        far = np.abs(to_thresholds(highest) @ log_credits)
+        flat = values[0] < LEAST_INFORMATION * self.answers.weights.mean()
+        if not flat and far.max() < LARGEST:
+            return np.asarray(vectors @ ((vectors.T @ gradient) / values))
+        if flat:
+            far = np.abs(to_thresholds(highest) @ vectors[:, 0])
+        name = self.answers.names[items_of(highest)[np.argmax(far)]]
+        raise ValueError(
+            f"the likelihood has no maximum: a threshold of item {name!r} runs off to infinity; "
+            "merge answers that hardly anybody gave, or leave the item out"
+        )

@@ -38,7 +38,7 @@ def usable_items(answers: Answers) -> npt.NDArray[np.bool_]:
         warnings.warn(
             f"no finite estimate for {names}: everybody whose score is not extreme gave the same "
             "answer (all or nobody solved it); they are left out, and their parameters are NaN",
-            stacklevel=4,
+            stacklevel=5,
         )
     if used.sum() < 2:
         raise ValueError(
@@ -82,7 +82,7 @@ def check_existence(answers: Answers) -> None:
         warnings.warn(
             f"only {n_persons} persons have a score that is not extreme; standard errors are those "
             f"of large samples and say little below about {FEW_PERSONS} persons",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

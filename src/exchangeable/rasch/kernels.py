@@ -88,25 +88,41 @@ def solve_abilities(patterns, scores, items, weighted, abilities, errors):  # ty
 
 
 @_compile
-def spread_scores(patterns, scores, items, out):  # type: ignore[no-untyped-def]
-    """Write how much each total weighs that a score in the items answered may belong to.
-
-    Line r holds at t the sum of Π ε over the answers to the other items that add t − score.
-    """
+def spread_scores(patterns, items, out):  # type: ignore[no-untyped-def]
+    """Write in how many ways, weighted by ε, the items not answered add up to each total."""
     width = out.shape[1]
     before, after = np.zeros(width), np.zeros(width)
-    for r in range(scores.size):
+    for r in range(patterns.shape[0]):
         for t in range(width):
-            before[t] = 0.0
-        before[scores[r]] = 1.0
+            before[t], after[t] = 0.0, 0.0
+        before[0] = 1.0
+        degree = 0
         for j in range(items.highest.size):
             if patterns[r, j]:
                 continue
-            for t in range(width):
+            degree += items.highest[j]
+            for t in range(degree + 1):
                 value = before[t]
                 for v in range(1, min(items.highest[j], t) + 1):
                     value += before[t - v] * np.exp(items.log_credits[items.begins[j] + v - 1])
                 after[t] = value
             before, after = after, before
         for t in range(width):
-            out[r, t] = before[t]
+            out[r, t] = before[t] if t <= degree else 0.0
+
+
+@_compile
+def share_out(ways, scores, weights, shares, ratios, out):  # type: ignore[no-untyped-def]
+    """Add the weight of persons to the totals that they may have, by how probable these are.
+
+    `ratios` are the shares of totals over the ways to reach them with all items.
+    """
+    for t in range(shares.size):
+        ratios[t] = shares[t] / ratios[t]
+    for r in range(scores.size):
+        end = min(ways.shape[1], shares.size - scores[r])
+        whole = 0.0
+        for u in range(end):
+            whole += ways[r, u] * ratios[scores[r] + u]
+        for u in range(end):
+            out[scores[r] + u] += weights[r] * ways[r, u] * ratios[scores[r] + u] / whole

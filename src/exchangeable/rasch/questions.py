@@ -115,13 +115,18 @@ class RaschQuestions:
         ----------
         X : array-like of shape (n_persons, n_items)
             Answers, NaN where there is none.
-        split : {"median", "mean"} or array-like of shape (n_persons,)
+        split : {"median", "mean", "ability"} or array-like of shape (n_persons,)
             The groups: low and high scores, by the median or the mean score of those who answered
-            the same items, or a group for each person.
+            the same items; low and high abilities, where few persons answered the same; or a group
+            for each person.
         sample_weight : array-like of shape (n_persons,), optional
             How much each person counts.
         """
-        return andersen_test(self._answers(X, sample_weight), split, self.n_jobs)
+        answers = self._answers(X, sample_weight)
+        if isinstance(split, str) and split == "ability":
+            found = self.abilities(X).estimate
+            split = np.where(found > np.nanmedian(found), "high", "low")
+        return andersen_test(answers, split, self.n_jobs)
 
     def differences(self, first: int = 0, second: int = 1) -> ItemDifferences:
         """Return how the items differ between two classes, item by item, with standard errors.

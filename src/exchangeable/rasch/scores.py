@@ -36,16 +36,16 @@ def score_distribution(
         return np.asarray(fixed / fixed.sum())
     begins = np.concatenate([[0], np.cumsum(highest)[:-1]]).astype(np.int64)
     items = kernels.Items(begins, highest, np.ascontiguousarray(log_credits))
-    ways = np.empty((int((~whole).sum()), width))
-    kernels.spread_scores(known[~whole], answered.scores[~whole], items, ways)
-    every = np.empty((1, width))
-    kernels.spread_scores(np.zeros((1, highest.size), bool), np.zeros(1, np.int64), items, every)
-    ways /= every
-    weights, total = answered.weights[~whole], answered.weights.sum()
-    shares = np.full(width, 1.0 / width)
+    lacking = int((~known @ highest).max())
+    ways, every = np.empty((int((~whole).sum()), lacking + 1)), np.empty((1, width))
+    kernels.spread_scores(known[~whole], items, ways)
+    kernels.spread_scores(np.zeros((1, highest.size), dtype=bool), items, every)
+    scores, weights = answered.scores[~whole], answered.weights[~whole]
+    total, shares = answered.weights.sum(), np.full(width, 1.0 / width)
     for _ in range(MOST_STEPS):
-        mass = ways * shares
-        new = (fixed + (weights / mass.sum(axis=1)) @ mass) / total
+        new = fixed.astype(np.float64)
+        kernels.share_out(ways, scores, weights, shares, every[0].copy(), new)
+        new /= total
         moved = np.abs(new - shares).max()
         shares = new
         if moved < ENOUGH:

@@ -37,7 +37,7 @@ def learn_coding(
     names, layout, notes = choose_columns(table, choice, problems)
     if table.frame.columns.duplicated().any():
         problems.report()  # columns of the same name cannot be looked at
-    frame = layout.frame(table)
+    frame = layout.frame(table, problems)
     for name in choice.kinds:
         if name not in names:
             problems.add(f"--kind names {name!r}, which is not a column that is used")
@@ -136,4 +136,6 @@ def _keys(frame: Any, columns: list[Column], choice: Choice) -> list[str]:
 
 
 def _kind_of(column: Column) -> str:
-    return "numbers" if column.kind == "number" else f"{len(column.levels)} categories"
+    if column.kind == "number":
+        return "numbers"
+    return f"{len(column.levels)} {'category' if len(column.levels) == 1 else 'categories'}"

@@ -37,7 +37,7 @@ class Chunk:
     holes : Rows, optional
         The entries that are not known; None where every entry is.
     before : Chunk, optional
-        The chunk as it was before its holes were filled, where they were.
+        The chunk as it was before its holes were filled or columns left out, where they were.
     """
 
     rows: Rows
@@ -46,6 +46,11 @@ class Chunk:
     first: int = 0
     holes: Rows | None = None
     before: "Chunk | None" = None
+
+    @property
+    def origin(self) -> "Chunk":
+        """The chunk with all columns, and holes as they are."""
+        return self if self.before is None else self.before.origin
 
     @property
     def n_counting(self) -> int:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exchangeable.arrays import IntArray
+from exchangeable.data.columns import take_columns
 from exchangeable.data.rows import NO_BITS, NO_INDICES, Rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import Passes
@@ -27,11 +29,16 @@ class ChangedPasses:
         Returns what is read in place of a chunk; it can be sent to where the chunk is.
     mark : int
         What tells the rows from those of the same passes under other changes.
+    n_variables : int, optional
+        Number of variables, if it changes.
     """
 
-    def __init__(self, passes: Passes, change: Change, mark: int = 0) -> None:
+    def __init__(
+        self, passes: Passes, change: Change, mark: int = 0, n_variables: int | None = None
+    ) -> None:
         self.passes, self.change, self.mark = passes, change, mark
-        self.n_jobs, self.n_variables = passes.n_jobs, passes.n_variables
+        self.n_jobs = passes.n_jobs
+        self.n_variables = passes.n_variables if n_variables is None else n_variables
         self.names: Sequence[str] | None = passes.names
 
     @property
@@ -83,6 +90,25 @@ def with_holes(chunk: Chunk) -> Chunk:
     n_rows, n_variables = chunk.rows.n_rows, chunk.rows.n_variables
     nowhere = Rows(n_rows, n_variables, NO_BITS, np.zeros(n_rows + 1, np.int64), NO_INDICES)
     return replace(chunk, holes=nowhere)
+
+
+@dataclass(frozen=True)
+class SomeColumns:
+    """Some of the variables, which are in order.
+
+    Attributes
+    ----------
+    columns : array
+        Their numbers.
+    """
+
+    columns: IntArray
+
+    def __call__(self, chunk: Chunk) -> Chunk:
+        """Return a chunk of these variables; rows that have become equal stay apart."""
+        holes = None if chunk.holes is None else take_columns(chunk.holes, self.columns)
+        rows = take_columns(chunk.rows, self.columns)
+        return replace(chunk, rows=rows, holes=holes, before=chunk)
 
 
 @dataclass(frozen=True)

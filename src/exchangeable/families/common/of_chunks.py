@@ -1,7 +1,7 @@
 """Functions of one chunk, whose results passes add up; plain, so that they can be sent to it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,11 @@ def on_completed(
 def _without_posteriors(result: Any) -> Any:
     if isinstance(result, list):
         return [_without_posteriors(each) for each in result]
-    return replace(result, posterior=NO_POSTERIOR) if isinstance(result, Sums) else result
+    if not isinstance(result, Sums):
+        return result
+    parts = {each.name: getattr(result, each.name) for each in fields(result)}
+    inner = {name: _without_posteriors(p) for name, p in parts.items() if isinstance(p, Sums)}
+    return replace(result, posterior=NO_POSTERIOR, **inner)
 
 
 def expect_each(

@@ -57,13 +57,13 @@ class Labelled(PosteriorRecipe):
 
 @dataclass(frozen=True)
 class Scored(PosteriorRecipe):
-    """Posteriors under a mixture, of rows with their holes."""
+    """Posteriors under a mixture, of rows with all columns and their holes."""
 
     mixture: Mixture
 
     def posterior(self, chunk: Chunk, n_jobs: int | None) -> FloatArray:
         """Return the posteriors of the rows that count."""
-        data = InMemory((chunk.before or chunk).examples, n_jobs=n_jobs)
+        data = InMemory(chunk.origin.examples, n_jobs=n_jobs)
         return self.mixture.model.posteriors(data, self.mixture.log_prior)
 
 

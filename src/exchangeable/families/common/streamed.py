@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import distinct_rows
 from exchangeable.data.stream.passes import Passes
-from exchangeable.data.stream.views import ChangedPasses, Selection, with_holes
+from exchangeable.data.stream.views import ChangedPasses, Selection, SomeColumns, with_holes
 from exchangeable.families.common.class_rows import Completion, sizes_drawn
 from exchangeable.families.common.filling import Filling, OfFilled
 from exchangeable.families.common.of_chunks import (
@@ -64,6 +64,8 @@ class Streamed:
         The classes, where rows have labels.
     partly : bool
         Whether some rows have labels of none of them: their classes are not known.
+    has_holes : bool
+        Whether some entry is not known, perhaps of other columns than these.
     numbered : tuple, optional
         What is known of the distinct rows, where it is.
     filling : Filling, optional
@@ -77,6 +79,7 @@ class Streamed:
     holes: FloatArray
     classes: npt.NDArray[Any] | None = None
     partly: bool = False
+    has_holes: bool = False
     numbered: tuple[IntArray, IntArray, FloatArray] | None = None
     filling: Filling | None = None
 
@@ -89,12 +92,8 @@ class Streamed:
         average = ones / total if total > 0 else ones
         if holes.any():
             passes = ChangedPasses(passes, with_holes)
-        return cls(passes, int(n_rows), float(total), average, holes, classes, partly)
-
-    @property
-    def has_holes(self) -> bool:
-        """Whether some entry is not known."""
-        return bool(self.holes.any())
+        found = bool(holes.any())
+        return cls(passes, int(n_rows), float(total), average, holes, classes, partly, found)
 
     @cached_property
     def filled(self) -> "Streamed":
@@ -110,6 +109,7 @@ class Streamed:
             self,
             passes=ChangedPasses(self.passes, filling),
             holes=np.zeros_like(share),
+            has_holes=False,
             numbered=self._distinct,
             filling=filling,
         )
@@ -213,6 +213,17 @@ class Streamed:
     def log_likelihood(self, mixture: Mixture) -> float:
         """Return the log-likelihood of all rows, each by its weight."""
         return float(self.summed(partial(log_likelihood_of, mixture=mixture, n_jobs=self.n_jobs)))
+
+    def columns(self, columns: IntArray) -> "Streamed":
+        """Return the rows with some of their variables; those that become equal stay apart."""
+        passes = ChangedPasses(self.passes, SomeColumns(columns), n_variables=columns.size)
+        return replace(
+            self,
+            passes=passes,
+            average=self.average[columns],
+            holes=self.holes[columns],
+            numbered=self._distinct if self.has_holes else None,
+        )
 
     def parted(self, kept: IntArray) -> tuple["Streamed", "Streamed"]:
         """Return some of the rows, by their numbers, and the others."""

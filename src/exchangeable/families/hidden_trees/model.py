@@ -75,6 +75,10 @@ class HiddenModel(Model):
         """Return the model of all classes of several models."""
         return cls([tree for model in models for tree in model.trees])
 
+    def units(self) -> IntArray:
+        """Return the number of the tree of each class."""
+        return np.repeat(np.arange(len(self.trees)), [tree.states.size for tree in self.trees])
+
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes, in the order they have here."""
         kept = []

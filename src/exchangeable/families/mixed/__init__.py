@@ -1,30 +1,67 @@
 """Columns of every kind: a component is a product of parts, each over columns of one kind."""
 
-from exchangeable.families.contract import FamilySpec
-from exchangeable.families.mixed.conditional import conditional
-from exchangeable.families.mixed.family import MixedFamily
-from exchangeable.families.mixed.model import MixedModel
+from dataclasses import replace
+from functools import partial
 
+from exchangeable.families.contract import FamilySpec, SearchSpace
+from exchangeable.families.mixed.conditional import conditional
+from exchangeable.families.mixed.family import MixedFamily, UrnsFamily
+from exchangeable.families.mixed.features import MixedFeatures
+from exchangeable.families.mixed.model import MixedModel
+from exchangeable.families.problem import Problem
+
+
+def independent_first(name: str, problem: Problem) -> tuple[str, Problem] | None:
+    """Return what is fitted first where blocks of components are to be learned: single columns.
+
+    Classes are known, so that their blocks are learned at once.
+    """
+    structure = problem.structure
+    if problem.labelled or isinstance(structure, list) or not structure.needs_moments:
+        return None
+    return name, replace(problem, structure=replace(structure, name="independent"))
+
+
+CANNOT = {
+    "device": "its parts are of different kinds, whose sums do not make one array; its passes are "
+    "made on the processor",
+    "partial_fit": "levels and transforms are decided from all rows at once; use fit",
+    "chunks": "levels and transforms are decided from all rows; load X into memory",
+    "accept": "its blocks are not learned",
+    "relearn": "its blocks are not learned",
+}
+KINDS = ("binary", "nominal", "ordinal", "count", "continuous")
 SPECS = (
     FamilySpec(
         name="mixed",
         summary="columns of any kind: categories, scales, counts and measurements",
         model=MixedModel,
         family=MixedFamily,
-        blocks=("independent", "full", "given"),
-        blocks_hint="which columns go together is not learned yet",
+        blocks=("independent", "evidence", "full", "given"),
+        blocks_hint="Welch's test is for binary columns",
         shared_blocks=True,
-        kinds=("binary", "nominal", "ordinal", "count", "continuous"),
+        before=partial(independent_first, "mixed"),
+        search=SearchSpace(pooling=(1.0, 1.0), blocks=("independent", "full")),
+        features=MixedFeatures.of,
+        kinds=KINDS,
         row_priors=True,
         conditional=conditional,
-        cannot={
-            "device": "its parts are of different kinds, whose sums do not make one array; its "
-            "passes are made on the processor",
-            "partial_fit": "levels and transforms are decided from all rows at once; use fit",
-            "chunks": "levels and transforms are decided from all rows; load X into memory",
-            "accept": "its blocks are not learned",
-            "relearn": "its blocks are not learned",
-            "hybrid": "columns of other kinds than binary have no weights in such scores yet",
-        },
+        cannot=CANNOT,
+    ),
+    FamilySpec(
+        name="polya",
+        summary="columns of any kind; those of a block are draws from Pólya's urn, which makes "
+        "what has occurred more probable: items that are alike, counts that come in bursts",
+        model=MixedModel,
+        family=UrnsFamily,
+        blocks=("independent", "evidence", "full", "given"),
+        blocks_hint="Welch's test is for binary columns",
+        shared_blocks=True,
+        before=partial(independent_first, "polya"),
+        search=SearchSpace(pooling=(1.0, 1.0), blocks=("full",)),
+        kinds=KINDS,
+        row_priors=True,
+        cannot=CANNOT
+        | {"hybrid": "scores of its urns are not log-linear; family='mixed' can be trained so"},
     ),
 )

@@ -1,6 +1,6 @@
 """Independent counts: a negative binomial distribution for each column and class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -8,19 +8,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.levels import score_by_table
+from exchangeable.families.mixed.part import Part, PartSums, Prior, csr_arrays
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
     LEAST_MEAN,
     SMALLEST_SIZE,
     draw_counts,
-    fit_counts,
+    fit_columns,
     highest_count,
     likeliest_count,
     log_counts,
+    log_pairs,
 )
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import needed, numbers
@@ -44,16 +46,11 @@ class Counts(Part):
 
     name: ClassVar[str] = "counts"
     kinds: ClassVar[tuple[str, ...]] = ("count",)
-    columns: IntArray
-    types: tuple[ColumnType, ...]
+    parameters: ClassVar[tuple[str, ...]] = ("means", "sizes")
+    shared: ClassVar[tuple[str, ...]] = ("largest",)
     means: FloatArray
     sizes: FloatArray
     largest: IntArray
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.means.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -70,68 +67,91 @@ class Counts(Part):
         cls,
         columns: IntArray,
         types: tuple[ColumnType, ...],
-        values: FloatArray,
+        values: Any,
         mass: FloatArray,
         prior: Prior,
     ) -> Self:
         """Return what makes the counts likeliest."""
-        largest = np.nan_to_num(np.nanmax(values, axis=0, initial=0.0)).astype(np.int64)
+        if is_sparse(values):
+            largest = values.max(axis=0).toarray().ravel().astype(np.int64)
+        else:
+            largest = np.nan_to_num(np.nanmax(values, axis=0, initial=0.0)).astype(np.int64)
         check_largest(largest)
         shape = (columns.size, mass.shape[1])
         blank = cls(columns, types, np.ones(shape), np.full(shape, np.inf), largest)
         return blank.following(blank.sums(values, mass), prior)
 
-    def score(self, values: FloatArray) -> FloatArray:
+    def score(self, values: Any) -> FloatArray:
         """Return log P of the known entries."""
-        out = np.zeros((len(values), self.n_classes))
+        if is_sparse(values):
+            return self._sparse_score(values)
         if (np.nan_to_num(values) <= self.largest).all():
-            kernels.score_levels(values, self.starts, self._table, out)
-            return out
+            return score_by_table(values, self.starts, self._table)
+        out = np.zeros((len(values), self.n_classes))
         for j in range(self.columns.size):
             known = ~np.isnan(values[:, j])
             distinct, codes = np.unique(values[known, j], return_inverse=True)
             out[known] += log_counts(distinct, self.means[j], self.sizes[j])[codes]
         return out
 
+    def _sparse_score(self, values: Any) -> FloatArray:
+        """Return log P of rows most of whose counts are 0."""
+        zeros, more = self._table[self.starts], np.array(self._table)
+        more -= np.repeat(zeros, self.largest + 1, axis=0)
+        out = np.tile(zeros.sum(axis=0), (values.shape[0], 1))
+        kernels.score_entries(*csr_arrays(values), self.starts, self.largest, more, out)
+        at = values.indices
+        beyond = np.flatnonzero(values.data > self.largest[at])
+        if beyond.size:
+            row = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))[beyond]
+            at = at[beyond]
+            each = log_pairs(values.data[beyond, None], self.means[at], self.sizes[at])
+            np.add.at(out, row, each - zeros[at])
+        return out
+
+    @cached_property
+    def _cells(self) -> tuple[IntArray, FloatArray]:
+        """The column and the count that each line of a histogram of all is about."""
+        column = np.repeat(np.arange(self.columns.size), self.largest + 1)
+        return column, (np.arange(column.size) - self.starts[column]).astype(np.float64)
+
     @cached_property
     def _table(self) -> FloatArray:
         """Log-probabilities of the counts of all columns, up to the largest that are fitted."""
-        lines = [
-            log_counts(np.arange(end + 1.0), mean, size)
-            for end, mean, size in zip(self.largest, self.means, self.sizes, strict=True)
-        ]
-        return np.concatenate(lines)
+        column, count = self._cells
+        return log_pairs(count[:, None], self.means[column], self.sizes[column])
 
-    def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
+    def sums(self, values: Any, mass: FloatArray) -> PartSums:
         """Return the mass of each count."""
         histogram = np.zeros((int((self.largest + 1).sum()), mass.shape[1]))
-        kernels.sum_levels(values, self.starts, mass, histogram)
+        if is_sparse(values):
+            histogram[self.starts] = mass.sum(axis=0)
+            arrays = csr_arrays(values)
+            kernels.sum_entries(*arrays, self.starts, np.ascontiguousarray(mass), histogram)
+            np.maximum(histogram, 0.0, out=histogram)
+        else:
+            kernels.sum_levels(values, self.starts, np.ascontiguousarray(mass), histogram)
         return {"histogram": histogram}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return what makes the counts and the pseudo-rows likeliest."""
-        means, sizes = np.empty_like(self.means), np.empty_like(self.sizes)
-        for j, (begin, size) in enumerate(zip(self.starts, self.largest + 1, strict=True)):
-            own = sums["histogram"][begin : begin + size]
-            means[j], sizes[j] = fit_counts(own + self._pseudo_rows(prior, j))
+        histogram = np.ascontiguousarray(sums["histogram"] + self._pseudo_rows(prior))
+        means, sizes = fit_columns(histogram, self.largest + 1)
         return replace(self, means=means, sizes=sizes)
 
-    def _pseudo_rows(self, prior: Prior, column: int) -> FloatArray:
-        """Return the weight that the prior gives to each count of a column."""
+    def _pseudo_rows(self, prior: Prior) -> FloatArray:
+        """Return the weight that the prior gives to each count of each column."""
         if prior.pooled is None:
-            return np.zeros((int(self.largest[column]) + 1, 1))
-        counts = np.arange(self.largest[column] + 1.0)
+            return np.zeros((1, 1))
+        column, count = self._cells
         pooled = prior.pooled
-        shares = np.exp(log_counts(counts, pooled.means[column], pooled.sizes[column]))
-        return np.asarray(prior.strength * shares / shares.sum())
+        shares = np.exp(log_pairs(count[:, None], pooled.means[column], pooled.sizes[column]))
+        whole = np.add.reduceat(shares, self.starts, axis=0)
+        return np.asarray(prior.strength * shares / whole[column])
 
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows score."""
-        ends = np.append(self.starts[1:], len(self._table))
-        return sum(
-            float((self._pseudo_rows(prior, j) * self._table[begin:end]).sum())
-            for j, (begin, end) in enumerate(zip(self.starts, ends, strict=True))
-        )
+        return float((self._pseudo_rows(prior) * self._table).sum())
 
     def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
         """Return the probabilities of the counts, the same for every row."""
@@ -155,25 +175,6 @@ class Counts(Part):
                 self.means[j, y], self.sizes[j, y], open_rows.size, rng
             )
         return drawn
-
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        return replace(self, means=self.means[:, classes], sizes=self.sizes[:, classes])
-
-    @classmethod
-    def stack(cls, parts: Sequence["Counts"]) -> Self:
-        """Return the part of all classes of several."""
-        return cls(
-            parts[0].columns,
-            parts[0].types,
-            np.concatenate([part.means for part in parts], axis=1),
-            np.concatenate([part.sizes for part in parts], axis=1),
-            np.max([part.largest for part in parts], axis=0),
-        )
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {"means": self.means, "sizes": self.sizes, "largest": self.largest}
 
     @classmethod
     def decode(

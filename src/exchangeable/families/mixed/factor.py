@@ -4,7 +4,7 @@ x_j = mean_j + loading_j·z + noise_j with z ~ N(0, 1). Given z the columns are 
 a hole costs nothing; what is known tells about z by Sherman and Morrison's formula.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.normals import FARTHEST, LEAST_VARIANCE, LOG_TWO_PI, Normals
-from exchangeable.families.mixed.part import Arrays, Normal, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Normal, Part, PartSums, Prior
 from exchangeable.storage.checks import needed, numbers
 
 NAMES = ("weight", "z", "zz", "d", "dz", "dd")
@@ -42,17 +42,11 @@ class Factor(Part):
 
     name: ClassVar[str] = "factor"
     kinds: ClassVar[tuple[str, ...]] = ("continuous",)
+    parameters: ClassVar[tuple[str, ...]] = ("means", "loadings", "variances")
     latent: ClassVar[bool] = True
-    columns: IntArray
-    types: tuple[ColumnType, ...]
     means: FloatArray
     loadings: FloatArray
     variances: FloatArray
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.means.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -162,26 +156,6 @@ class Factor(Part):
         centre = self.means[:, y] + z * self.loadings[:, y]
         drawn = rng.normal(centre, np.sqrt(self.variances[:, y]))
         return np.where(np.isnan(values), drawn, values)
-
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        three = (each[:, classes] for each in (self.means, self.loadings, self.variances))
-        return type(self)(self.columns, self.types, *three)
-
-    @classmethod
-    def stack(cls, parts: Sequence["Factor"]) -> Self:
-        """Return the part of all classes of several."""
-        return cls(
-            parts[0].columns,
-            parts[0].types,
-            np.concatenate([part.means for part in parts], axis=1),
-            np.concatenate([part.loadings for part in parts], axis=1),
-            np.concatenate([part.variances for part in parts], axis=1),
-        )
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {"means": self.means, "loadings": self.loadings, "variances": self.variances}
 
     @classmethod
     def decode(

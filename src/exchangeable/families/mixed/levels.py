@@ -1,6 +1,6 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -11,9 +11,12 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Part, PartSums, Prior
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
+
+FEW = 6
+"""With at most this many classes, each is scored by itself."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,7 @@ class Levels(Part):
 
     name: ClassVar[str] = "levels"
     kinds: ClassVar[tuple[str, ...]] = ("binary", "nominal", "ordinal")
-    columns: IntArray
-    types: tuple[ColumnType, ...]
+    parameters: ClassVar[tuple[str, ...]] = ("log_shares",)
     log_shares: FloatArray
 
     @cached_property
@@ -41,11 +43,6 @@ class Levels(Part):
     def starts(self) -> IntArray:
         """Where the levels of each column begin."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.log_shares.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -68,14 +65,12 @@ class Levels(Part):
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
-        out = np.zeros((len(values), self.n_classes))
-        kernels.score_levels(values, self.starts, self.log_shares, out)
-        return out
+        return score_by_table(values, self.starts, self.log_shares)
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
         """Return the mass of each level."""
         levels = np.zeros((int(self.sizes.sum()), mass.shape[1]))
-        kernels.sum_levels(values, self.starts, mass, levels)
+        kernels.sum_levels(values, self.starts, np.ascontiguousarray(mass), levels)
         return {"levels": levels}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
@@ -128,20 +123,6 @@ class Levels(Part):
             drawn[open_rows, j] = np.minimum(found, heights.size - 1)
         return drawn
 
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        return replace(self, log_shares=self.log_shares[:, classes])
-
-    @classmethod
-    def stack(cls, parts: Sequence["Levels"]) -> Self:
-        """Return the part of all classes of several."""
-        shares = np.concatenate([part.log_shares for part in parts], axis=1)
-        return cls(parts[0].columns, parts[0].types, shares)
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {"log_shares": self.log_shares}
-
     @classmethod
     def decode(
         cls,
@@ -162,3 +143,16 @@ class Levels(Part):
         if not (np.abs(totals - 1) < CLOSE).all():
             raise ModelFileError("log_shares hold probabilities that do not add up to one")
         return part
+
+
+def score_by_table(values: FloatArray, starts: IntArray, table: FloatArray) -> FloatArray:
+    """Return the sum over known levels of a row of their lines in a table."""
+    if table.shape[1] > FEW:
+        out = np.zeros((len(values), table.shape[1]))
+        kernels.score_levels(values, starts, table, out)
+        return out
+    by_class = np.zeros((table.shape[1], len(table) + 1))
+    by_class[:, :-1] = table.T
+    scores = np.zeros((table.shape[1], len(values)))
+    kernels.score_few(values, starts, by_class, scores)
+    return scores.T

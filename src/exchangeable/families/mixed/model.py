@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.arrays import FloatArray, IntArray, SymbolArray, is_sparse
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import ColumnType, TypedRows
+from exchangeable.data.rows import ColumnType, CountRows, TypedRows
 from exchangeable.data.schema import typed, typed_rows
+from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed import kernels, saved
@@ -18,6 +19,7 @@ from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges, run
+from exchangeable.runtime.vectors import TILE
 
 CHUNK = 1 << 12
 """Rows that a thread works on at a time."""
@@ -71,21 +73,36 @@ class MixedModel(Model):
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y); measurements are per unit of the user's scale."""
-        rows = self._rows(observed)
+        values, jacobian = self._values(observed)
 
         def one(span: tuple[int, int]) -> FloatArray:
-            return self._score(rows.values[slice(*span)])
+            return self._score(values[slice(*span)])
 
-        scores = run(one, row_ranges(rows.n_rows, CHUNK), n_jobs)
+        scores = run(one, row_ranges(observed.n_rows, CHUNK), n_jobs)
         if not scores:
             return np.empty((0, self.n_classes))
-        return np.asarray(np.concatenate(scores) + rows.log_jacobian[:, None])
+        return np.asarray(np.concatenate(scores) + jacobian[:, None])
 
-    def _score(self, values: FloatArray) -> FloatArray:
-        total = np.zeros((len(values), self.n_classes))
-        for part in self.parts:
-            total += part.score(np.ascontiguousarray(values[:, part.columns]))
+    def _score(self, values: Any) -> FloatArray:
+        total = np.asfortranarray(self.parts[0].score(self._columns(self.parts[0], values)))
+        for part in self.parts[1:]:
+            total += part.score(self._columns(part, values))
         return total
+
+    def _columns(self, part: Part, values: Any) -> Any:
+        """Return a part's own columns of rows, dense or sparse."""
+        if np.array_equal(part.columns, np.arange(self.n_variables)):
+            return values
+        own = values[:, part.columns]
+        return own if is_sparse(own) else np.ascontiguousarray(own)
+
+    def _values(self, observed: Observed) -> tuple[Any, FloatArray]:
+        """Return rows as numbers, sparse where they are, and the logarithms of their Jacobians."""
+        if isinstance(observed.ones, CountRows):
+            self._check_types(observed.ones.types)
+            return observed.ones.matrix, np.zeros(observed.n_rows)
+        rows = self._rows(observed)
+        return rows.values, rows.log_jacobian
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y) of binary columns, means of numbers, NaN of nominal columns.
@@ -141,17 +158,17 @@ class MixedModel(Model):
 
     def _rows(self, observed: Observed) -> TypedRows:
         rows = typed_rows(observed)
-        if rows.types != self.types:
-            odd = next(
-                j
-                for j, pair in enumerate(zip(rows.types, self.types, strict=True))
-                if len(set(pair)) > 1
-            )
+        self._check_types(rows.types)
+        return rows
+
+    def _check_types(self, types: tuple[ColumnType, ...]) -> None:
+        if types != self.types:
+            pairs = zip(types, self.types, strict=True)
+            odd = next(j for j, pair in enumerate(pairs) if len(set(pair)) > 1)
             raise ValueError(
-                f"column {odd} is {rows.types[odd].kind} with {rows.types[odd].n_levels} levels, "
+                f"column {odd} is {types[odd].kind} with {types[odd].n_levels} levels, "
                 f"but was {self.types[odd].kind} with {self.types[odd].n_levels} when fitted"
             )
-        return rows
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> MixedSums:
         """Find the posteriors of all rows, and sum what the next parameters are made of.
@@ -160,32 +177,30 @@ class MixedModel(Model):
         """
         examples = data.examples
         usual = log_prior if log_prior.ndim == 1 else log_prior.mean(axis=0)
-        rows = self._rows(examples.observed)
-        posterior = np.empty((rows.n_rows, self.n_classes))
+        rows, jacobian = self._values(examples.observed)
+        posterior = np.empty((examples.rows.n_rows, self.n_classes))
 
         def one(span: tuple[int, int]) -> tuple[float, list[PartSums]]:
             chosen = slice(*span)
-            values, weights = rows.values[chosen], examples.weights[chosen]
-            own = log_prior if log_prior.ndim == 1 else log_prior[chosen]
-            shares = self._score(values) + own
-            worth = kernels.settle_rows(shares, usual, examples.clamp[chosen], weights)
-            posterior[chosen] = shares
-            mass = weights[:, None] * shares
-            return worth + float(weights @ rows.log_jacobian[chosen]), [
-                self._sums(part, values, mass) for part in self.parts
+            values, weights = rows[chosen], examples.weights[chosen]
+            joint = self._score(values).T
+            joint += log_prior[:, None] if log_prior.ndim == 1 else log_prior[chosen].T
+            priors = RowPriors(weights, examples.clamp[chosen], usual)
+            shares, work = np.empty_like(joint), np.empty((self.n_classes, TILE))
+            worth = kernels.settle_rows(joint, priors, work, shares)
+            posterior[chosen] = shares.T
+            mass = (weights * shares).T
+            return worth + float(weights @ jacobian[chosen]), [
+                part.sums(self._columns(part, values), mass) for part in self.parts
             ]
 
-        results = run(one, row_ranges(rows.n_rows, CHUNK), data.n_jobs)
+        results = run(one, row_ranges(len(posterior), CHUNK), data.n_jobs)
         return MixedSums(
             float(sum(worth for worth, _ in results)),
             posterior,
             examples.weights @ posterior,
             [add_sums(sums) for sums in zip(*(found for _, found in results), strict=True)],
         )
-
-    @staticmethod
-    def _sums(part: Part, values: FloatArray, mass: FloatArray) -> PartSums:
-        return part.sums(np.ascontiguousarray(values[:, part.columns]), mass)
 
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes, in the order they have here."""

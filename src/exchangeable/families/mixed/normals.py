@@ -1,6 +1,6 @@
 """Independent measurements: a normal distribution for each column and class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Arrays, Normal, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Normal, Part, PartSums, Prior
 from exchangeable.storage.checks import needed, numbers
 
 LEAST_VARIANCE = 1e-12
@@ -31,15 +31,9 @@ class Normals(Part):
 
     name: ClassVar[str] = "normals"
     kinds: ClassVar[tuple[str, ...]] = ("continuous",)
-    columns: IntArray
-    types: tuple[ColumnType, ...]
+    parameters: ClassVar[tuple[str, ...]] = ("means", "variances")
     means: FloatArray
     variances: FloatArray
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.means.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -63,16 +57,17 @@ class Normals(Part):
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
-        out = np.zeros((len(values), self.n_classes))
+        out = np.zeros((self.n_classes, len(values)))
         constants = -0.5 * (LOG_TWO_PI + np.log(self.variances))
         kernels.score_normals(values, self.means, 1 / self.variances, constants, out)
-        return out
+        return out.T
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
         """Return mass, and first and second moments around the means so far."""
         shape = (self.columns.size, mass.shape[1])
         weight, first, second = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        kernels.sum_normals(values, self.means, mass, weight, first, second)
+        by_class = np.ascontiguousarray(mass.T)
+        kernels.sum_normals(values, self.means, by_class, weight, first, second)
         return {"weight": weight, "first": first, "second": second}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
@@ -109,21 +104,6 @@ class Normals(Part):
         """Return the rows with their holes drawn."""
         drawn = rng.normal(self.means[:, y], np.sqrt(self.variances[:, y]), values.shape)
         return np.where(np.isnan(values), drawn, values)
-
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        return replace(self, means=self.means[:, classes], variances=self.variances[:, classes])
-
-    @classmethod
-    def stack(cls, parts: Sequence["Normals"]) -> Self:
-        """Return the part of all classes of several."""
-        means = np.concatenate([part.means for part in parts], axis=1)
-        variances = np.concatenate([part.variances for part in parts], axis=1)
-        return cls(parts[0].columns, parts[0].types, means, variances)
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {"means": self.means, "variances": self.variances}
 
     @classmethod
     def decode(

@@ -7,7 +7,7 @@ name it in `parts.py`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from exchangeable.data.rows import ColumnType
 from exchangeable.families.contract import Normal
 from exchangeable.families.items import ItemScale
 
-__all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "draw_levels"]
+__all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "csr_arrays", "draw_levels"]
 
 Arrays = dict[str, npt.NDArray[Any]]
 PartSums = dict[str, FloatArray]
@@ -38,11 +38,14 @@ class Prior:
         Laplace smoothing alone.
     pooled : Part or None
         The part fitted to the training set as one class.
+    row : PartSums or None
+        What that part sums over the training set, for each unit of its weight.
     """
 
     alpha: float
     pooling: float | None = None
     pooled: Any = None
+    row: PartSums | None = None
 
     @property
     def strength(self) -> float:
@@ -50,10 +53,12 @@ class Prior:
         return self.alpha if self.pooling is None else self.pooling
 
 
+@dataclass(frozen=True)
 class Part(ABC):
     """Distributions over some columns, one per class; holes are NaN and are summed out.
 
-    Parameters named `values` are the part's own columns, one line per row.
+    Parameters named `values` are the part's own columns, one line per row; parts of counts take
+    sparse matrices too, in which nothing is unknown.
     """
 
     name: ClassVar[str]
@@ -63,13 +68,20 @@ class Part(ABC):
     columns: IntArray
     types: tuple[ColumnType, ...]
     """Which columns these are, and what their numbers stand for."""
+    parameters: ClassVar[tuple[str, ...]]
+    """Names of the arrays of parameters, whose last axis is that of the classes."""
+    shared: ClassVar[tuple[str, ...]] = ()
+    """Names of arrays that all classes share, such as the largest count of each column; where parts
+    are stacked, the larger number counts."""
+    alike: ClassVar[bool] = False
+    """Whether columns with levels must have as many of them."""
     latent: ClassVar[bool] = False
     """Whether sums depend on the parameters so far even where no entry is missing."""
 
     @property
-    @abstractmethod
     def n_classes(self) -> int:
         """Number of classes."""
+        return int(getattr(self, self.parameters[0]).shape[-1])
 
     @property
     @abstractmethod
@@ -120,18 +132,26 @@ class Part(ABC):
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
         """Return the rows with their holes drawn."""
 
-    @abstractmethod
     def only(self, classes: IntArray) -> Self:
         """Return the part of some of the classes."""
+        own: dict[str, Any] = {name: getattr(self, name)[..., classes] for name in self.parameters}
+        return replace(self, **own)
 
     @classmethod
-    @abstractmethod
-    def stack(cls, parts: Sequence[Any]) -> Self:
+    def stack(cls, parts: Sequence[Self]) -> Self:
         """Return the part of all classes of several."""
+        own: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
+            for name in cls.parameters
+        }
+        common: dict[str, Any] = {
+            name: np.max([getattr(p, name) for p in parts], axis=0) for name in cls.shared
+        }
+        return replace(parts[0], **own, **common)
 
-    @abstractmethod
     def encode(self) -> Arrays:
         """Return the parameters as arrays."""
+        return {name: getattr(self, name) for name in (*self.parameters, *self.shared)}
 
     @classmethod
     @abstractmethod
@@ -166,6 +186,15 @@ def add_sums(parts: Sequence[PartSums]) -> PartSums:
         for name, array in part.items():
             total[name] += array
     return total
+
+
+def csr_arrays(matrix: Any) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return a sparse matrix as kernels take it: pointers, columns and numbers."""
+    return (
+        matrix.indptr.astype(np.int64, copy=False),
+        matrix.indices.astype(np.int64, copy=False),
+        matrix.data.astype(np.float64, copy=False),
+    )
 
 
 def draw_levels(shares: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -61,6 +61,8 @@ def decode(
         kind = PARTS[NAMES[name]]
         if not all(t.kind in kind.kinds for t in mine):
             raise ModelFileError(f"part {number} holds a column of another kind")
+        if kind.alike and len({t.n_levels for t in mine}) > 1:
+            raise ModelFileError(f"part {number} holds columns with other numbers of levels")
         parts.append(kind.decode(columns, mine, own))
     everything = np.concatenate([part.columns for part in parts])
     if not np.array_equal(np.sort(everything), np.arange(n)):

@@ -5,7 +5,7 @@ this is Masters' partial credit model, and Rasch's model where items are binary.
 shares of independent items, F as the distribution that their total would have.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -18,7 +18,7 @@ from exchangeable.data.rows import ColumnType
 from exchangeable.families.common import total_kernels as kernels
 from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed.levels import Levels
-from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Part, PartSums, Prior
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
 
@@ -42,9 +42,8 @@ class Scale(Part):
 
     name: ClassVar[str] = "scale"
     kinds: ClassVar[tuple[str, ...]] = ("binary", "ordinal")
+    parameters: ClassVar[tuple[str, ...]] = ("log_shares", "log_totals")
     latent: ClassVar[bool] = True
-    columns: IntArray
-    types: tuple[ColumnType, ...]
     log_shares: FloatArray
     log_totals: FloatArray
 
@@ -57,11 +56,6 @@ class Scale(Part):
     def starts(self) -> IntArray:
         """Where the levels of each column begin."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.log_shares.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -240,22 +234,6 @@ class Scale(Part):
         lowest = np.repeat(self.log_shares[self.starts], self.sizes, axis=0)
         above = np.delete(self.log_shares - lowest, self.starts, axis=0)
         return ItemScale(self.columns, self.sizes - 1, above, self.log_totals)
-
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        own = self.log_shares[:, classes], self.log_totals[:, classes]
-        return type(self)(self.columns, self.types, *own)
-
-    @classmethod
-    def stack(cls, parts: Sequence["Scale"]) -> Self:
-        """Return the part of all classes of several."""
-        shares = np.concatenate([part.log_shares for part in parts], axis=1)
-        totals = np.concatenate([part.log_totals for part in parts], axis=1)
-        return cls(parts[0].columns, parts[0].types, shares, totals)
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {"log_shares": self.log_shares, "log_totals": self.log_totals}
 
     @classmethod
     def decode(

@@ -6,7 +6,7 @@ so that holes need no sums over all totals. An infinite size stands for Poisson 
 the columns would be independent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.counts import MOST, check_largest
-from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Part, PartSums, Prior
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
     LEAST_MEAN,
@@ -26,6 +26,7 @@ from exchangeable.families.mixed.totals import (
     fit_counts,
     highest_count,
     log_counts,
+    log_pairs,
 )
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
@@ -53,23 +54,23 @@ class Tally(Part):
         log θ: which column a unit goes to.
     means, sizes : array of shape (n_classes,)
         The parameters of the totals.
-    largest : int
+    largest : array of shape (1,)
         The largest total that is fitted.
     """
 
     name: ClassVar[str] = "tally"
     kinds: ClassVar[tuple[str, ...]] = ("count",)
-    columns: IntArray
-    types: tuple[ColumnType, ...]
+    parameters: ClassVar[tuple[str, ...]] = ("log_shares", "means", "sizes")
+    shared: ClassVar[tuple[str, ...]] = ("largest",)
     log_shares: FloatArray
     means: FloatArray
     sizes: FloatArray
-    largest: int
+    largest: IntArray
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.log_shares.shape[1])
+    def top(self) -> int:
+        """The largest total that is fitted."""
+        return int(self.largest[0])
 
     @property
     def n_parameters(self) -> int:
@@ -81,15 +82,17 @@ class Tally(Part):
         cls,
         columns: IntArray,
         types: tuple[ColumnType, ...],
-        values: FloatArray,
+        values: Any,
         mass: FloatArray,
         prior: Prior,
     ) -> Self:
         """Return shares and totals of rows whose holes hold the column's mean."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            known = ~np.isnan(values)
-            usual = np.nan_to_num(np.nansum(values, axis=0) / known.sum(axis=0))
-        filled = np.where(known, values, np.round(usual))
+        whole, filled = True, values
+        if not is_sparse(values):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                known = ~np.isnan(values)
+                usual = np.nan_to_num(np.nansum(values, axis=0) / known.sum(axis=0))
+            whole, filled = bool(known.all()), np.where(known, values, np.round(usual))
         top = int(filled.sum(axis=1).max(initial=0))
         check_largest(np.array([top]))
         k = mass.shape[1]
@@ -99,7 +102,7 @@ class Tally(Part):
             np.full((columns.size, k), -np.log(columns.size)),
             np.full(k, max(float(filled.sum(axis=1).mean()), LEAST_MEAN)),
             np.full(k, np.inf),
-            top if known.all() else SPARE * top + 10,
+            np.array([top if whole else SPARE * top + 10]),
         )
         return blank.following(blank.sums(filled, mass), prior)
 
@@ -114,8 +117,10 @@ class Tally(Part):
         scale = (size + known) / (size + mean * (1 - open_share))
         return Rest(mean * open_share * scale, size + known, known, open_share)
 
-    def score(self, values: FloatArray) -> FloatArray:
+    def score(self, values: Any) -> FloatArray:
         """Return log P of the known entries."""
+        if is_sparse(values):
+            return self._sparse_score(values)
         out = np.empty((len(values), self.n_classes))
         filled = np.nan_to_num(values)
         coefficient = -special.gammaln(filled + 1).sum(axis=1)
@@ -130,18 +135,31 @@ class Tally(Part):
             out[:, y] = np.where(share > 0, each, 0.0)
         return out
 
-    def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
+    def _sparse_score(self, values: Any) -> FloatArray:
+        """Return log P of rows most of whose counts are 0."""
+        row = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
+        ways = np.bincount(row, special.gammaln(values.data + 1), minlength=values.shape[0])
+        distinct, code = np.unique(values.sum(axis=1), return_inverse=True)
+        each = log_counts(distinct, self.means, self.sizes) + special.gammaln(distinct + 1)[:, None]
+        return np.asarray(values @ self.log_shares + each[code] - ways[:, None])
+
+    def sums(self, values: Any, mass: FloatArray) -> PartSums:
         """Return the expected units of each column, and the mass of each total."""
         units = np.zeros(self.log_shares.shape)
-        totals = np.zeros((self.largest + 1, self.n_classes))
+        totals = np.zeros((self.top + 1, self.n_classes))
+        if is_sparse(values):
+            counted = np.minimum(values.sum(axis=1), self.top).astype(np.int64)
+            for y in range(self.n_classes):
+                totals[:, y] = np.bincount(counted, mass[:, y], minlength=self.top + 1)
+            return {"units": np.asarray(values.T @ mass), "totals": totals}
         holes, filled = np.isnan(values), np.nan_to_num(values)
         whole = ~holes.any(axis=1)
         counted = filled.sum(axis=1).astype(np.int64)
         for y in range(self.n_classes):
             weight = mass[:, y]
             units[:, y] = weight @ filled
-            totals[:, y] = np.bincount(counted[whole], weight[whole], minlength=self.largest + 1)[
-                : self.largest + 1
+            totals[:, y] = np.bincount(counted[whole], weight[whole], minlength=self.top + 1)[
+                : self.top + 1
             ]
             if whole.all():
                 continue
@@ -151,9 +169,9 @@ class Tally(Part):
             units[:, y] += shares * ((weight * rest.mean / open_share) @ holes)
             for row in np.flatnonzero(~whole & (weight > 0)):
                 known = int(rest.known[row])
-                more = np.arange(max(self.largest - known, 0) + 1.0)
+                more = np.arange(max(self.top - known, 0) + 1.0)
                 own = np.exp(log_counts(more, rest.mean[[row]] + 1e-300, rest.size[[row]]))[:, 0]
-                place = min(known, self.largest)
+                place = min(known, self.top)
                 totals[place:, y] += weight[row] * own / own.sum()
         return {"units": units, "totals": totals}
 
@@ -176,7 +194,7 @@ class Tally(Part):
 
     def _pseudo_totals(self, prior: Prior) -> FloatArray:
         """Return the weight that the prior gives to each total."""
-        counts = np.arange(self.largest + 1.0)
+        counts = np.arange(self.top + 1.0)
         if prior.pooled is None:
             return np.zeros((counts.size, 1))
         shares = np.exp(log_counts(counts, prior.pooled.means, prior.pooled.sizes))
@@ -187,7 +205,7 @@ class Tally(Part):
         units = np.broadcast_to(self._pseudo_units(prior), self.log_shares.shape)
         seen = units > 0
         own = float((units[seen] * self.log_shares[seen]).sum())
-        scores = log_counts(np.arange(self.largest + 1.0), self.means, self.sizes)
+        scores = log_counts(np.arange(self.top + 1.0), self.means, self.sizes)
         return own + float((self._pseudo_totals(prior) * scores).sum())
 
     def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
@@ -218,36 +236,6 @@ class Tally(Part):
             drawn[row, holes] = rng.multinomial(total, own)
         return drawn
 
-    def only(self, classes: IntArray) -> Self:
-        """Return the part of some of the classes."""
-        return replace(
-            self,
-            log_shares=self.log_shares[:, classes],
-            means=self.means[classes],
-            sizes=self.sizes[classes],
-        )
-
-    @classmethod
-    def stack(cls, parts: Sequence["Tally"]) -> Self:
-        """Return the part of all classes of several."""
-        return cls(
-            parts[0].columns,
-            parts[0].types,
-            np.concatenate([part.log_shares for part in parts], axis=1),
-            np.concatenate([part.means for part in parts]),
-            np.concatenate([part.sizes for part in parts]),
-            max(part.largest for part in parts),
-        )
-
-    def encode(self) -> Arrays:
-        """Return the parameters as arrays."""
-        return {
-            "log_shares": self.log_shares,
-            "means": self.means,
-            "sizes": self.sizes,
-            "largest": np.array([self.largest], dtype=np.int64),
-        }
-
     @classmethod
     def decode(
         cls,
@@ -270,16 +258,7 @@ class Tally(Part):
         good = largest.dtype == np.int64 and largest.shape == (1,)
         if not good or not 0 <= largest[0] <= SPARE * MOST + 10:
             raise ModelFileError("largest is not a total")
-        return cls(columns, types, log_shares, means, sizes, int(largest[0]))
-
-
-def log_pairs(counts: FloatArray, means: FloatArray, size: float) -> FloatArray:
-    """Return log P of each count under its own mean, all of one size."""
-    if np.isinf(size):
-        return np.asarray(special.xlogy(counts, means) - means - special.gammaln(counts + 1))
-    wide = special.gammaln(counts + size) - special.gammaln(size) - special.gammaln(counts + 1)
-    wide += size * np.log(size / (size + means)) + special.xlogy(counts, means / (size + means))
-    return np.asarray(wide)
+        return cls(columns, types, log_shares, means, sizes, largest)
 
 
 def _best_split(shares: FloatArray, mean: float, size: float) -> FloatArray:

@@ -7,7 +7,8 @@ never occurred a probability, and what a column of zeros and large counts needs,
 import numpy as np
 from scipy import special, stats
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.families.mixed import kernels
 
 SMALLEST_SIZE, LARGEST_SIZE = 1e-3, 1e5
 """Between these the size is looked for; beyond the second the distribution is Poisson's."""
@@ -28,6 +29,18 @@ def log_counts(counts: FloatArray, means: FloatArray, sizes: FloatArray) -> Floa
     return np.asarray(np.where(finite, wide, poisson) - special.gammaln(x + 1))
 
 
+def log_pairs(counts: FloatArray, means: FloatArray, sizes: FloatArray | float) -> FloatArray:
+    """Return log P of each count under its own mean and size; all shapes must go together."""
+    poisson = special.xlogy(counts, means) - means
+    finite = np.isfinite(sizes)
+    if not np.any(finite):
+        return np.asarray(poisson - special.gammaln(counts + 1))
+    r = np.where(finite, sizes, 1.0)
+    wide = special.gammaln(counts + r) - special.gammaln(r)
+    wide += r * np.log(r / (r + means)) + special.xlogy(counts, means / (r + means))
+    return np.asarray(np.where(finite, wide, poisson) - special.gammaln(counts + 1))
+
+
 def fit_counts(histogram: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the means and sizes under which counts are likeliest.
 
@@ -36,26 +49,32 @@ def fit_counts(histogram: FloatArray) -> tuple[FloatArray, FloatArray]:
     histogram : array of shape (n_counts, n_classes)
         The weight of each count 0, 1, …
     """
-    counts = np.arange(len(histogram))[:, None]
-    weight = histogram.sum(axis=0)
+    means, sizes = fit_columns(np.ascontiguousarray(histogram), np.array([len(histogram)]))
+    return means[0], sizes[0]
+
+
+def fit_columns(histogram: FloatArray, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the same of several columns, whose histograms follow one another.
+
+    Parameters
+    ----------
+    histogram : array of shape (n_cells, n_classes)
+        The weight of each count of the first column, of the second, …
+    lengths : array of shape (n_columns,)
+        How many counts each column has, from 0 on.
+    """
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    counts = (np.arange(len(histogram)) - np.repeat(starts[:-1], lengths)).astype(np.float64)
+    weight = np.add.reduceat(histogram, starts[:-1], axis=0)
     safe = np.where(weight > 0, weight, 1.0)
-    means = np.maximum((counts * histogram).sum(axis=0) / safe, LEAST_MEAN)
-    above = histogram[::-1].cumsum(axis=0)[::-1][1:]  # the weight of counts beyond 0, 1, …
-    steps = np.arange(len(above))[:, None]
-
-    def slope(sizes: FloatArray) -> FloatArray:
-        gain = (above / (sizes + steps)).sum(axis=0)
-        return np.asarray(gain + weight * np.log(sizes / (sizes + means)))
-
-    low = np.full(weight.size, np.log(SMALLEST_SIZE))
-    high = np.full(weight.size, np.log(LARGEST_SIZE))
-    variance = ((counts - means) ** 2 * histogram).sum(axis=0) / safe
-    poisson = (variance <= means) | (slope(np.exp(high)) > 0)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        rising = slope(np.exp(middle)) > 0
-        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
-    return means, np.where(poisson, np.inf, np.exp(0.5 * (low + high)))
+    once, twice = (
+        np.add.reduceat(power[:, None] * histogram, starts[:-1], axis=0) / safe
+        for power in (counts, counts**2)
+    )
+    means, sizes = np.maximum(once, LEAST_MEAN), np.ascontiguousarray(twice)
+    ends = np.log(SMALLEST_SIZE), np.log(LARGEST_SIZE)
+    kernels.fit_sizes(histogram, starts, means, *ends, HALVINGS, sizes)
+    return means, sizes
 
 
 def draw_counts(mean: float, size: float, n: int, rng: np.random.Generator) -> FloatArray:

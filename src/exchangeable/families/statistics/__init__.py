@@ -7,8 +7,6 @@ from exchangeable.families.contract import FamilySpec
 from exchangeable.families.statistics.family import StatisticFamily
 from exchangeable.families.statistics.model import MixedBlocksModel
 
-_ADD_UP = "values of statistics are found for all rows at once, in memory; use fit with an array"
-
 SPECS = (
     FamilySpec(
         name="blocks",
@@ -21,12 +19,10 @@ SPECS = (
         cannot={
             "device": "a statistic may be anything that Python computes; passes over its values "
             "are made on the processor",
-            "chunks": _ADD_UP,
             "command line": "options cannot say which statistic a block has; use Python",
             "hybrid": "its scores are not log-linear in the variables; leave statistics away",
             "accept": "lists of blocks have no settings",
             "relearn": "lists of blocks have no settings",
-            "warm_start": "it would keep the statistics of the fit before; use fit without it",
         },
     ),
 )

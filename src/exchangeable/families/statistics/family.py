@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.examples import Examples
 from exchangeable.families.blocks.family import BlockFamily, held_sums
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -20,7 +21,7 @@ from exchangeable.families.statistics.model import (
     rest_data,
     rest_of,
 )
-from exchangeable.families.statistics.values import values_of
+from exchangeable.families.statistics.values import alike_histograms, histograms_of_all
 from exchangeable.families.sums import Sums
 from exchangeable.statistics import Statistic
 from exchangeable.structure.proposals import Proposal, Proposer, proposers
@@ -40,13 +41,18 @@ class StatisticFamily(BlockFamily):
         super().__init__(problem)
         self.others = problem.others
         self.inner: BlockFamily | None = None
+        self._counted: dict[tuple[bytes, int], FloatArray] = {}
         if self.others.size:
             rows = None if problem.examples is None else rest_of(problem.examples, self.others)
-            self.inner = BlockFamily(replace(problem, examples=rows, valid=None))
+            chunks = None if problem.chunks is None else problem.chunks.columns(self.others)
+            self.inner = BlockFamily(replace(problem, examples=rows, chunks=chunks, valid=None))
 
-    def block_data(self, data: Any) -> InMemory:
+    def block_data(self, data: Any) -> InMemory | Streamed:
         """Return the rows of the variables whose blocks are learned."""
-        return rest_data(data, self.others) if self.inner else data
+        if self.inner is None:
+            return data  # type: ignore[no-any-return]
+        known = self.inner.problem.chunks
+        return rest_data(data, self.others) if known is None else known
 
     def prepared(self, data: Any, sums: Sums) -> BlockModel | None:
         """Return parameters with which holes can be drawn, before there are any others."""
@@ -58,7 +64,7 @@ class StatisticFamily(BlockFamily):
 
     def start(self, data: Any, init: str, rng: np.random.Generator) -> Sums:
         """Return the posteriors from which the first parameters are estimated."""
-        return self.held(data, super().start(data, init, rng).posterior)
+        return self.held(data, super().start(data, init, rng).shares)
 
     def learners(self, data: Any) -> list[Proposer]:
         """Return what proposes blocks of the other variables while EM runs."""
@@ -81,19 +87,15 @@ class StatisticFamily(BlockFamily):
         rng: np.random.Generator | None,
     ) -> Mixture:
         """Return parameters that fit given posteriors, having chosen between statistics."""
-        mass = data.examples.weights[:, None] * sums.posterior
         named = self.problem.statistic_blocks
-        values_of(data.examples, [(b.variables, each) for b in named for each in b.statistics])
+        readers = [(b.variables, each) for b in named for each in b.statistics]
+        found = iter(data.summed(partial(alike_histograms, readers=readers), sums.shares))
         fitted = []
         for block in named:
-            tried = [
-                self._tried(data.examples, block.variables, statistic, mass)
-                for statistic in block.statistics
-            ]
-            best = max(range(len(tried)), key=lambda number: tried[number][0])
-            fitted.append(
-                self._fitted(data, block.variables, block.statistics[best], tried[best][1])
-            )
+            tried = [(statistic, next(found)) for statistic in block.statistics]
+            worth = [log_evidence(h, t.log_sizes(), EVIDENCE_PRIOR) for t, h in tried]
+            statistic, histograms = tried[int(np.argmax(worth))]
+            fitted.append(self._fitted(block.variables, statistic, histograms))
         rest = None
         if self.inner is not None:
             rows = self.block_data(data)
@@ -101,48 +103,42 @@ class StatisticFamily(BlockFamily):
         model = MixedBlocksModel(fitted, rest, self.others)  # type: ignore[arg-type]
         return Mixture(model, self.log_shares(sums.totals))
 
-    def _tried(
-        self, examples: Examples, variables: IntArray, statistic: Statistic, mass: FloatArray
-    ) -> tuple[float, FloatArray]:
-        """Return the evidence of a statistic, and its histograms; holes may be 0 or 1 alike."""
-        (values,) = values_of(examples, [(variables, statistic)])
-        alike = np.zeros((statistic.n_values, mass.shape[1]))
-        histograms = values.histograms(mass, alike)
-        return log_evidence(histograms, statistic.log_sizes(), EVIDENCE_PRIOR), histograms
-
     def _fitted(
-        self, data: Any, variables: IntArray, statistic: Statistic, histograms: FloatArray
+        self, variables: IntArray, statistic: Statistic, histograms: FloatArray
     ) -> FittedBlock:
         """Return a block with the parameters that the prior and its histograms make."""
-        counts = histograms + self._pseudo_counts(data, variables, statistic)
+        counts = histograms + self._pseudo_counts(variables, statistic)
         totals = counts.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             log_q = np.where(totals > 0, np.log(counts / totals), -np.log(statistic.n_values))
         return FittedBlock(variables, statistic, log_q)
 
-    def _pseudo_counts(self, data: Any, variables: IntArray, statistic: Statistic) -> FloatArray:
+    def _pseudo_counts(self, variables: IntArray, statistic: Statistic) -> FloatArray:
         """Return what the prior adds to each value: α, or rows distributed as the training set."""
         alpha, n_values = self.problem.alpha, statistic.n_values
         if self.problem.pooling is None:
             return np.full((n_values, 1), alpha)
-        pool = self.problem.filled
-        (values,) = values_of(pool, [(variables, statistic)])
-        counts = values.histograms(pool.weights[:, None], np.zeros((n_values, 1)))
-        smooth = (counts + alpha) / (pool.total + alpha * n_values)
-        return np.asarray(self.problem.pooling * smooth)
+        key = variables.tobytes(), id(statistic)
+        if key not in self._counted:
+            pool, readers = self.problem.source, [(variables, statistic)]
+            (counts,) = pool.summed(partial(histograms_of_all, readers=readers))
+            smooth = (counts + alpha) / (pool.total + alpha * n_values)
+            self._counted[key] = np.asarray(self.problem.pooling * smooth)
+        return self._counted[key]
 
     def candidates(
         self, data: Any, model: Any, sums: Any, step: int, proposals: Sequence[Proposal]
     ) -> list[Model]:
         """Return the models to choose from: the old blocks with new parameters, and the new."""
         fitted = [
-            self._fitted(data, block.variables, block.statistic, histograms)
+            self._fitted(block.variables, block.statistic, histograms)
             for block, histograms in zip(model.blocks, sums.histograms, strict=True)
         ]
         rests: list[Any] = [None]
         if self.inner is not None:
             rows = self.block_data(data)
-            rests = list(self.inner.candidates(rows, model.rest, sums.inner, step, proposals))
+            inner = replace(sums.inner, recipe=sums.recipe)
+            rests = list(self.inner.candidates(rows, model.rest, inner, step, proposals))
         return [MixedBlocksModel(fitted, rest, self.others) for rest in rests]
 
     def prior_gain(self, before: Any, after: Any) -> float:
@@ -150,7 +146,7 @@ class StatisticFamily(BlockFamily):
         gain = 0.0
         if self.problem.alpha > 0:
             for old, new in zip(before.blocks, after.blocks, strict=True):
-                added = self._pseudo_counts(None, new.variables, new.statistic)
+                added = self._pseudo_counts(new.variables, new.statistic)
                 gain += float((added * (new.log_q - old.log_q)).sum())
         if self.inner is not None:
             gain += self.inner.prior_gain(before.rest, after.rest)

@@ -24,6 +24,7 @@ from exchangeable.families.sums import NO_MOMENTS, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.model import StatisticModel
+from exchangeable.structure.statistic_blocks import StatisticBlock
 
 REST = "rows of the rest"
 
@@ -123,6 +124,21 @@ class MixedBlocksModel(Model):
                 labels[self.others] = self.rest.partitions[y].labels + len(self.blocks)
             result.append(Partition.from_labels(labels))
         return result
+
+    @property
+    def learned_partitions(self) -> list[Partition]:
+        """The blocks of each class among the other variables."""
+        every = Partition.from_labels(np.zeros(self.n_variables, dtype=np.int32))
+        return [every] * self.n_classes if self.rest is None else self.rest.partitions
+
+    def reads(self, blocks: Sequence[StatisticBlock]) -> bool:
+        """Whether the model has blocks with these statistics, and no others."""
+        pairs = zip(self.blocks, blocks, strict=False)
+        return len(self.blocks) == len(blocks) and all(
+            np.array_equal(own.variables, asked.variables)
+            and repr(own.statistic) in map(repr, asked.statistics)
+            for own, asked in pairs
+        )
 
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return, for every class and block, the probability of each value of its statistic."""

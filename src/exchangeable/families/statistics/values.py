@@ -121,6 +121,22 @@ def values_of(examples: Examples, readers: Sequence[Reader]) -> list[Values]:
     return [examples.derived[key][0] for key in keys]
 
 
+def alike_histograms(
+    examples: Examples, posterior: FloatArray, readers: Sequence[Reader]
+) -> list[FloatArray]:
+    """Return the mass of each class with each value, where holes may be 0 or 1 alike."""
+    mass = examples.weights[:, None] * posterior
+    return [
+        values.histograms(mass, np.zeros((statistic.n_values, mass.shape[1])))
+        for values, (_, statistic) in zip(values_of(examples, readers), readers, strict=True)
+    ]
+
+
+def histograms_of_all(examples: Examples, readers: Sequence[Reader]) -> list[FloatArray]:
+    """Return the same of all rows as one class."""
+    return alike_histograms(examples, np.ones((examples.rows.n_rows, 1)), readers)
+
+
 def values_in(observed: Observed, readers: Sequence[Reader]) -> list[Values]:
     """Return T of rows for several blocks."""
     states = [np.empty((observed.n_rows, each.size), dtype=np.int8) for each, _ in readers]

@@ -1,7 +1,7 @@
 """Rows with labels and weights as conditional fits read them: by row and by variable."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,10 @@ from exchangeable.runtime.threads import run
 
 PARTS = 16
 """Rows and variables are cut into this many parts, whatever the number of threads."""
+
+
+NO_NUMBERS = np.empty((0, 0))
+ALL_SCORED = np.empty(0, dtype=np.bool_)
 
 
 def ones_of_rows(rows: Rows) -> Rows:
@@ -43,12 +47,23 @@ class Design:
         How much each row counts.
     n_classes : int
         Number of classes.
+    numbers : array of shape (n_rows, n_numbers) or (0, 0)
+        Variables that are numbers, which follow those of `rows`.
+    scored : array of bool of shape (n_variables,) or (0,)
+        Which variables generative scores look at; empty for all of `rows`.
     """
 
     rows: Rows
     labels: IntArray
     weights: FloatArray
     n_classes: int
+    numbers: FloatArray = field(default_factory=lambda: NO_NUMBERS)
+    scored: npt.NDArray[np.bool_] = field(default_factory=lambda: ALL_SCORED)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables, numbers among them."""
+        return self.rows.n_variables + int(self.numbers.shape[1])
 
     @property
     def width(self) -> int:
@@ -70,18 +85,21 @@ class Design:
 
     @cached_property
     def ones(self) -> FloatArray:
-        """The weight of the rows in which each variable is on."""
+        """The weight of the rows in which each variable is on; of numbers, times their squares."""
         weights = np.repeat(self.weights, np.diff(self.rows.indptr))
         ones = np.bincount(self.rows.indices, weights, self.rows.n_variables)
-        return ones.astype(np.float64)
+        squares = self.weights @ self.numbers**2 if self.numbers.size else np.empty(0)
+        return np.concatenate([ones, squares]).astype(np.float64)
 
     def take(self, chosen: IntArray) -> "Design":
         """Return some of the rows."""
         rows = take_rows(self.rows, chosen)
-        return Design(rows, self.labels[chosen], self.weights[chosen], self.n_classes)
+        numbers = self.numbers[chosen] if self.numbers.size else self.numbers
+        own = self.labels[chosen], self.weights[chosen]
+        return Design(rows, *own, self.n_classes, numbers, self.scored)
 
     def scores(self, slope: FloatArray, start: FloatArray, n_jobs: int | None = None) -> FloatArray:
-        """Return start + Σ_j slope[j] over each row's ones; `start` broadcasts to all rows."""
+        """Return start + Σ_j slope[j]·x_j of each row; `start` broadcasts to all rows."""
         out = np.empty((self.rows.n_rows, slope.shape[1]))
         out[:] = start
         indptr, indices = self.rows.indptr, self.rows.indices
@@ -90,6 +108,8 @@ class Design:
             kernels.score(indptr, indices, *span, slope, out)
 
         run(one, self._row_spans, n_jobs)
+        if self.numbers.size:
+            out += self.numbers @ slope[self.rows.n_variables :]
         return out
 
     def settle(self, scores: FloatArray, n_jobs: int | None = None) -> float:
@@ -101,14 +121,16 @@ class Design:
         return sum(run(one, self._row_spans, n_jobs))
 
     def gather(self, residuals: FloatArray, n_jobs: int | None = None) -> FloatArray:
-        """Return for each variable the sum of the residuals of the rows in which it is on."""
-        out = np.empty((self.rows.n_variables, residuals.shape[1]))
+        """Return for each variable the sum over rows of its value times their residuals."""
+        out = np.empty((self.n_variables, residuals.shape[1]))
         indptr, rows = self.columns
 
         def one(span: tuple[int, int]) -> None:
             kernels.gather(indptr, rows, *span, residuals, out)
 
         run(one, self._column_spans, n_jobs)
+        if self.numbers.size:
+            out[self.rows.n_variables :] = self.numbers.T @ residuals
         return out
 
     @cached_property

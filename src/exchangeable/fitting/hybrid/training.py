@@ -1,5 +1,6 @@
 """Hybrid training: conditional fits beside generative scores, pooled, and made into a mixture."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families import normalised
 from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.hybrid.convex import Centred, Fit, Solver, path
 from exchangeable.fitting.hybrid.density import with_shared
 from exchangeable.fitting.hybrid.design import Design
@@ -19,6 +21,7 @@ from exchangeable.fitting.hybrid.settings import FAMILY, Checked
 from exchangeable.fitting.hybrid.trained import Trained
 from exchangeable.runtime.threads import run
 
+Finish = Callable[[LogLinear, Design, int | None], Mixture]
 LEAST_GAIN = 0.1
 """Share of the loss that the family's own score must take away, if it is not linear: look-ups and
 pairs make answers about rows with holes slower."""
@@ -104,12 +107,27 @@ class Candidates:
         for f in range(self.settings.n_folds):
             if f in left_out:
                 continue
-            slope = slopes(self.names, self.sums.without(f, *left_out))
+            slope = self.slopes(f, *left_out)
             parts.append(self._say(design.take(self.members[f]), slope))
             rows.append(self.members[f])
         order = np.argsort(np.concatenate(rows), kind="stable")
         held = np.concatenate(parts, axis=1)[:, order]
         return self._with_own(held, np.concatenate(rows)[order])
+
+    def slopes(self, *left_out: int) -> list[FloatArray]:
+        """Return the slopes of generative scores of the rows outside some folds.
+
+        Variables that such scores do not look at have 0.
+        """
+        ones, scored = self.sums.without(*left_out), self.design.scored
+        if not scored.size:
+            return slopes(self.names, ones)
+        found = []
+        for slope in slopes(self.names, ones[scored[: len(ones)]]):
+            whole = np.zeros((scored.size, slope.shape[1]))
+            whole[scored] = slope
+            found.append(whole)
+        return found
 
     def _say(self, design: Design, slope: list[FloatArray]) -> FloatArray:
         """Return what linear scores say of rows, shape (n_scores, n_rows, width)."""
@@ -133,7 +151,7 @@ class Candidates:
             found = list(path(design, centred, self.settings.penalties, self.solver, n_jobs))
             offset: FloatArray | float = 0.0
             if kind:
-                said = self._say(held, slopes(self.names, self.sums.without(left_out)))
+                said = self._say(held, self.slopes(left_out))
                 said = self._with_own(said, self.members[left_out])
                 offset = Centred(said, centred.scales).sum()
             answers += [held.scores(fit.slope, fit.base + offset, n_jobs) for fit in found]
@@ -183,6 +201,7 @@ def train(
     weights: FloatArray,
     start: list[Fit],
     n_jobs: int | None = None,
+    finish: Finish | None = None,
 ) -> Trained:
     """Train classes for their predictions, and make them a mixture whose P(x) is good.
 
@@ -194,22 +213,29 @@ def train(
         As `Candidates` takes them.
     weights : array of shape (n_rows,)
         How much each row counts in P(x).
+    finish : callable, optional
+        Turns scores and rows into a mixture; by default one of binary variables.
     """
+    finish = _binary if finish is None else finish
+    plain = replace(design, weights=weights)
     if design.n_classes == 1:  # there is nothing to tell apart
-        scores = LogLinear(np.zeros(1), np.zeros((design.rows.n_variables, 1)))
-        scores = with_shared(scores, replace(design, weights=weights), n_jobs)
+        scores = LogLinear(np.zeros(1), np.zeros((design.n_variables, 1)))
         shares = np.zeros(len(settings.penalties))
-        return Trained(normalised(scores)[0], 0, True, np.nan, shares=shares)
+        return Trained(finish(scores, plain, n_jobs), 0, True, np.nan, shares=shares)
     candidates = Candidates(design, settings, own, solver, start, n_jobs)
     fits = candidates.fit_all()
     weighed = _weigh(candidates, fits)
     scores = _combined(candidates, fits, weighed, own)
-    scores = with_shared(scores, replace(design, weights=weights), n_jobs)
     shares = weighed.scales.reshape(len(candidates.kinds), -1).sum(axis=0)
     named = _scales(candidates, fits, weighed)
     n_iter, converged = sum(fit.n_iter for fit in fits), all(fit.converged for fit in fits)
-    mixture = normalised(scores, n_jobs)[0]
+    mixture = finish(scores, plain, n_jobs)
     return Trained(mixture, n_iter, converged, weighed.loss, named, shares, fits)
+
+
+def _binary(scores: LogLinear, design: Design, n_jobs: int | None) -> Mixture:
+    """Return binary variables with these scores, and shared terms that suit the rows."""
+    return normalised(with_shared(scores, design, n_jobs), n_jobs)[0]
 
 
 @dataclass(frozen=True)
@@ -268,14 +294,14 @@ def _combined(
     """Return the pooled scores of all classes: slopes, generative scores of all rows, family."""
     design = candidates.design
     base = _widened(weighed.base[None])[0]
-    slope = np.zeros((design.rows.n_variables, design.n_classes))
+    slope = np.zeros((design.n_variables, design.n_classes))
     for scale, fit in zip(weighed.scales, fits, strict=True):
         if scale:
             base = base + scale * _widened(fit.base[None])[0]
             slope += scale * _widened(fit.slope)
     named = _scales(candidates, fits, weighed)
     if candidates.names:
-        parts = slopes(candidates.names, candidates.sums.without())
+        parts = candidates.slopes()
         for name, part in zip(candidates.names, parts, strict=True):
             slope += named[name] * part
     if not weighed.own:

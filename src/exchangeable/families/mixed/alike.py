@@ -1,0 +1,67 @@
+"""Measurements that are alike: the exchangeable normal distribution.
+
+All columns of a block have one mean, one variance, and one covariance with each other: the Gaussian
+with one factor whose means, loadings and variances are equal. Σx and Σx² say all about a row.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.rows import ColumnType
+from exchangeable.families.mixed.factor import NAMES, Factor
+from exchangeable.families.mixed.part import PartSums, Prior
+
+
+@dataclass(frozen=True)
+class Alike(Factor):
+    """Exchangeable normal distributions, one for each class; all columns have equal parameters."""
+
+    name: ClassVar[str] = "alike"
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        return 3 * self.n_classes
+
+    @classmethod
+    def first(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        values: FloatArray,
+        mass: FloatArray,
+        prior: Prior,
+    ) -> Self:
+        """Return columns whose factor takes half of their variance."""
+        found = super().first(columns, types, values, mass, prior)
+        means = _equal(found.means)
+        spread = _equal(found.variances + found.loadings**2 + (found.means - means) ** 2)
+        return replace(found, means=means, loadings=np.sqrt(0.5 * spread), variances=0.5 * spread)
+
+    def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
+        """Return the regression of all columns together on the factor."""
+        together = {name: _equal(sums[name]) for name in NAMES}
+        return super().following(together, _equal_prior(prior), careful)
+
+    def log_prior(self, prior: Prior) -> float:
+        """Return what the pseudo-rows, whose factors are drawn apart, are expected to score."""
+        return super().log_prior(_equal_prior(prior))
+
+
+def _equal(values: FloatArray) -> FloatArray:
+    """Return the mean over columns, in all of them."""
+    return np.asarray(np.broadcast_to(values.mean(axis=0), values.shape).copy())
+
+
+def _equal_prior(prior: Prior) -> Prior:
+    """Return a prior under which all columns have the pooled distribution of all."""
+    if prior.pooled is None:
+        return prior
+    pooled: Any = prior.pooled
+    means = _equal(pooled.means)
+    spread = _equal(pooled.variances + pooled.loadings**2 + (pooled.means - means) ** 2)
+    equal = replace(pooled, means=means, loadings=np.zeros_like(means), variances=spread)
+    return replace(prior, pooled=equal)
