@@ -26,7 +26,7 @@ from exchangeable.cli.texts import examples
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.raw import RawCoding
-from exchangeable.tables.reading import TableData
+from exchangeable.tables.reading import TableData, counted
 from exchangeable.tables.targets import positions, read_weights
 from exchangeable.tables.words import AnyCoding, WordCoding
 from exchangeable.tables.writing import write_json, write_table
@@ -154,10 +154,11 @@ def _accuracy(model: Any, rows: Any, table: TableData, target: str, weights: Any
     known = truth != -1
     told = []
     if not known.all():
-        told.append(f"{int((~known).sum()):,} rows without a known {target!r} are left out")
+        told.append(f"{counted(int((~known).sum()), 'row')} without a known {target!r} left out")
     if (truth == -2).any():
         cell = np.asarray(table.column(target))[truth == -2][0]
-        told.append(f"{int((truth == -2).sum()):,} rows have a class unknown to the model: {cell}")
+        many = counted(int((truth == -2).sum()), "row")
+        told.append(f"{many} of a class unknown to the model: {cell}")
     notes(table.name, told)
     if not known.any():
         return {"rows with a class": 0}

@@ -25,7 +25,7 @@ from exchangeable.structure.blocks import AUTO
 from exchangeable.structure.learner import METHODS
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.layout import DATES
-from exchangeable.tables.reading import read_table
+from exchangeable.tables.reading import counted, read_table
 from exchangeable.tables.targets import UNLABELLED
 
 FAMILIES = definitions(
@@ -188,7 +188,10 @@ def fit(data: str, output: str, dialect: Dialect, **asked: Any) -> None:
         notes(
             output, [f"{best} components have the lowest {selection.criterion.upper()} of {tried}"]
         )
-    facts = [f"{prepared.rows.shape[0]:,} rows", f"{len(prepared.coding.variables):,} variables"]
+    facts = [
+        counted(prepared.rows.shape[0], "row"),
+        counted(len(prepared.coding.variables), "variable"),
+    ]
     facts += [*_facts(model), f"{seconds:.1f} s"]
     click.echo(f"{printable(output)}: {', '.join(facts)}", err=True)
 

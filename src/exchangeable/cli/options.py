@@ -12,6 +12,7 @@ from exchangeable.persistence import SavedModel, read_model
 from exchangeable.runtime.text import printable
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.delimited import Dialect
+from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding, known_levels, unseen_values
 from exchangeable.tables.reading import FORMATS, TableData, read_table
 from exchangeable.tables.words import AnyCoding, SparseCoding, coding_from_json
@@ -142,19 +143,22 @@ def open_rows(
     with busy(f"reading {data}"):
         dialect = dialect._replace(empty=(*coding.layout.empty, *dialect.empty))
         table = read_table(data, dialect)
-        rows = coding.rows(table)
+        unseen: dict[str, list[Any]] = {}
+        if isinstance(coding, RawCoding):
+            problems = Problems(table.name)
+            rows = coding.rows(table, problems)
+            unseen = unseen_values(rows, model, problems)
+            problems.report()
+        else:
+            rows = coding.rows(table)
+            unseen = coding.unseen(table) if isinstance(coding, Coding) else {}
     notes(table.name, table.notes)
-    unseen: dict[str, list[Any]] = {}
-    if isinstance(coding, Coding):
-        unseen = coding.unseen(table)
-    elif isinstance(coding, RawCoding):
-        unseen = unseen_values(rows, model, table.name)
     if unseen:
         number = sum(map(len, unseen.values()))
         listed = ", ".join(f"{name}={cells[0]}" for name, cells in list(unseen.items())[:5])
         click.echo(
-            f"Warning: {number} cells hold categories that the model has not seen, such as "
-            f"{printable(listed)}; they are treated as unknown",
+            f"Warning: {number:,} {'cell holds' if number == 1 else 'cells hold'} categories that "
+            f"the model has not seen, such as {printable(listed)}; they are treated as unknown",
             err=True,
         )
     return table, rows

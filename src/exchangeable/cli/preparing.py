@@ -11,7 +11,7 @@ from exchangeable.tables.layout import Choice, Layout, matching
 from exchangeable.tables.learning import constants, learn_coding
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
-from exchangeable.tables.reading import TableData, read_labels
+from exchangeable.tables.reading import TableData, counted, read_labels
 from exchangeable.tables.targets import UNLABELLED, read_target, read_weights
 from exchangeable.tables.words import AnyCoding, SparseCoding, learn_words
 
@@ -74,7 +74,7 @@ def prepare(table: TableData, asked: dict[str, Any], plan: Plan, dialect: Dialec
     problems.report()
     rows, kinds = coding.rows(table), None
     if not used.all():
-        many = f"{int((~used).sum()):,} rows without a class"
+        many = f"{counted(int((~used).sum()), 'row')} without a class"
         told.append(f"{many}: {'left out' if unlabelled == 'drop' else 'learned from as well'}")
         if unlabelled == "drop":
             rows, y = rows[used], _numbers(y[used])

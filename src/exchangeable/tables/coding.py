@@ -115,8 +115,10 @@ class Coding:
 
     def rows(self, table: TableData) -> Any:
         """Return the model's variables as a frame with their names."""
-        frame, problems = self.layout.frame(table), Problems(table.name)
-        problems.found += [*table.problems, *self._missing(frame)]
+        problems = Problems(table.name)
+        problems.found += table.problems
+        frame = self.layout.frame(table, problems)
+        problems.found += self._missing(frame)
         parts = []
         for column in self.columns:
             if column.name in frame.columns:
@@ -135,7 +137,7 @@ class Coding:
     def unseen(self, table: TableData) -> dict[str, list[str]]:
         """Return the cells whose category did not occur in the training rows, by column."""
         found = {}
-        frame = self.layout.frame(table)
+        frame = self.layout.frame(table, Problems(table.name))
         for column in self.columns:
             if column.kind == "category":
                 texts = as_texts(frame[column.name])

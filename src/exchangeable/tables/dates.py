@@ -58,7 +58,7 @@ class DateColumn:
         """The names of the columns that the parts become."""
         return [f"{self.name}.{part}" for part in self.parts]
 
-    def split(self, column: Any, where: str, pandas: Any) -> dict[str, Any]:
+    def split(self, column: Any, pandas: Any) -> dict[str, Any]:
         """Return the parts as columns, empty where the date is."""
         times = _times(column, self.format, pandas)
         if times is None:

@@ -217,12 +217,11 @@ def _with_commas(column: Any, separator: str, pandas: Any) -> tuple[Any, str] | 
     cells = known.astype(str).str.strip()
     if not cells.str.contains(",").any():
         return None
-    if separator == ",":
-        good = cells.map(lambda cell: bool(THOUSANDS.fullmatch(cell) or PLAIN.fullmatch(cell)))
+    between = cells.map(lambda cell: bool(THOUSANDS.fullmatch(cell) or PLAIN.fullmatch(cell)))
+    if separator == "," and between.all():
         plain, how = cells.str.replace(",", ""), "commas between thousands"
-    else:
-        good = cells.map(lambda cell: bool(COMMAS.fullmatch(cell) or WHOLE.fullmatch(cell)))
+    elif cells.map(lambda cell: bool(COMMAS.fullmatch(cell) or WHOLE.fullmatch(cell))).all():
         plain, how = cells.str.replace(".", "").str.replace(",", "."), "decimal commas"
-    if not good.all():
+    else:
         return None
     return pandas.to_numeric(plain).reindex(column.index), how

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+
 from exchangeable.tables.dates import DateColumn, ambiguous, find_dates
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.reading import TableData, import_pandas, listed
@@ -31,8 +33,8 @@ class Layout:
     dates: tuple[DateColumn, ...] = ()
     empty: tuple[str, ...] = ()
 
-    def frame(self, table: TableData) -> Any:
-        """Return the columns of a table, and the parts of its dates."""
+    def frame(self, table: TableData, problems: Problems) -> Any:
+        """Return the columns of a table, and the parts of its dates; note those that are none."""
         if table.frame is None:
             raise ValueError(
                 f"{table.name}: the model was fitted to named columns, which this file does not "
@@ -40,14 +42,15 @@ class Layout:
             )
         if not self.dates:
             return table.frame
-        pandas, problems = import_pandas("reading a table"), Problems(table.name)
+        pandas = import_pandas("reading a table")
         frame = table.frame.copy(deep=False)
         for date in self.dates:
             if date.name in frame.columns:
+                parts = dict.fromkeys(date.variables)
                 with problems.noted():
-                    for name, part in date.split(frame[date.name], table.name, pandas).items():
-                        frame[name] = part.to_numpy()
-        problems.report()
+                    parts = date.split(frame[date.name], pandas)
+                for name, part in parts.items():
+                    frame[name] = np.nan if part is None else part.to_numpy()
         return frame
 
     def source_of(self, name: str) -> str:

@@ -37,7 +37,7 @@ def learn_coding(
     names, layout, notes = choose_columns(table, choice, problems)
     if table.frame.columns.duplicated().any():
         problems.report()  # columns of the same name cannot be looked at
-    frame = layout.frame(table)
+    frame = layout.frame(table, problems)
     for name in choice.kinds:
         if name not in names:
             problems.add(f"--kind names {name!r}, which is not a column that is used")

@@ -9,7 +9,7 @@ import numpy as np
 from exchangeable.data.raw_columns import raw_columns
 from exchangeable.estimators.kinds import schema_of
 from exchangeable.tables.layout import Layout
-from exchangeable.tables.problems import Problems, TableError
+from exchangeable.tables.problems import Problems
 from exchangeable.tables.reading import TableData, listed
 
 TRUTH = {"true": True, "false": False}
@@ -33,13 +33,23 @@ class RawCoding:
         """The names of the columns."""
         return list(self.columns)
 
-    def rows(self, table: TableData) -> Any:
-        """Return the columns as a frame."""
-        frame = self.layout.frame(table)
-        lacking = missing_columns(frame, self.columns, self.layout)
-        if lacking or table.problems:
-            raise TableError(table.name, [*table.problems, *lacking])
-        return frame[list(self.columns)]
+    def rows(self, table: TableData, problems: Problems | None = None) -> Any:
+        """Return the columns as a frame; what is wrong is raised, or noted if there is where.
+
+        Parameters
+        ----------
+        table : TableData
+            The table.
+        problems : Problems, optional
+            Where to note what is wrong. Columns that the table lacks are empty then.
+        """
+        own = Problems(table.name) if problems is None else problems
+        own.found += table.problems
+        frame = self.layout.frame(table, own)
+        own.found += missing_columns(frame, self.columns, self.layout)
+        if problems is None or frame.columns.duplicated().any():
+            own.report()
+        return frame.reindex(columns=list(self.columns))
 
     def evidence(
         self, name: str, value: str, levels: tuple[Any, ...] = ()
@@ -62,6 +72,10 @@ class RawCoding:
         for word in (value, value.lower()):
             if word in by_word:
                 return {name: by_word[word]}
+        if levels:
+            raise ValueError(
+                f"--given {name}={value}: {value!r} is not one of its levels {listed(levels)}"
+            )
         if value.lower() in TRUTH:
             return {name: TRUTH[value.lower()]}
         for kind in (int, float):
@@ -102,8 +116,8 @@ def known_levels(model: Any) -> dict[Any, tuple[Any, ...]]:
     return {} if schema is None else {c.name: c.levels for c in schema.columns if c.levels}
 
 
-def unseen_values(rows: Any, model: Any, where: str) -> dict[str, list[Any]]:
-    """Return the cells that are no level of their column, having refused all that are no values.
+def unseen_values(rows: Any, model: Any, problems: Problems) -> dict[str, list[Any]]:
+    """Return the cells that are no level of their column, and note those that are no values.
 
     Parameters
     ----------
@@ -111,18 +125,17 @@ def unseen_values(rows: Any, model: Any, where: str) -> dict[str, list[Any]]:
         Columns of any kind.
     model : estimator
         A model of such columns.
-    where : str
-        The table, for messages.
+    problems : Problems
+        Where to note what is wrong.
     """
     schema = schema_of(getattr(model, "model_", model))
     if schema is None:
         return {}
-    problems, found = Problems(where), {}
+    found = dict[str, list[Any]]()
     for column, raw in zip(schema.columns, raw_columns(rows), strict=True):
         with problems.noted():
             numbers = column.encode(raw, "hole")[0]
             new = np.flatnonzero(np.isnan(numbers) & ~raw.holes)
             if new.size:
                 found[str(column.name)] = raw.values[new].tolist()
-    problems.report()
     return found

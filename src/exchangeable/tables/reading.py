@@ -89,6 +89,15 @@ def listed(names: Any, most: int = 12) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def import_pandas(purpose: str) -> Any:
     """Return pandas, or say how to install it."""
     try:
