@@ -48,9 +48,9 @@ def start(folder: Path, name: str) -> tuple[float, dict[str, tuple[int, float]]]
 
 
 def main() -> None:
-    """Measure all starts, print them and write the files; some, where this file is run by name."""
-    named = sys.argv[1:] if Path(sys.argv[0]).name == Path(__file__).name else []
-    wanted = named or [*TARGETS, *QUESTIONS]
+    """Measure all starts, or those that are named, print them and write the files."""
+    known = [*TARGETS, *QUESTIONS]
+    wanted = [name for name in sys.argv[1:] if name in known] or known
     results, kernels = [], []
     with tempfile.TemporaryDirectory() as temporary:
         whole = Path(temporary)

@@ -6,8 +6,8 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from exchangeable import ExchangeableMixture, load, save
-from exchangeable.classes import covariate_effects
+from exchangeable import ExchangeableMixture, ModelFileError, load, save
+from exchangeable.classes import covariate_effects, standard_errors
 from exchangeable.classes.design import Design
 from exchangeable.classes.logit import fit_logit, log_priors
 from exchangeable.classes.three_step import bch_weights, error_table
@@ -140,9 +140,20 @@ def test_a_fit_with_covariates_predicts_with_them_and_is_saved(tmp_path):
     right = max(np.mean(model.predict(X, covariates=groups) == k) for k in (kind, 1 - kind))
     assert right > max(np.mean(model.predict(X) == k) for k in (kind, 1 - kind))
     assert model.n_parameters_ == 2 * 5 + 3
+    with pytest.raises(ValueError, match="fit without covariates for tests and errors"):
+        standard_errors(model, X)
     save(model, tmp_path / "m.exch")
     again = load(tmp_path / "m.exch")
     np.testing.assert_array_equal(again.predict_proba(X, covariates=groups), with_them)
+    damaged = load(tmp_path / "m.exch")
+    damaged.coefficients_ = damaged.coefficients_[:, :1]
+    save(damaged, tmp_path / "damaged.exch")
+    with pytest.raises(ModelFileError, match="coefficients_"):
+        load(tmp_path / "damaged.exch")
+    damaged.covariates_ = [{"name": 3}]
+    save(damaged, tmp_path / "damaged.exch")
+    with pytest.raises(ModelFileError, match="not a description of covariates"):
+        load(tmp_path / "damaged.exch")
     with pytest.raises(ValueError, match="expected one of"):
         model.predict(X, covariates=groups.assign(old="maybe"))
     with pytest.raises(ValueError, match="has 799 rows, but X has 800"):

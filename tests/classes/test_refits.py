@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from exchangeable import ExchangeableMixture
 from exchangeable.classes.drawing import drawn_examples
@@ -87,3 +88,25 @@ def test_drawn_rows_have_the_holes_and_the_frequencies_of_the_model(two_classes)
     known = symbols >= 0
     means = drawn.weights @ (symbols == 1) / (drawn.weights @ known)
     np.testing.assert_allclose(means, model.profiles().values @ model.weights_, atol=0.03)
+
+
+def test_fits_of_measurements_begin_with_the_given_posteriors():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, 200)
+    X = rng.normal(4.0 * kind[:, None], 1, (200, 3))
+    model = ExchangeableMixture(2, kinds="continuous", n_init=3, random_state=0).fit(X)
+    again = refit(model, X).mixture
+    np.testing.assert_allclose(np.exp(again.log_prior), model.weights_, atol=1e-3)
+    own = class_posterior(again, model._observed(X)).argmax(axis=1)
+    np.testing.assert_array_equal(own, model.predict(X))
+
+
+def test_sparse_counts_are_drawn_as_counts():
+    rng = np.random.default_rng(0)
+    counts = sp.csr_array(rng.poisson(np.where(rng.random((300, 1)) < 0.5, 0.1, 2.0), (300, 4)))
+    model = ExchangeableMixture(2, kinds="count", n_init=3, random_state=0).fit(counts)
+    drawn = drawn_examples(model._mixture(), model._observed(counts), np.ones(300), rng)
+    values = drawn.observed.ones.values
+    assert values.max() > 1
+    mean = drawn.weights @ values / drawn.total
+    np.testing.assert_allclose(mean, counts.toarray().mean(axis=0), atol=0.4)

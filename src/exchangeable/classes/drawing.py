@@ -8,7 +8,7 @@ import numpy.typing as npt
 from exchangeable.arrays import UNASSIGNED, FloatArray
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import TypedRows
+from exchangeable.data.rows import CountRows, TypedRows
 from exchangeable.data.schema import typed
 from exchangeable.families.mixture import Mixture
 
@@ -55,7 +55,7 @@ def with_holes(values: npt.NDArray[Any], holes: npt.NDArray[np.bool_], like: Obs
 
 def _rows(like: Observed, values: npt.NDArray[Any]) -> Observed:
     """Return numbers, NaN for holes, as rows of the same columns."""
-    if isinstance(like.ones, TypedRows):
+    if isinstance(like.ones, TypedRows | CountRows):
         return typed(np.asarray(values, dtype=np.float64), like.ones.types)
     if values.dtype.kind != "f":
         return Observed.from_symbols(values.astype(np.int8, copy=False))

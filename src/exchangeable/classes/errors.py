@@ -137,12 +137,12 @@ def standard_errors(
     level = check_number(level, "level")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
-    observed = model._observed(X)
+    refits, observed = model._refits(), model._observed(X)
     weight = check_sample_weight(sample_weight, observed.n_rows)
     if method == "information":
         return _from_information(model, observed, weight, weighting, level)
     examples, member = merge_equal_rows(observed, weight)
-    refits, reference = model._refits(), class_posterior(model._mixture(), examples.observed)
+    reference = class_posterior(model._mixture(), examples.observed)
     schema, restarts = model._schema(), check_count(restarts, "restarts", minimum=0)
 
     def fitted(weights: FloatArray, source: np.random.Generator) -> _Draw:

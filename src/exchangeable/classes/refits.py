@@ -102,7 +102,7 @@ class Refits:
         few = data.examples.rows.n_rows < problem.n_components
         init = "random" if few else self.init
         trained = not issubclass(self.spec.family, Family)
-        if (trained or self.spec.before is not None) and start is not None:
+        if (trained or self.spec.earlier(problem) is not None) and start is not None:
             start, restarts = None, restarts + 1
         generators = rng.spawn(max(restarts, 1))
         runs = Runs(self.spec, problem, data, rule, init, generators)

@@ -7,12 +7,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from exchangeable.arrays import FloatArray, check_sample_weight, normalize_log
+from exchangeable.arrays import FloatArray, IntArray, check_sample_weight, normalize_log
 from exchangeable.classes.design import Design
 from exchangeable.classes.logit import log_priors
 from exchangeable.classes.one_step import fit_one_step
 from exchangeable.data.examples import merge_equal_rows
-from exchangeable.data.observed import Observed
+from exchangeable.estimators.components import ComponentEstimator
+from exchangeable.estimators.rows import by_chunks
 from exchangeable.fitting.tasks import rule_of
 from exchangeable.queries.answers import class_posterior
 
@@ -70,15 +71,33 @@ def add_covariates(
     estimator.log_likelihood_ = found.history[-1]
 
 
-def log_posterior(estimator: Any, observed: Observed, covariates: Any) -> FloatArray:
-    """Return log P(y | row, covariates) of every row; without covariates, on the average."""
-    mixture = estimator._mixture()
-    if covariates is None:
-        return np.asarray(mixture.log_posterior(observed, estimator.n_jobs)[0])
-    if not hasattr(estimator, "coefficients_"):
-        raise ValueError("covariates were not given to fit; leave them away, or fit with them")
-    mixture.check_width(observed)
-    matrix = Design.from_plain(estimator.covariates_).matrix(covariates, observed.n_rows)
-    joint = mixture.model.score(observed, estimator.n_jobs)
-    own = joint + log_priors(matrix, estimator.coefficients_)
-    return np.asarray(normalize_log(own, mixture.log_prior)[0])
+class CovariatePredictions(ComponentEstimator):
+    """Mixin for mixtures: posteriors of components, given covariates where there were some."""
+
+    @by_chunks
+    def predict_log_proba(self, X: Any, covariates: Any = None) -> FloatArray:
+        """Return the log-probability of each component for every row, given covariates if any.
+
+        Without them a fit with covariates answers with the average probability of each component.
+        """
+        observed, mixture = self._observed(X), self._mixture()
+        if covariates is None:
+            return mixture.log_posterior(observed, self.n_jobs)[0]
+        coefficients = vars(self).get("coefficients_")
+        if coefficients is None:
+            raise ValueError("covariates were not given to fit; leave them away, or fit with them")
+        mixture.check_width(observed)
+        design = Design.from_plain(vars(self)["covariates_"])
+        own = log_priors(design.matrix(covariates, observed.n_rows), coefficients)
+        joint = mixture.model.score(observed, self.n_jobs) + own
+        return normalize_log(joint, mixture.log_prior)[0]
+
+    @by_chunks
+    def predict_proba(self, X: Any, covariates: Any = None) -> FloatArray:
+        """Return the probability of each component for every row, given covariates if any."""
+        return np.exp(self.predict_log_proba(X, covariates))
+
+    @by_chunks
+    def predict(self, X: Any, covariates: Any = None) -> IntArray:
+        """Return the most probable component of every row, given covariates if any."""
+        return np.asarray(self.predict_log_proba(X, covariates).argmax(axis=1))

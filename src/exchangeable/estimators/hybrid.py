@@ -75,8 +75,8 @@ def fit_hybrid(
         design = Design(rows, examples.clamp, weighed, classes.size)
     else:
         features = spec.features(examples)
-        labels = examples.clamp
-        design = Design(features.ones, labels, weighed, classes.size, features.numbers)
+        own_rows = features.ones, examples.clamp, weighed, classes.size
+        design = Design(*own_rows, features.numbers, features.scored)
         finish = partial(typed_mixture, features)
         asked = replace(asked, family=False)
     problem = problem_of(estimator, spec, observed.n_variables, classes.tolist(), labelled=True)

@@ -27,8 +27,11 @@ from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
-from exchangeable.estimators.components import ComponentEstimator
-from exchangeable.estimators.covariates import add_covariates, forget_covariates
+from exchangeable.estimators.covariates import (
+    CovariatePredictions,
+    add_covariates,
+    forget_covariates,
+)
 from exchangeable.estimators.kinds import decide_kinds, spec_for
 from exchangeable.estimators.rows import check_width, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
@@ -76,7 +79,7 @@ def _merged(observed: Observed) -> Examples:
     return merge_equal_rows(observed, np.ones(observed.n_rows))[0]
 
 
-class ExchangeableMixture(ComponentEstimator, DensityMixin, BaseEstimator):
+class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     """Mixture of components whose variables fall into exchangeable blocks.
 
     P(x) = Σ_y p(y) · Π_b q_b(n_b(x) | y) / C(m_b, n_b(x)): the component is latent, each has blocks
@@ -529,6 +532,12 @@ class ExchangeableMixture(ComponentEstimator, DensityMixin, BaseEstimator):
 
     def _refits(self) -> Refits:
         """Return how this mixture was fitted, for fits to other rows."""
+        if hasattr(self, "coefficients_"):
+            raise ValueError(
+                "the mixture was fitted with covariates, whose standard errors are those of "
+                "covariate_effects(method='one-step'); fit without covariates for tests and errors "
+                "of its classes"
+            )
         if self.combine != "best":
             raise ValueError(
                 f"combine={self.combine!r} is an average of fits, which has no classes of its own; "

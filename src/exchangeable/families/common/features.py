@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import Rows
 from exchangeable.families.common.log_linear import LogLinear
@@ -44,6 +47,10 @@ class Features(Protocol):
     @property
     def columns(self) -> IntArray:
         """The column that each feature is of."""
+
+    @property
+    def scored(self) -> npt.NDArray[np.bool_]:
+        """Which features generative scores look at."""
 
     def start(self, scores: LogLinear) -> FloatArray:
         """Return shared terms to begin with."""

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from exchangeable.arrays import FloatArray, IntArray, is_sparse
@@ -108,6 +109,17 @@ class MixedFeatures:
         everything = np.concatenate([*columns, own, own]).astype(np.int64)
         pairs = np.concatenate(cells) if cells else np.empty((0, 2), dtype=np.int64)
         return cls(types, parts, normals, ones, numbers, everything, pairs)
+
+    @cached_property
+    def scored(self) -> npt.NDArray[np.bool_]:
+        """Which features generative scores look at: of counts whether they are 0, else all ones."""
+        kinds = np.array([kind.kind for kind in self.types])
+        repeats = (kinds[self.columns] == "count") & np.append(
+            False, self.columns[1:] == self.columns[:-1]
+        )
+        found = np.asarray(~repeats)
+        found[len(self.cells) :] = False
+        return found
 
     @cached_property
     def _cell_column(self) -> IntArray:

@@ -20,6 +20,7 @@ PARTS = 16
 
 
 NO_NUMBERS = np.empty((0, 0))
+ALL_SCORED = np.empty(0, dtype=np.bool_)
 
 
 def ones_of_rows(rows: Rows) -> Rows:
@@ -48,6 +49,8 @@ class Design:
         Number of classes.
     numbers : array of shape (n_rows, n_numbers) or (0, 0)
         Variables that are numbers, which follow those of `rows`.
+    scored : array of bool of shape (n_variables,) or (0,)
+        Which variables generative scores look at; empty for all of `rows`.
     """
 
     rows: Rows
@@ -55,6 +58,7 @@ class Design:
     weights: FloatArray
     n_classes: int
     numbers: FloatArray = field(default_factory=lambda: NO_NUMBERS)
+    scored: npt.NDArray[np.bool_] = field(default_factory=lambda: ALL_SCORED)
 
     @property
     def n_variables(self) -> int:
@@ -91,7 +95,8 @@ class Design:
         """Return some of the rows."""
         rows = take_rows(self.rows, chosen)
         numbers = self.numbers[chosen] if self.numbers.size else self.numbers
-        return Design(rows, self.labels[chosen], self.weights[chosen], self.n_classes, numbers)
+        own = self.labels[chosen], self.weights[chosen]
+        return Design(rows, *own, self.n_classes, numbers, self.scored)
 
     def scores(self, slope: FloatArray, start: FloatArray, n_jobs: int | None = None) -> FloatArray:
         """Return start + Σ_j slope[j]·x_j of each row; `start` broadcasts to all rows."""

@@ -115,10 +115,19 @@ class Candidates:
         return self._with_own(held, np.concatenate(rows)[order])
 
     def slopes(self, *left_out: int) -> list[FloatArray]:
-        """Return the slopes of generative scores of the rows outside some folds; numbers have 0."""
-        found = slopes(self.names, self.sums.without(*left_out))
-        more = ((0, self.design.numbers.shape[1]), (0, 0))
-        return [np.pad(slope, more) for slope in found] if more[0][1] else found
+        """Return the slopes of generative scores of the rows outside some folds.
+
+        Variables that such scores do not look at have 0.
+        """
+        ones, scored = self.sums.without(*left_out), self.design.scored
+        if not scored.size:
+            return slopes(self.names, ones)
+        found = []
+        for slope in slopes(self.names, ones[scored[: len(ones)]]):
+            whole = np.zeros((scored.size, slope.shape[1]))
+            whole[scored] = slope
+            found.append(whole)
+        return found
 
     def _say(self, design: Design, slope: list[FloatArray]) -> FloatArray:
         """Return what linear scores say of rows, shape (n_scores, n_rows, width)."""
