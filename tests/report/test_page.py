@@ -180,15 +180,10 @@ def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
     X, _ = rows_of(100, 6, 2)
     model = ExchangeableMixture(2, family=family, tol=0.1, random_state=0).fit(X)
     page = open_page(model)
-    facts = dict(
-        zip(
-            page.locator("#facts dt").all_text_contents(),
-            page.locator("#facts dd").all_text_contents(),
-            strict=True,
-        )
-    )
-    assert facts["family"] == family
-    assert facts["blocks"] == "auto"
+    about = page.locator("#about").text_content()
+    assert about.startswith("A mixture of 2 components over 6 binary variables.")
+    assert f"Family: {family} ({REGISTRY[family].summary})." in about
+    assert "learned from the data" in about
     assert page.locator("#block-rows tr").count() == len(model.partitions_[0])
     computes = model._fitted().page_tables() is not None
     assert page.locator("#panel").is_visible() == computes
@@ -196,16 +191,43 @@ def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
     assert page.locator("#no-panel").is_hidden() == computes
     if not computes:
         notice = page.locator("#no-panel").text_content()
-        assert f"Its family is {family} ({REGISTRY[family].summary})" in notice
+        for left_out in ("setting what is known", "the most probable component", "to ask next"):
+            assert left_out in notice
 
 
 def test_joined_families_are_all_named(open_page):
     X, _ = rows_of(200, 6, 2)
     model = ExchangeableDensity(["urns", "tree"], n_init=1, max_components=3, random_state=0).fit(X)
     assert len(model.members_) == 2
-    notice = open_page(model).locator("#no-panel").text_content()
+    told = open_page(model).locator("#about").text_content()
     for member in model.members_:
-        assert f"{member['family']} ({REGISTRY[member['family']].summary})" in notice
+        assert f"{member['family']} ({REGISTRY[member['family']].summary})" in told
+
+
+def one_row_against_many():
+    """Class 0 always has the same row; class 1 is more frequent and has all rows alike."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([np.ones((80, 8)), rng.random((120, 8)) < 0.5]).astype(np.uint8)
+    return ExchangeableClassifier(blocks="independent").fit(X, np.repeat([0, 1], [80, 120]))
+
+
+def test_explains_where_joint_and_posterior_differ(open_page):
+    model = one_row_against_many()
+    assert model.most_probable().y == 0
+    page = open_page(model)
+    assert "Most probable class: 1" in page.locator("#best-class").text_content()
+    why = page.locator("#two-maxima")
+    assert "belongs to class 0, although class 1 is the most probable class" in why.text_content()
+    page.get_by_role("radiogroup", name="x0").get_by_label("off").check()
+    assert model.most_probable({0: 0}).y == 1
+    assert why.text_content() == ""
+
+
+def test_no_zero_has_a_sign(open_page):
+    page = open_page(mixture())
+    found = page.evaluate("[fixed(-1e-9, 4), fixed(-0, 1), fixed(-0.25, 2), fixed(0, 3)]")
+    assert found == ["0.0000", "0.0", "-0.25", "0.000"]
+    assert page.locator("#log-evidence").text_content() == "0.0000"
 
 
 def test_bad_input(tmp_path):

@@ -18,11 +18,10 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.estimators.base import MixtureEstimator
-from exchangeable.families import REGISTRY, as_family
 from exchangeable.families.contract import Model
+from exchangeable.report.about import about, word_for_classes
 from exchangeable.runtime.text import without_surrogates
 from exchangeable.storage.files import replacing
-from exchangeable.structure.blocks import as_blocks, kind_of
 
 __all__ = ["report_html", "write_report"]
 
@@ -104,18 +103,17 @@ def _data(model: MixtureEstimator, names: Sequence[str] | None, title: str) -> d
     """Return what the page's scripts read."""
     inner = model._fitted()
     labels = model._labels().tolist()
-    mixture = not hasattr(model, "classes_")
+    what = word_for_classes(model)
     return {
         "title": title,
         "kind": type(model).__name__,
-        "what": "component" if mixture else "class",
-        "classes": [f"component {y}" if mixture else str(y) for y in labels],
+        "what": what,
+        "classes": [str(y) if what == "class" else f"{what} {y}" for y in labels],
         "names": _names(model, names, inner.n_variables),
         "logPrior": _packed(np.asarray(model._log_prior, dtype=np.float64)),
         "labels": _packed(np.stack([p.labels for p in inner.partitions]).astype(np.uint32)),
         **_tables(inner),
-        "families": [[name, REGISTRY[name].summary] for name in _families(model)],
-        "facts": _facts(model),
+        "about": about(model),
     }
 
 
@@ -143,23 +141,6 @@ def _tables(inner: Model) -> dict[str, str]:
             log_q = [np.log(q) for blocks in inner.count_probabilities() for q in blocks]
         tables = {**tables, "logq": np.concatenate(log_q)}
     return {name: _packed(np.asarray(values)) for name, values in tables.items()}
-
-
-def _families(model: Any) -> list[str]:
-    """Return the names of the families that the model is made of."""
-    members = [member["family"] for member in getattr(model, "members_", ())]
-    return list(dict.fromkeys(members)) or [as_family(model.family)[0].name]
-
-
-def _facts(model: Any) -> list[list[str]]:
-    """Return what the overview lists after the numbers of variables, classes and blocks."""
-    facts = [["family", ", ".join(_families(model))]]
-    if hasattr(model, "blocks"):
-        facts.append(["blocks", kind_of(as_blocks(model.blocks)[1])])
-    facts.append(["alpha", str(model.alpha)])
-    if hasattr(model, "log_likelihood_"):
-        facts.append(["log-likelihood per row", f"{model.log_likelihood_:.4f}"])
-    return facts
 
 
 def _packed(array: npt.NDArray[Any]) -> str:

@@ -32,10 +32,16 @@ function meter(value, mark) {
   return bar;
 }
 
+/* A number with so many digits after the point, never a zero with a sign. */
+function fixed(value, digits) {
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? (0).toFixed(digits) : text;
+}
+
 function shown(p) {
   if (p > 0 && p < 0.0005) return "<0.001";
   if (p < 1 && p > 0.9995) return ">0.999";
-  return p.toFixed(3);
+  return fixed(p, 3);
 }
 
 /* The probabilities of counts as bars, and the binomial with the same mean as a line. */

@@ -55,7 +55,7 @@ class Blocks {
     const button = make("button", { type: "button", text: block.number, "aria-label": `Show block ${block.number}`, onclick: () => this.choose(block.number) });
     const node = make("tr", block.number === this.chosen ? { class: "chosen" } : {},
       make("td", {}, button), make("td", { text: block.size.toLocaleString("en") }), make("td", { text: shown(block.mean) }),
-      make("td", { text: block.size > 1 ? block.correlation.toFixed(3) : "" }), make("td", { class: "wide", text: listed, title: listed }));
+      make("td", { text: block.size > 1 ? fixed(block.correlation, 3) : "" }), make("td", { class: "wide", text: listed, title: listed }));
     node.dataset.block = block.number;
     return node;
   }
@@ -82,27 +82,19 @@ function moments(q) {
   return { mean, correlation };
 }
 
-/* Why there is no panel, what the model is made of, and where to ask it instead. */
+/* Which questions the page leaves out, and where to ask them instead. */
 function notePanel(data) {
-  const made = data.families.map(([name, summary]) => `${name} (${summary})`).join(", and ");
-  return `This page cannot compute the answers of this model, which takes more than looking up counts. Its ${data.families.length > 1 ? "families are" : "family is"} ${made}. Ask it on the command line with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}).`;
+  return `The answers of this model take more than looking up counts, so this page leaves out its live panel: setting what is known, the probabilities that follow, the most probable ${data.what} and completion, and what to ask next. What each ${data.what} is like is below. Ask the rest on the command line with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}), most_probable and information_gain.`;
 }
 
-function overview(model, data) {
-  document.getElementById("title").textContent = data.title;
-  document.getElementById("kind").textContent = data.kind;
-  const sizes = model.parts.map((part) => part.sizes.length);
-  const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
-  const plural = data.what === "class" ? "classes" : "components";
-  const facts = [["variables", model.names.length.toLocaleString("en")], [plural, model.classes.length.toLocaleString("en")],
-    [`blocks per ${data.what}`, mean.toFixed(mean < 10 ? 1 : 0)], ...data.facts];
-  document.getElementById("facts").append(...facts.map(([name, value]) => make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
+function overview(data) {
+  for (const key of ["title", "kind", "about"]) document.getElementById(key).textContent = data[key];
 }
 
 {
   const data = JSON.parse(document.getElementById("data").textContent);
   const model = data.weights === undefined ? new Model(data) : new WeightedModel(data);
-  overview(model, data);
+  overview(data);
   if (model.computes) window.panel = new Panel(model, data);
   else {
     for (const id of ["panel", "how-to"]) document.getElementById(id).hidden = true;

@@ -92,16 +92,18 @@ class Panel {
     const box = this.find("known");
     box.replaceChildren(...(chips.length ? chips : [make("span", { text: "nothing yet" })]));
     this.find("clear").disabled = !chips.length;
-    this.find("log-evidence").textContent = this.result.possible ? this.result.logEvidence.toFixed(4) : "impossible";
+    this.find("log-evidence").textContent = this.result.possible ? fixed(this.result.logEvidence, 4) : "impossible";
   }
 
   classes() {
     const box = this.find("classes");
     if (!this.result.possible) {
       box.replaceChildren(make("li", { text: "The model gives what is known probability 0." }));
+      this.find("best-class").textContent = "";
       return;
     }
     const { posterior } = this.result;
+    this.find("best-class").textContent = this.bestClass();
     const order = Array.from(posterior.keys()).sort((a, b) => posterior[b] - posterior[a] || a - b);
     const rows = order.slice(0, 12).map((y, i) => make("li", i ? {} : { class: "best" },
       make("span", { class: "name", text: this.model.classes[y], title: this.model.classes[y] }),
@@ -113,12 +115,32 @@ class Panel {
 
   completion() {
     const box = this.find("completion"), text = this.find("completion-text");
-    if (!this.result.possible) { box.replaceChildren(); text.textContent = ""; return; }
+    if (!this.result.possible) { box.replaceChildren(); text.textContent = this.find("two-maxima").textContent = ""; return; }
     const { completion, completionClass, completionLogProb } = this.result;
     const on = Array.from(completion.keys()).filter((j) => completion[j]);
-    text.textContent = `${on.length} of ${completion.length} on, ${this.model.titles[completionClass]}, log-probability ${completionLogProb.toFixed(4)}`;
+    text.textContent = `${on.length} of ${completion.length} on, ${this.model.titles[completionClass]}, log-probability ${fixed(completionLogProb, 4)}`;
     const chips = on.slice(0, 150).map((j) => make("span", { class: this.evidence[j] === 1 ? "yes" : "", text: this.model.names[j] }));
     if (on.length > 150) chips.push(make("span", { text: `and ${on.length - 150} more` }));
     box.replaceChildren(...chips);
+    this.find("two-maxima").textContent = this.twoMaxima();
   }
+
+  /* The class with the highest posterior probability, in words. */
+  bestClass() {
+    const best = highestAt(this.result.posterior);
+    return `Most probable ${this.what}: ${this.model.classes[best]}, with probability ${shown(this.result.posterior[best])}.`;
+  }
+
+  /* Why the most probable class need not be that of the most probable completion. */
+  twoMaxima() {
+    const best = highestAt(this.result.posterior), { completionClass } = this.result;
+    if (best === completionClass) return "";
+    const { titles } = this.model;
+    return `This completion belongs to ${titles[completionClass]}, although ${titles[best]} is the most probable ${this.what}. Both are right: a completion is one single row with its ${this.what} and is judged by their joint probability, whereas the probability of a ${this.what} adds up all rows that agree with what is known. ${titles[best]} spreads over more such rows, none of them more probable than this one.`;
+  }
+}
+
+/* Where the highest value stands, the first of several. */
+function highestAt(values) {
+  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 }
