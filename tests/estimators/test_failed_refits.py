@@ -182,7 +182,6 @@ def test_a_failed_partial_fit_changes_nothing() -> None:
     batches: tuple[tuple[Any, Any, dict[str, Any]], ...] = (
         (OTHER, KIND, {}),
         (FRAME, KIND + 1, {}),
-        (pd.DataFrame(HOLED, columns=list("abcde")), KIND, {}),
         (FRAME, KIND, {"classes": [0, 1, 2]}),
         (FRAME, KIND, {"sample_weight": np.full(80, -1.0)}),
     )

@@ -328,10 +328,6 @@ class TestEvidence:
             with pytest.raises(ValueError, match="probability zero"):
                 model.sample(1, impossible[0])
 
-    def test_partial_fit_needs_complete_rows(self):
-        with pytest.raises(ValueError, match="partial_fit needs complete rows"):
-            ExchangeableClassifier().partial_fit([[0, np.nan], [1, 1]], [0, 1], classes=[0, 1])
-
     def test_questions_need_a_fit(self):
         for model in (ExchangeableClassifier(), ExchangeableMixture(), EVM(Count(2))):
             with pytest.raises(Exception, match="not fitted"):

@@ -218,13 +218,10 @@ def test_mixtures_average_join_save_and_answer(spec: FamilySpec, tmp_path: Path)
     np.testing.assert_array_equal(again.score_samples(STATES), average.score_samples(STATES))
     assert again.get_params()["family"] == spec.name
     other = fitted(REGISTRY["blocks"])
-    examples = merge_equal_rows(as_observed(X, 0.0), np.ones(len(X)))[0]
-    joined, shares = Mixture.join([average._mixture(), other._mixture()], examples)
-    assert shares.sum() == pytest.approx(1.0)
+    joined = Mixture.join([average._mixture(), other._mixture()], np.array([0.25, 0.75]))
     total = logsumexp(joined.log_posterior(as_observed(STATES, None))[1])
     assert total == pytest.approx(0.0, abs=1e-9)
-    if (shares > 0).all():
-        assert isinstance(joined.model, JoinedModel)
+    assert isinstance(joined.model, JoinedModel)
     assert average.conditional([1, 2], {0: 1}).sum() == pytest.approx(1.0)
     assert (average.information_gain({0: 1}, target=2) >= 0).all()
     assert average.sample(3, {0: 1}, random_state=0)[0][:, 0].tolist() == [1, 1, 1]
@@ -328,7 +325,8 @@ def test_the_search_takes_it_and_its_settings_can_be_passed_back(spec: FamilySpe
     density = ExchangeableDensity(
         [spec.name], n_init=1, max_components=2, max_iter=2, time_budget=0.5, random_state=0
     ).fit(X)
-    assert density.best_params_["family"] == spec.name
+    found = density.best_params_["family"]
+    assert getattr(found, "family", found) == spec.name
     assert np.exp(density.score_samples(STATES)).sum() == pytest.approx(1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -196,7 +196,7 @@ def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
 
 
 def test_joined_families_are_all_named(open_page):
-    X, _ = rows_of(200, 6, 2)
+    X, _ = rows_of(300, 8, 3)
     model = ExchangeableDensity(["urns", "tree"], n_init=1, max_components=3, random_state=0).fit(X)
     assert len(model.members_) == 2
     told = open_page(model).locator("#about").text_content()
