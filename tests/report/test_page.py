@@ -185,6 +185,7 @@ def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
     assert f"Family: {family} ({REGISTRY[family].summary})." in about
     assert "learned from the data" in about
     assert page.locator("#block-rows tr").count() == len(model.partitions_[0])
+    assert_cards_are_the_librarys(page, model)
     computes = model._fitted().page_tables() is not None
     assert page.locator("#panel").is_visible() == computes
     assert page.locator("#how-to").is_visible() == computes
@@ -196,8 +197,8 @@ def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
 
 
 def test_joined_families_are_all_named(open_page):
-    X, _ = rows_of(200, 6, 2)
-    model = ExchangeableDensity(["urns", "tree"], n_init=1, max_components=3, random_state=0).fit(X)
+    X, _ = rows_of(120, 6, 3, seed=1)
+    model = ExchangeableDensity(["urns", "tree"], n_init=1, max_components=2, random_state=0).fit(X)
     assert len(model.members_) == 2
     told = open_page(model).locator("#about").text_content()
     for member in model.members_:
@@ -228,6 +229,55 @@ def test_no_zero_has_a_sign(open_page):
     found = page.evaluate("[fixed(-1e-9, 4), fixed(-0, 1), fixed(-0.25, 2), fixed(0, 3)]")
     assert found == ["0.0000", "0.0", "-0.25", "0.000"]
     assert page.locator("#log-evidence").text_content() == "0.0000"
+
+
+def assert_cards_are_the_librarys(page, model):
+    """The sizes on the cards, the largest first, and the probabilities of their variables."""
+    sizes = model.profiles().sizes
+    order = np.argsort(-sizes, kind="stable")
+    cards = page.locator("#cards article")
+    assert cards.count() == sizes.size
+    names = [f"x{j}" for j in range(model.n_features_in_)]
+    for i, y in enumerate(order):
+        assert cards.nth(i).locator("h3 .name").text_content() == f"component {y}"
+        size = cards.nth(i).locator("h3 .number").text_content()
+        assert float(size.removesuffix(" %")) == pytest.approx(100 * sizes[y], abs=0.051)
+        lines = cards.nth(i).locator(".telling .name").all_text_contents()
+        own = model.marginals(given_class=y)[[names.index(line) for line in lines]]
+        data = page.evaluate(
+            "(i) => JSON.parse(document.getElementById('data').textContent)"
+            ".cards[i].lines.map((line) => line.own)",
+            i,
+        )
+        np.testing.assert_allclose(data, own, rtol=0, atol=1e-12)
+
+
+def of_other_kinds():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, 300)
+    X = np.column_stack([rng.random(300) < 0.2 + 0.6 * kind, rng.normal(5 * kind, 1.0)])
+    return ExchangeableMixture(
+        2, family="mixed", kinds={0: "binary", 1: "continuous"}, n_init=2, random_state=0
+    ).fit(X)
+
+
+def test_columns_of_other_kinds_have_cards_and_a_table(open_page):
+    model = of_other_kinds()
+    page = open_page(model, names=["flag", "height"], width=390)
+    assert "The live panel is for binary columns" in page.locator("#no-panel").text_content()
+    assert page.locator("#panel").is_hidden()
+    assert page.locator("#blocks").is_hidden()
+    values = model.profiles()
+    rows = page.locator("#marginals tbody tr")
+    assert rows.count() == len(values.entries) == 3
+    cells = rows.nth(1).locator("td").all_text_contents()
+    order = np.argsort(-values.sizes, kind="stable")
+    assert cells[:2] == ["height", "mean"]
+    shown = [float(cell) for cell in cells[2:]]
+    expected = [values.values[1] @ values.sizes, *values.values[1, order]]
+    np.testing.assert_allclose(shown, expected, rtol=1e-3)
+    assert page.locator("#cards .telling .name").first.text_content() == "height"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_bad_input(tmp_path):

@@ -25,7 +25,7 @@ class Model {
   constructor(data) {
     this.names = data.names;
     this.classes = data.classes;
-    this.titles = data.what === "class" ? data.classes.map((label) => `class ${label}`) : data.classes;
+    this.titles = data.titles;
     this.logPrior = unpack(data.logPrior, Float64Array);
     this.logFactorial = logFactorials(this.names.length);
     this.computes = data.tables !== undefined;
