@@ -280,6 +280,82 @@ def test_columns_of_other_kinds_have_cards_and_a_table(open_page):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.parametrize("make", [small, urns_in_blocks])
+def test_conditions_on_a_class(make, open_page):
+    model = make()
+    page = open_page(model)
+    page.get_by_role("radiogroup", name="x1", exact=True).get_by_label("on").check()
+    page.locator("#given").select_option("1")
+    label = model.classes_[1]
+    found = page.evaluate("[...panel.result.marginals]")
+    np.testing.assert_allclose(found, model.marginals({1: 1}, given_class=label), atol=1e-9)
+    best = model.most_probable({1: 1}, label=label)
+    assert page.evaluate("[...panel.result.completion]") == best.X.tolist()
+    assert page.evaluate("panel.result.completionLogProb") == pytest.approx(best.log_prob)
+    assert page.locator("#best-class").text_content() == f"The class is known: {label}."
+    assert page.locator("#next li").count() == 0
+    page.get_by_role("button", name="Clear all").click()
+    assert page.locator("#given").input_value() == "-1"
+    np.testing.assert_allclose(
+        page.evaluate("[...panel.result.marginals]"), model.marginals(), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("make", [mixture, urns])
+def test_asks_what_tells_most(make, open_page):
+    model = make()
+    page = open_page(model)
+    page.get_by_role("radiogroup", name="x1", exact=True).get_by_label("on").check()
+    gains = model.information_gain({1: 1})
+    np.testing.assert_allclose(page.evaluate("[...panel.result.gains]"), gains, atol=1e-9)
+    names = page.locator("#next .name").all_text_contents()
+    assert names == [f"x{j}" for j in np.argsort(-gains, kind="stable")[:5]]
+    page.get_by_role("button", name=f"{names[0]} is off", exact=True).click()
+    assert page.evaluate("(j) => panel.evidence[j]", int(names[0][1:])) == 0
+    assert names[0] not in page.locator("#next .name").all_text_contents()
+
+
+@pytest.mark.parametrize("family", ["tree", "weighted tree", "count tree", "hidden tree"])
+def test_trees_are_drawn(family, open_page):
+    changes = np.random.default_rng(0).random((400, 7)) < 0.15
+    changes[:, 0] = np.arange(400) % 2
+    X = np.cumsum(changes, axis=1) % 2
+    blocks = [[0, 1], [2, 3], [4], [5, 6]] if "given" in REGISTRY[family].blocks else "auto"
+    model = ExchangeableMixture(2, family=family, blocks=blocks, tol=0.1, random_state=0).fit(X)
+    page = open_page(model, width=390)
+    y = int(np.argmax(model.weights_))
+    assert len(model.edges_[y]) > 0
+    assert page.locator("#tree .edge").count() == len(model.edges_[y])
+    if blocks == "auto":
+        expected = {f"x{j}" for j in range(7)}
+    else:
+        expected = {", ".join(f"x{j}" for j in block) for block in model.partitions_[y]}
+    assert set(page.locator("#tree text").all_text_contents()) == expected
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_only_models_with_edges_have_trees(open_page):
+    assert open_page(small()).locator("#trees").is_hidden()
+
+
+def test_large_trees_are_left_out(open_page):
+    X, _ = rows_of(100, 90, 2)
+    page = open_page(ExchangeableMixture(1, family="tree", random_state=0).fit(X))
+    assert page.locator("#tree-card").is_hidden()
+    assert "more than 80 nodes are not drawn" in page.locator("#trees-note").text_content()
+
+
+def test_answers_stay_in_sight_on_a_telephone(open_page):
+    page = open_page(mixture(), width=390, height=800)
+    page.locator("#variables li").nth(3).scroll_into_view_if_needed()
+    page.locator("#variables li").nth(3).get_by_label("on").check()
+    answer = page.locator("#in-sight")
+    box = answer.bounding_box()
+    assert 0 <= box["y"] <= 800 - box["height"]
+    assert answer.text_content() == page.locator("#best-class").text_content()
+    assert open_page(mixture()).locator("#in-sight").is_hidden()
+
+
 def test_bad_input(tmp_path):
     with pytest.raises(TypeError, match="a report is about"):
         report_html(object())

@@ -23,6 +23,7 @@ from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.families.contract import Model
 from exchangeable.report.about import about, word_for_classes
 from exchangeable.report.cards import profile_data
+from exchangeable.report.trees import tree_data
 from exchangeable.runtime.text import without_surrogates
 from exchangeable.storage.files import replacing
 
@@ -30,7 +31,8 @@ __all__ = ["report_html", "write_report"]
 
 LOOK_UPS = {"tables"}
 """What models give from whose look-ups the page can compute the distributions of counts."""
-PARTS = ("page.css", "arithmetic.js", "charts.js", "panel.js", "profiles.js", "page.js")
+SCRIPTS = ("arithmetic", "charts", "trees", "panel", "profiles", "page")
+PARTS = ("page.css", *(f"{name}.js" for name in SCRIPTS))
 
 
 def write_report(
@@ -110,7 +112,7 @@ def _data(model: MixtureEstimator, names: Sequence[str] | None, title: str) -> d
         "logPrior": _packed(np.asarray(model._log_prior, dtype=np.float64)),
         "about": about(model),
         **profile_data(model, found),
-        **(_tables(inner) if model._schema() is None else {}),
+        **(_of_binary(model, inner, found) if model._schema() is None else {}),
     }
 
 
@@ -122,6 +124,11 @@ def _names(model: Any, names: Sequence[str] | None, n: int) -> list[str]:
             f"names has {len(known)} entries, the model has {n} variables; give one name for each"
         )
     return [str(name) for name in known]
+
+
+def _of_binary(model: MixtureEstimator, inner: Model, names: list[str]) -> dict[str, Any]:
+    """Return what only pages about binary columns have: look-ups, and trees if there are any."""
+    return {**_tables(inner), **tree_data(inner, np.asarray(model._log_prior), names)}
 
 
 def _tables(inner: Model) -> dict[str, str]:

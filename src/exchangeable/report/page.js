@@ -92,6 +92,7 @@ function overview(data) {
   data.titles = data.what === "class" ? data.classes.map((label) => `class ${label}`) : data.classes;
   for (const key of ["title", "kind", "about"]) document.getElementById(key).textContent = data[key];
   showProfiles(data);
+  showTrees(data);
 }
 
 function leaveOut(...ids) { for (const id of ids) document.getElementById(id).hidden = true; }
