@@ -182,8 +182,9 @@ def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
     page = open_page(model)
     about = page.locator("#about").text_content()
     assert about.startswith("A mixture of 2 components over 6 binary variables.")
-    assert f"Family: {family} ({REGISTRY[family].summary})." in about
-    assert "learned from the data" in about
+    assert f"Its family is “{family}”: {REGISTRY[family].summary}." in about
+    learned = REGISTRY[family].blocks[:1] in [("evidence",), ("welch",)]
+    assert ("learned from the data" in about) == learned
     assert page.locator("#block-rows tr").count() == len(model.partitions_[0])
     assert_cards_are_the_librarys(page, model)
     computes = model._fitted().page_tables() is not None
@@ -202,7 +203,7 @@ def test_joined_families_are_all_named(open_page):
     assert len(model.members_) == 2
     told = open_page(model).locator("#about").text_content()
     for member in model.members_:
-        assert f"{member['family']} ({REGISTRY[member['family']].summary})" in told
+        assert f"“{member['family']}”: {REGISTRY[member['family']].summary}." in told
 
 
 def one_row_against_many():
@@ -276,7 +277,7 @@ def test_columns_of_other_kinds_have_cards_and_a_table(open_page):
     shown = [float(cell) for cell in cells[2:]]
     expected = [values.values[1] @ values.sizes, *values.values[1, order]]
     np.testing.assert_allclose(shown, expected, rtol=1e-3)
-    assert page.locator("#cards .telling .name").first.text_content() == "height"
+    assert page.locator("#cards .telling .name").first.text_content() == "height, mean"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

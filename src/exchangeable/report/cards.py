@@ -59,7 +59,7 @@ def profile_data(model: Any, names: list[str]) -> dict[str, Any]:
     binary = model._schema() is None
     owners = range(len(names)) if binary else [position[e.item] for e in profiles.entries]
     lines = [
-        names[j] if binary or not entry.is_share else f"{names[j]} = {entry.answer}"
+        names[j] if binary else f"{names[j]}{' = ' if entry.is_share else ', '}{entry.answer}"
         for j, entry in zip(owners, profiles.entries, strict=True)
     ]
     found = telling(profiles)

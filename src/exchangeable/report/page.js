@@ -103,7 +103,7 @@ function leaveOut(...ids) { for (const id of ids) document.getElementById(id).hi
   const model = data.labels === undefined ? null : data.weights === undefined ? new Model(data) : new WeightedModel(data);
   if (model && model.computes) window.panel = new Panel(model, data);
   else {
-    leaveOut("panel", "how-to");
+    leaveOut("panel", "how-to", "in-sight");
     const notice = document.getElementById("no-panel");
     notice.hidden = false;
     notice.textContent = notePanel(data);

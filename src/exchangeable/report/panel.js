@@ -17,7 +17,7 @@ class Panel {
     this.find("given-title").textContent = data.what;
     given.append(make("option", { value: -1, text: "not known" }), ...model.titles.map((text, value) => make("option", { value, text })));
     given.addEventListener("change", () => this.setClass(Number(given.value)));
-    this.find("classes-title").textContent = `Which ${this.what}`;
+    this.find("classes-title").textContent = `Most probable ${this.what}`;
     this.update();
     this.list();
   }
@@ -154,11 +154,13 @@ class Panel {
     this.find("two-maxima").textContent = this.twoMaxima();
   }
 
+  short(y) { return this.what === "class" ? this.model.classes[y] : y; }
+
   /* The class with the highest posterior probability, in words. */
   bestClass() {
     const best = highestAt(this.result.posterior);
-    if (this.given >= 0) return `The ${this.what} is known: ${this.model.classes[this.given]}.`;
-    return `Most probable ${this.what}: ${this.model.classes[best]}, with probability ${shown(this.result.posterior[best])}.`;
+    if (this.given >= 0) return `The ${this.what} is known: ${this.short(this.given)}.`;
+    return `Most probable ${this.what}: ${this.short(best)}, with probability ${shown(this.result.posterior[best])}.`;
   }
 
   /* Why the most probable class need not be that of the most probable completion. */
@@ -166,7 +168,7 @@ class Panel {
     const best = highestAt(this.result.posterior), { completionClass } = this.result;
     if (best === completionClass) return "";
     const { titles } = this.model;
-    return `This completion belongs to ${titles[completionClass]}, although ${titles[best]} is the most probable ${this.what}. Both are right: a completion is one single row with its ${this.what} and is judged by their joint probability, whereas the probability of a ${this.what} adds up all rows that agree with what is known. ${titles[best]} spreads over more such rows, none of them more probable than this one.`;
+    return `This completion belongs to ${titles[completionClass]}, although ${titles[best]} is the most probable ${this.what}. Both are right: a completion is one single row with its ${this.what} and is judged by their joint probability, whereas the probability of a ${this.what} adds up all rows that agree with what is known. In ${titles[best]} they are many, none of them more probable than this one.`;
   }
 }
 

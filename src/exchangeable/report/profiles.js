@@ -7,7 +7,7 @@ function card(data, { class: y, size, lines }) {
     make("span", { class: "number", text: `${fixed(100 * size, 1)} %` }));
   const rows = lines.map(({ text, share, own, whole }) => make("li", {},
     make("span", { class: "name", text, title: text }),
-    share ? meter(own, whole) : make("span", { class: "quiet", text: `mean, ${rounded(whole)} overall` }),
+    share ? meter(own, whole) : make("span", { class: "quiet", text: `overall ${rounded(whole)}` }),
     make("span", { class: "number", text: share ? shown(own) : rounded(own) })));
   const like = rows.length ? make("ul", { class: "telling" }, ...rows) : make("p", { class: "quiet", text: "Nothing sets it apart from the average." });
   return make("article", { class: "card" }, head, meter(size), like);
