@@ -101,6 +101,7 @@ def test_what_is_said_once_of_dates_commas_and_empty_columns(folder):
     assert said.count("'date_in' holds dates: split into year, month, weekday") == 1
     assert said.count("left out as empty: 'empty'") == 1
     assert model.kinds_["date_in.month"] == "nominal"
+    assert model.kinds_["date_in.year"] == "ordinal"
     assert model.kinds_["weight"] == "continuous"
     assert model.kinds_["const"] == "nominal"
     assert "date_in.month" in run("query", "m.exch", "--given", "date_in.weekday=Monday").stdout

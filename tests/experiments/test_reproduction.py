@@ -158,7 +158,7 @@ def test_charts_are_well_formed(log_y):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--seeds", "2"], "--table beyond"),
+        (["--seed", "2"], "--table beyond"),
         (["--table", "beyond", "--quick"], "not for --table beyond"),
         (["--table", "density", "--dataset", "mnist"], "has no cells"),
         (["--table", "beyond", "--dataset", "mnist"], "'mnist'"),

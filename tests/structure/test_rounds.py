@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from exchangeable import Blocks, ExchangeableClassifier
 from exchangeable.data.groups import Group
 from exchangeable.data.rows import as_rows
 from exchangeable.families.common.tables import block_counts
@@ -12,6 +13,7 @@ from exchangeable.partitions import Partition, log_factorials
 from exchangeable.structure.evidence import merge_blocks
 from exchangeable.structure.intervals import Intervals
 from exchangeable.structure.rounds import IntervalMerge, merge_in_rounds
+from scaling_rows import Chunks, cut
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -38,4 +40,21 @@ def test_merging_in_rounds_is_merging(seed: int, limit: float) -> None:
 
     (merged,) = merge_in_rounds([IntervalMerge(fine, 0.1, limit)], count)
     np.testing.assert_array_equal(merged.labels, expected.labels)
-    assert len(passes) <= 12  # a few passes, not one a merge
+    assert len(passes) <= 2
+
+
+def test_a_classifier_learns_from_four_passes_what_it_learns_in_memory() -> None:
+    """Blocks before merging are too many for all intervals to be asked for at once."""
+    rng = np.random.default_rng(2)
+    means = np.linspace(0.1, 0.9, 60)
+    X = (rng.random((6000, 60)) < means).astype(np.uint8)
+    y = rng.integers(0, 2, 6000)
+    X[y == 1] = X[y == 1][:, ::-1]
+    source = Chunks(cut(X, (2500, 500, 3000)))
+    settings = Blocks("evidence", start=0.9)
+    chunked = ExchangeableClassifier(blocks=settings).fit(source, y)
+    local = ExchangeableClassifier(blocks=settings).fit(X, y)
+    for one, other in zip(local._model.partitions, chunked._model.partitions, strict=True):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        assert one.n_blocks > 5
+    assert source.number + 1 == 4

@@ -86,9 +86,10 @@ class Case:
 def case(
     name: str, run: Callable[..., Arrays], *args: Any, loose: bool = False, **options: Any
 ) -> Case:
-    """Return a case; those of blocks without a pooled prior are exact."""
+    """Return a case; those of blocks are exact, unless the prior is pooled or rows have holes."""
     pooled = bool(options.keys() & {"pooling", "families"})
-    exact = not pooled and options.get("family", "blocks") == "blocks"
+    holes = any(form in args for form in ("holes", "csr holes"))
+    exact = not pooled and not holes and options.get("family", "blocks") == "blocks"
     return Case(name, partial(run, *args, **options), exact, loose)
 
 

@@ -208,7 +208,11 @@ def sample(
         words = np.array(coding.variables, dtype=object)
         columns = {"words": [" ".join(words[row == 1]) for row in rows]}
     elif isinstance(coding, RawCoding):
-        columns = {name: rows[name].to_numpy() for name in coding.variables}
+        measured = {name for name, kind in model.kinds_.items() if kind == "continuous"}
+        columns = {
+            name: rows[name].to_numpy() if name in measured else _whole(rows[name])
+            for name in coding.variables
+        }
     else:
         columns = {name: rows[:, j] for j, name in enumerate(coding.variables)}
         if isinstance(coding, Coding):

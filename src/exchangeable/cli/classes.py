@@ -17,7 +17,7 @@ from exchangeable.report.classes import write_classes_report
 from exchangeable.runtime.text import printable, printable_lines
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.layout import Choice, choose_columns
-from exchangeable.tables.learning import constants
+from exchangeable.tables.learning import usual_kinds
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, read_table
@@ -148,7 +148,7 @@ def classes(
         bootstrap=bootstrap,
         n_draws=draws,
         blocks="independent",
-        kinds=constants(rows, coding.columns) | kinds or None,
+        kinds=usual_kinds(rows, coding) | kinds or None,
         n_init=n_init,
         random_state=seed,
         **columns,

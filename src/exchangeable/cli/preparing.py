@@ -8,7 +8,7 @@ from exchangeable.cli.estimators import Plan
 from exchangeable.data.schema import KINDS
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.layout import Choice, Layout, matching
-from exchangeable.tables.learning import constants, learn_coding
+from exchangeable.tables.learning import learn_coding, usual_kinds
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, counted, read_labels
@@ -80,7 +80,7 @@ def prepare(table: TableData, asked: dict[str, Any], plan: Plan, dialect: Dialec
             rows, y = rows[used], _numbers(y[used])
             weights = None if weights is None else weights[used]
     if isinstance(coding, RawCoding):
-        alone = constants(rows, coding.columns)
+        alone = usual_kinds(rows, coding)
         kinds = alone | column_kinds(asked["kinds"], list(coding.columns)) or None
     return Prepared(coding, rows, y, weights, kinds, told)
 

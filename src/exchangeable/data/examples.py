@@ -85,6 +85,14 @@ class Examples:
         indices = np.concatenate([ones.indices, gaps.indices + np.int32(n)])[order]
         return Rows(ones.n_rows, 2 * n, NO_BITS, ones.indptr + gaps.indptr, indices)
 
+    @cached_property
+    def open_words(self) -> tuple[Words, Words]:
+        """The bits of the entries known to be on, and of all that may be: ones and holes."""
+        assert self.holes is not None
+        ones = Words.of(self.rows)
+        holes = Words.in_order(self.holes, np.argsort(ones.position))
+        return ones, Words(ones.words | holes.words, ones.position)
+
     def parts(self, steps_per_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
         """Cut the rows, by the shape of the data alone, into parts large enough for a thread.
 
@@ -233,12 +241,20 @@ def _merge_typed(
     return Examples(take_rows(rows, kept), distinct, known, holes=gaps), member
 
 
+def row_lengths(rows: Rows) -> IntArray:
+    """Return the number of ones of each row."""
+    if rows.indptr.size or rows.n_rows == 0:
+        return np.diff(rows.indptr)
+    lengths = np.empty(rows.n_rows, dtype=np.int64)
+    packed_kernels.count_ones(rows.bits, lengths)
+    return lengths
+
+
 def listed(rows: Rows) -> Rows:
     """Return packed rows as lists of ones, which many passes read faster, unless they are many."""
     if rows.indptr.size or rows.n_rows == 0:
         return rows
-    lengths = np.empty(rows.n_rows, dtype=np.int64)
-    packed_kernels.count_ones(rows.bits, lengths)
+    lengths = row_lengths(rows)
     if lengths.sum() > MAX_LISTED_ONES:
         return rows
     indptr = np.concatenate([[0], np.cumsum(lengths)])

@@ -53,8 +53,12 @@ class Observed:
 
     def chunks(self, copies: float = 1) -> Iterator[tuple[slice, "Observed"]]:
         """Yield slices of the rows and the rows there; `copies` dense forms of them are small."""
-        for start, stop in row_ranges(self.n_rows, part_rows(self.n_variables, copies)):
+        for start, stop in self.spans(copies):
             yield slice(start, stop), self.take(np.arange(start, stop))
+
+    def spans(self, copies: float = 1) -> list[tuple[int, int]]:
+        """Return where these slices begin and end."""
+        return row_ranges(self.n_rows, part_rows(self.n_variables, copies))
 
     def symbols(self) -> npt.NDArray[np.int8]:
         """Return the rows as a matrix of 0, 1 and `UNASSIGNED`."""

@@ -33,6 +33,26 @@ def sum_ones(rows, members, weights, total):  # type: ignore[no-untyped-def]
 
 
 @_compile
+def sum_powers_of_bytes(bytes_, weights, shares, by_value, sums):  # type: ignore[no-untyped-def]
+    """Add the weight w of every packed row with variable j on to sums[0, j], w·share to sums[1, j].
+
+    Eight variables are summed at a time: ``by_value[byte, value]`` has room for two sums, all zero.
+    """
+    for row in range(weights.size):
+        mass, square, values = weights[row], weights[row] * shares[row], bytes_[row]
+        for i in range(by_value.shape[0]):
+            total = by_value[i, values[i]]
+            total[0] += mass
+            total[1] += square
+    for j in range(sums.shape[1]):
+        of_byte, bit = by_value[j // 8], j % 8
+        for value in range(256):
+            if value >> bit & 1:
+                sums[0, j] += of_byte[value, 0]
+                sums[1, j] += of_byte[value, 1]
+
+
+@_compile
 def sum_bytes(bytes_, members, total):  # type: ignore[no-untyped-def]
     """Add x_j over the rows in `members` to total[j], where the rows are bytes of 0 and 1."""
     # Bytes are added as bytes, 255 rows at a time: that keeps the loop at memory speed.

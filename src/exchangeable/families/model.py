@@ -10,10 +10,12 @@ import numpy.typing as npt
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
+from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.items import ItemScale
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
+from exchangeable.runtime.uniforms import Uniforms
 from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
 
@@ -141,6 +143,10 @@ class Model(ABC):
     @abstractmethod
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
+
+    def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
+        """Return the same as binary rows, with y as seed, whose numbers may have been kept."""
+        return as_rows(self.draw(observed, y, np.random.default_rng(y)), 0.0, 1)
 
     def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...] | IntArray:
         """Return how many random numbers `draw` takes, by which rows find theirs in chunks.

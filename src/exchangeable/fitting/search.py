@@ -128,11 +128,12 @@ class Search:
 
     def survey(self) -> None:
         """Fit every family once, the quick ones first."""
-        first = [
-            replace(self.first(family), blocks=blocks)
-            for family in self.families
-            for blocks in (family_named(family).search or ANYWHERE).blocks
-        ]
+        first = list[Settings]()
+        for settings in map(self.first, self.families):
+            if settings.blocks == STATISTICS:
+                first.append(settings)
+            else:
+                first += [replace(settings, blocks=blocks) for blocks in settings.space.blocks]
         tasks = [Task(settings, 0, self.seconds_of(settings)) for settings in first]
         tasks.sort(key=lambda task: task.seconds)
         now = time.monotonic()

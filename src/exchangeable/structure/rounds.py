@@ -3,10 +3,12 @@
 Evidence merging (`evidence.py`) joins neighbouring blocks of a fine sweep, so that whatever it ever
 looks at is an *interval* of the fine blocks. The evidence of an interval needs the histogram of its
 counts, and histograms add up over chunks. `IntervalMerge` merges in the same order as
-`merge_blocks`, keeps what is known of each interval, and when it needs more asks for all it may
-soon need: a pass answers for all classes at once, and a handful of passes are enough.
+`merge_blocks`, keeps what is known of each interval, and when it needs more asks for all it can
+ever need, or, while blocks are many, for all it may soon need. A pass answers for all classes at
+once, and one or two are enough.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -25,6 +27,9 @@ Count = Callable[[list[Intervals]], list[FloatArray]]
 
 AHEAD = 4
 """How many blocks ahead of a merge are asked for."""
+FEW_INTERVALS, MOST_INTERVALS = 1 << 9, 1 << 13
+"""If no more than this many intervals can ever be needed, all of them are asked for: the first
+number holds for the first pass, after which many blocks have merged."""
 MOST_ENTRIES = 1 << 21
 """Histograms asked for in advance have no more entries than this, per class."""
 
@@ -67,6 +72,11 @@ class IntervalMerge:
         """Return the intervals to be counted next, none if merging has ended."""
         if self.done:
             return []
+        starts, most = self._starts(), MOST_INTERVALS if self._known else FEW_INTERVALS
+        if len(starts) * (len(starts) - 1) // 2 <= most:
+            every = [pair for pair in itertools.combinations(starts, 2) if pair not in self._known]
+            if sum(self._size(interval) + 1 for interval in every) <= MOST_ENTRIES:
+                return every
         if not self._known:
             return self._within_reason(self._short_intervals(1, 2), self._short_intervals(3, AHEAD))
         needed = {

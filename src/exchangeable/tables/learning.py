@@ -11,6 +11,8 @@ from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, import_pandas
 
+MOST_YEARS = 24
+"""Years, or hours, that are levels; more years are measurements."""
 MOSTLY = 0.8
 """Share of cells that are numbers from which on the others are taken for mistakes."""
 
@@ -72,15 +74,30 @@ def learn_coding(
     return coding, notes
 
 
-def constants(frame: Any, names: tuple[str, ...]) -> dict[str, str]:
-    """Return kinds for columns of numbers that have a single value: categories, of which one."""
-    numbers = [n for n in names if frame[n].dtype.kind in "iuf"]
-    values = {name: frame[name].dropna() for name in numbers}
-    return {
-        name: "nominal"
-        for name, known in values.items()
-        if known.nunique() == 1 and known.iloc[0] not in (0, 1)
-    }
+def usual_kinds(rows: Any, coding: RawCoding) -> dict[str, str]:
+    """Return kinds that the values of columns do not tell, where a user has not said otherwise.
+
+    Numbers of which there is a single one are a category; years, if there are few, and hours are
+    levels in order, so that none between them is drawn.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The columns that are fitted.
+    coding : RawCoding
+        Where they come from.
+    """
+    kinds = {}
+    timed = {name for date in coding.layout.dates for name in date.variables}
+    for name in coding.columns:
+        if rows[name].dtype.kind not in "iuf":
+            continue
+        known = rows[name].dropna()
+        if known.nunique() == 1 and known.iloc[0] not in (0, 1):
+            kinds[name] = "nominal"
+        elif name in timed and known.nunique() <= MOST_YEARS:
+            kinds[name] = "ordinal"
+    return kinds
 
 
 def _check_kinds(frame: Any, names: list[str], choice: Choice, problems: Problems) -> None:

@@ -86,9 +86,8 @@ def _touch(ones, labels, counters, n_touched, on):  # type: ignore[no-untyped-de
 
 
 @inlined
-def _count_masked(known, unknown, masks, counters):  # type: ignore[no-untyped-def]
-    """Count the words of a packed row, known ones and holes, in every block."""
-    entry, hidden = counters.entry, counters.hidden
+def _count_masked(known, unknown, masks, entry, hidden):  # type: ignore[no-untyped-def]
+    """Add the counts of a packed row's words, known ones and holes, in every block."""
     for w in range(masks.shape[0]):
         one, hole, mask = known[w], unknown[w], masks[w]
         for b in range(entry.size):
@@ -103,7 +102,8 @@ def count_row(rows, row, counters):  # type: ignore[no-untyped-def]
     The counters are as of a row of known zeros before, and again after `forget_row`.
     """
     if rows.masks.size:
-        _count_masked(rows.ones.bits[row], rows.holes.bits[row], rows.masks, counters)
+        known, unknown = rows.ones.bits[row], rows.holes.bits[row]
+        _count_masked(known, unknown, rows.masks, counters.entry, counters.hidden)
         return counters.starts.size
     ones = ones_of(rows.ones, row, counters.buffer)
     none, one = np.int64(0), np.int64(1)  # literals would be compiled for once more each

@@ -3,19 +3,24 @@
 All operations except the first two answer for one class, given its blocks and table.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, SymbolArray, normalize_log
-from exchangeable.data.examples import Examples
+from exchangeable.data.examples import MAX_PACKED, Examples
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import NO_BITS, NO_INDICES, RowArrays
+from exchangeable.data.rows import NO_BITS, NO_INDICES, NO_POINTERS, RowArrays, Rows
 from exchangeable.families.blocks import hole_counters, hole_kernels, query_kernels
 from exchangeable.families.blocks.hole_counters import Counters, HoledRows
 from exchangeable.families.blocks.hole_kernels import HoleScores, HoleTables, Memo
-from exchangeable.families.blocks.passes import BlockSums, is_linear
+from exchangeable.families.blocks.hole_states import HoleStates, n_states, sizes_of
+from exchangeable.families.blocks.passes import BlockSums, Posteriors, histograms, is_linear
 from exchangeable.families.blocks.query_kernels import DrawRoom
+from exchangeable.families.blocks.row_counts import MOST_MASKS, RowCounts
 from exchangeable.families.common import linear_kernels
+from exchangeable.families.common.moments import one_class_per_line
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.common.tables import Tables, label_type
 from exchangeable.partitions import Partition, log_factorials
@@ -23,6 +28,9 @@ from exchangeable.runtime.threads import n_threads, row_ranges, run
 
 MEMO_BYTES = 1 << 25
 """Memory that each part of the rows takes: it limits the number of parts."""
+FEW_STATES, MOST_STATES, STATES_PER_ROW = 1 << 14, 1 << 21, 32
+"""Holes are summed out for all states of the blocks, used or not, where these are so few in all, or
+so few for each row and class."""
 STEPS_PER_WORD = 4
 """Counting the ones of a word is this much cheaper than walking over them one by one."""
 
@@ -56,6 +64,32 @@ def _linear(tables: Tables) -> tuple[FloatArray, FloatArray, FloatArray]:
     entry = tables.starts[tables.labels]
     off, on = tables.values[entry], tables.values[entry + 1]
     return off.sum(axis=0), on - off, -off
+
+
+def states_of(examples: Examples, tables: Tables) -> HoleStates | None:
+    """Return the tables with holes summed out, unless blocks have too many states for the rows."""
+    n_blocks, (n_variables, n_classes) = tables.starts.size, tables.labels.shape
+    total = int(n_states(sizes_of(tables)).sum())
+    enough = max(FEW_STATES, STATES_PER_ROW * n_classes * examples.rows.n_rows)
+    n_words = (n_variables + 63) // 64
+    if total > min(enough, MOST_STATES) or n_blocks * n_words > MOST_MASKS:
+        return None
+    return None if n_variables > MAX_PACKED else HoleStates.of(tables)
+
+
+def complete_sums(
+    counts: RowCounts,
+    posteriors: Posteriors,
+    tables: Tables,
+    states: HoleStates,
+    n_jobs: int | None = None,
+) -> BlockSums:
+    """Return what the next step needs, given the posteriors."""
+    posterior, weights = posteriors.posterior, counts.counter.examples.weights
+    every = np.arange(posterior.shape[1])
+    by_state = np.concatenate(histograms(counts, posterior, every, n_jobs=n_jobs))
+    expected = tables.split(states.expected_counts(tables, by_state))
+    return BlockSums(posteriors.log_likelihood, posterior, weights @ posterior, expected)
 
 
 def expect(
@@ -119,6 +153,13 @@ def _expect_singles(
     histogram[entry] = np.maximum(totals - expected, 0.0)
     likelihood = float(sum(part[0] for part in parts))
     return BlockSums(likelihood, posterior, totals, tables.split(histogram))
+
+
+def sums_over(examples: Examples, rows: Rows, posterior: FloatArray) -> FloatArray:
+    """Return the posterior weight of the rows by variable that is on, and class."""
+    sums, by_class = np.zeros((rows.n_variables, posterior.shape[1])), one_class_per_line(posterior)
+    linear_kernels.add_moments(rows.arrays, 0, rows.n_rows, examples.weights, by_class, sums)
+    return sums
 
 
 def log_likelihood(
@@ -205,8 +246,7 @@ def draw(
 ) -> SymbolArray:
     """Return a completion of every row, drawn from its probabilities."""
     draws = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
-    tables = _class_tables(partition, table)
-    room = DrawRoom.of(partition.n_blocks, observed.n_variables)
+    tables, room = _class_tables(partition, table), DrawRoom.of(partition.sizes)
     for span, part in observed.chunks():
         of_block = rng.random((part.n_rows, partition.n_blocks))
         of_entry = rng.random((part.n_rows, observed.n_variables))
@@ -214,3 +254,37 @@ def draw(
         counters = Counters.of(rows, tables.starts)
         query_kernels.draw_rows(rows, tables, counters, room, of_block, of_entry, draws[span])
     return draws
+
+
+def draw_packed(
+    observed: Observed,
+    partition: Partition,
+    table: FloatArray,
+    uniforms: Callable[[int], FloatArray],
+) -> Rows | None:
+    """Return the same completions as packed rows; None where the rows are not packed.
+
+    `uniforms` returns at least this many numbers of the generator.
+    """
+    rows = holed_rows(observed, partition)
+    if not observed.n_rows or not rows.masks.size:
+        return None
+    draws = np.empty_like(observed.ones.bits)
+    tables, room = _class_tables(partition, table), DrawRoom.of(partition.sizes)
+    counters, width = Counters.of(rows, tables.starts), partition.n_blocks + observed.n_variables
+    numbers = uniforms(observed.n_rows * width)
+    for start, stop in observed.spans():
+        of_block, of_entry = np.split(
+            numbers[start * width : stop * width], [(stop - start) * partition.n_blocks]
+        )
+        query_kernels.draw_bits(
+            rows,
+            (start, stop),
+            tables,
+            counters,
+            room,
+            of_block.reshape(stop - start, -1),
+            of_entry.reshape(stop - start, -1),
+            draws,
+        )
+    return Rows(observed.n_rows, observed.n_variables, draws, NO_POINTERS, NO_INDICES)

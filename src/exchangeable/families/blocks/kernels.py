@@ -25,7 +25,9 @@ COUNT_TILE = 1024
 """Rows that are counted at a time."""
 ADD_TILE = 2048
 """Rows that are added to a class's histograms at a time."""
-MOSTLY = 0.6
+SCORE_TILES = 8
+"""Tiles of rows that are looked up in the tables of one class before those of the next."""
+MOSTLY = 0.25
 """Where a larger share of a tile's rows has some mass, those without any are not left out."""
 
 
@@ -86,6 +88,52 @@ def count_masked(words, masks, bundles, classes, piece):  # type: ignore[no-unty
                     out[r] = tile[r]
 
 
+@inlined
+def _add_ones(words, begin, end, masks, mask, count):  # type: ignore[no-untyped-def]
+    """Write the number of ones of the rows begin..end under several masks."""
+    fill(count, np.uint64(0))
+    for i in range(masks.size):
+        one, bits = words[masks[i], begin:end], mask[i]
+        for r in range(one.size):
+            count[r] += popcount(one[r] & bits)
+
+
+@_compile
+def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignore[no-untyped-def]
+    """Write the numbers of rows with holes, made of states (see `hole_states`) in place of counts.
+
+    `ones` are the words of the entries known to be on, `possible` those of ones and holes.
+    """
+    first, last, offset, numbers = piece
+    first_mask, word, mask = masks
+    order, radix, first_bundle, first_block, _ = bundles
+    number, on = np.empty(COUNT_TILE, np.uint64), np.empty(COUNT_TILE, np.uint64)
+    at_most, unit = np.empty(COUNT_TILE, np.uint64), np.uint64(1)
+    fill(number, np.uint64(0))
+    for begin in range(first, last, COUNT_TILE):
+        end = min(begin + COUNT_TILE, last)
+        for y in classes:
+            for g in range(first_bundle[y], first_bundle[y + 1]):
+                for i in range(first_block[g], first_block[g + 1]):
+                    m, last_mask = first_mask[order[i]], first_mask[order[i] + 1]
+                    if last_mask - m == 1:  # most blocks: no need to write the counts down
+                        one, open_ = ones[word[m], begin:end], possible[word[m], begin:end]
+                        for r in range(one.size):
+                            n = popcount(open_[r] & mask[m])
+                            state = (n * (n + unit) >> unit) + popcount(one[r] & mask[m])
+                            number[r] = number[r] * radix[i] + state
+                        continue
+                    of_block = slice(m, last_mask)
+                    _add_ones(ones, begin, end, word[of_block], mask[of_block], on)
+                    _add_ones(possible, begin, end, word[of_block], mask[of_block], at_most)
+                    for r in range(end - begin):
+                        n = at_most[r]
+                        number[r] = number[r] * radix[i] + (n * (n + unit) >> unit) + on[r]
+                out = numbers[g, begin - offset : end - offset]
+                for r in range(out.size):
+                    out[r] = number[r]
+
+
 @_compile
 def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-untyped-def]
     """Do the same by walking over the ones."""
@@ -138,88 +186,93 @@ def _look_up(table, starts, numbers, begin, end, score):  # type: ignore[no-unty
 def score_numbers(piece, priors, bundles, table, posterior):  # type: ignore[no-untyped-def]
     """Write the posteriors of a piece's rows and return their log-likelihood.
 
-    `table` holds the tables of the bundles, as `Bundles.spread` makes them.
+    `table` holds the tables of the bundles, as `Bundles.spread` makes them. Several tiles of rows
+    are looked up in the tables of one class before the next, so that these stay in the cache.
     """
     first, last, offset, numbers = piece
     log_prior, first_bundle, starts = priors.log_prior, bundles.first_bundle, bundles.starts
     n_classes = log_prior.size
-    joint = np.empty((n_classes, TILE))
+    joint = np.empty((SCORE_TILES, n_classes, TILE))
     log_likelihood = 0.0
-    for begin in range(first, last, TILE):
-        end = min(begin + TILE, last)
+    for start in range(first, last, SCORE_TILES * TILE):
+        n_tiles = min(SCORE_TILES, (last - start + TILE - 1) // TILE)
         for y in range(n_classes):
-            fill(joint[y], log_prior[y])
             of_class = slice(first_bundle[y], first_bundle[y + 1])
-            _look_up(
-                table, starts[of_class], numbers[of_class], begin - offset, end - offset, joint[y]
-            )
-        log_likelihood += settle(joint, begin, end, priors, posterior)
+            for tile in range(n_tiles):
+                begin, score = start + tile * TILE, joint[tile, y]
+                columns = begin - offset, min(begin + TILE, last) - offset
+                fill(score, log_prior[y])
+                _look_up(table, starts[of_class], numbers[of_class], columns[0], columns[1], score)
+        for tile in range(n_tiles):
+            begin = start + tile * TILE
+            log_likelihood += settle(joint[tile], begin, min(begin + TILE, last), priors, posterior)
     return log_likelihood
 
 
 @helper
-def _add_masses(histogram, starts, numbers, begin, rows, mass):  # type: ignore[no-untyped-def]
-    """Add masses by the numbers of some rows, counted from `begin`, to the bundles' histograms.
+def _add_masses(histogram, starts, numbers, line, column, mass):  # type: ignore[no-untyped-def]
+    """Add masses to the bundles' histograms, by the numbers from a line and a column on.
 
     Many rows have the same number: where additions to several bundles take turns, none waits for
-    the one before.
+    the one before. So no bundle is left alone unless it is the only one.
     """
-    g = 0
-    while g + 4 <= starts.size:
+    g, end = 0, column + mass.size
+    while starts.size - g > 6 or starts.size - g == 4:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
         three, four = histogram[starts[g + 2] :], histogram[starts[g + 3] :]
-        in_one, in_two = numbers[g, begin:], numbers[g + 1, begin:]
-        in_three, in_four = numbers[g + 2, begin:], numbers[g + 3, begin:]
-        for i in range(rows.size):
-            r = rows[i]
-            one[in_one[r]] += mass[i]
-            two[in_two[r]] += mass[i]
-            three[in_three[r]] += mass[i]
-            four[in_four[r]] += mass[i]
+        in_one, in_two = numbers[line + g, column:end], numbers[line + g + 1, column:end]
+        in_three, in_four = numbers[line + g + 2, column:end], numbers[line + g + 3, column:end]
+        for r in range(mass.size):
+            one[in_one[r]] += mass[r]
+            two[in_two[r]] += mass[r]
+            three[in_three[r]] += mass[r]
+            four[in_four[r]] += mass[r]
         g += 4
-    if g + 2 <= starts.size:
+    while starts.size - g > 4 or starts.size - g == 3:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
-        in_one, in_two = numbers[g, begin:], numbers[g + 1, begin:]
-        for i in range(rows.size):
-            r = rows[i]
-            one[in_one[r]] += mass[i]
-            two[in_two[r]] += mass[i]
+        three, in_three = histogram[starts[g + 2] :], numbers[line + g + 2, column:end]
+        in_one, in_two = numbers[line + g, column:end], numbers[line + g + 1, column:end]
+        for r in range(mass.size):
+            one[in_one[r]] += mass[r]
+            two[in_two[r]] += mass[r]
+            three[in_three[r]] += mass[r]
+        g += 3
+    if starts.size - g >= 2:
+        one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
+        in_one, in_two = numbers[line + g, column:end], numbers[line + g + 1, column:end]
+        for r in range(mass.size):
+            one[in_one[r]] += mass[r]
+            two[in_two[r]] += mass[r]
         g += 2
     if g < starts.size:
-        one, in_one = histogram[starts[g] :], numbers[g, begin:]
-        for i in range(rows.size):
-            one[in_one[rows[i]]] += mass[i]
+        one, in_one = histogram[starts[g] :], numbers[line + g, column:end]
+        for r in range(mass.size):
+            one[in_one[r]] += mass[r]
 
 
 @_compile
 def add_by_number(piece, weights, posterior, lines, classes, bundles, histogram):  # type: ignore[no-untyped-def]
     """Add posteriors by number; those of ``classes[i]`` are in line ``lines[i]``.
 
-    Rows without a share in the class are passed over where they are many.
+    Rows without a share in the class are left out where they are many.
     """
     first, last, offset, numbers = piece
     first_bundle, starts = bundles.first_bundle, bundles.starts
-    every, kept = np.empty(ADD_TILE, np.int64), np.empty(ADD_TILE, np.int64)
-    mass = np.empty(ADD_TILE)
-    for r in range(ADD_TILE):
-        every[r] = r
+    masses = np.empty(ADD_TILE)
     for i in range(classes.size):
-        of_class = slice(first_bundle[classes[i]], first_bundle[classes[i] + 1])
-        class_numbers, class_starts = numbers[of_class], starts[of_class]
+        line = first_bundle[classes[i]]
+        tables = starts[line : first_bundle[classes[i] + 1]]
         for begin in range(first, last, ADD_TILE):
             end = min(begin + ADD_TILE, last)
             share, weight = posterior[lines[i], begin:end], weights[begin:end]
-            n_kept = 0
+            mass, n_kept = masses[: share.size], 0
             for r in range(share.size):
+                mass[r] = weight[r] * share[r]
                 n_kept += share[r] > 0.0
             if n_kept > MOSTLY * share.size:
-                for r in range(share.size):
-                    mass[r] = weight[r] * share[r]
-                rows = every[: share.size]
-            else:
-                n_kept = 0
-                for r in range(share.size):
-                    kept[n_kept], mass[n_kept] = r, weight[r] * share[r]
-                    n_kept += share[r] > 0.0
-                rows = kept[:n_kept]
-            _add_masses(histogram, class_starts, class_numbers, begin - offset, rows, mass)
+                _add_masses(histogram, tables, numbers, line, begin - offset, mass)
+                continue
+            for r in range(share.size):
+                if share[r] > 0.0:
+                    for g in range(tables.size):
+                        histogram[tables[g] + numbers[line + g, begin - offset + r]] += mass[r]

@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.examples import Examples
-from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import Observed
+from exchangeable.data.rows import Rows
 from exchangeable.data.sketch import Sketch
 from exchangeable.families.blocks import holes, passes, saved
-from exchangeable.families.blocks.passes import BlockSums
+from exchangeable.families.blocks.hole_states import HoleStates
+from exchangeable.families.blocks.passes import BlockSums, Posteriors
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common import on_device, table_kernels
 from exchangeable.families.common.log_linear import LogLinear
@@ -23,6 +24,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import RowsInMemory
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import run
+from exchangeable.runtime.uniforms import Uniforms
 
 SMALL_TABLES = 1 << 18
 """Tables with fewer entries than this are not worth several threads."""
@@ -205,19 +207,42 @@ class BlockModel(Model):
         """Return a random completion of every row in class y."""
         return holes.draw(observed, self.partitions[y], self.made_tables.of_class(y), rng)
 
+    def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
+        """Return the same as binary rows, with y as seed, whose numbers may have been kept."""
+        partition, table = self.partitions[y], self.made_tables.of_class(y)
+        drawn = holes.draw_packed(observed, partition, table, lambda size: uniforms.first(y, size))
+        return super().drawn_rows(observed, y, uniforms) if drawn is None else drawn
+
     def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...]:
         """Return how many random numbers `draw` takes: one per block, then one per variable."""
         return self.partitions[y].n_blocks, self.n_variables
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> BlockSums:
         """Score every row and sum what the next parameters and blocks are made of."""
-        if data.examples.holes is not None:
-            return holes.expect(data.examples, self.made_tables, log_prior, data.n_jobs)
-        if passes.is_linear(self.made_tables) and not moments:
-            return passes.expect_linear(data.examples, self.made_tables, log_prior, data.n_jobs)
+        examples, tables = data.examples, self.made_tables
+        states = None
+        if examples.holes is not None:
+            states = None if passes.is_linear(tables) else holes.states_of(examples, tables)
+            if states is None:
+                return holes.expect(examples, tables, log_prior, data.n_jobs)
+        elif passes.is_linear(tables) and not moments:
+            return passes.expect_linear(examples, tables, log_prior, data.n_jobs)
         counted = row_counts_of(data, self.partitions)
-        scores = passes.score(counted, self.made_tables, log_prior, data.n_jobs)
-        return passes.complete(counted, scores, moments=moments, n_jobs=data.n_jobs)
+        scores = passes.score(counted, states.tables if states else tables, log_prior, data.n_jobs)
+        return self._summed(counted, scores, states, moments, data.n_jobs)
+
+    def _summed(
+        self,
+        counted: RowCounts,
+        scores: Posteriors,
+        states: HoleStates | None,
+        moments: bool,
+        n_jobs: int | None,
+    ) -> BlockSums:
+        """Return what the next step needs, given the posteriors."""
+        if states is not None:
+            return holes.complete_sums(counted, scores, self.made_tables, states, n_jobs)
+        return passes.complete(counted, scores, moments=moments, n_jobs=n_jobs)
 
     def expect_on(
         self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
@@ -246,27 +271,40 @@ class BlockModel(Model):
         models: list[Any] = [candidate.model for candidate in candidates]
         log_prior = candidates[0].log_prior
         winner = len(candidates) - 1
-        if data.examples.holes is not None:
-            if winner:
-                worth = [
-                    holes.log_likelihood(data.examples, each.made_tables, log_prior, data.n_jobs)
-                    for each in models
-                ]
-                winner = int(np.argmax(worth))
-            return models[winner].expect(data, log_prior, moments), candidates[winner]
         if not winner:
             sums = models[0].expect(data, log_prior, moments)
             _forget_all_but(data, models[0])
             return sums, candidates[0]
+        looked_up = [model.made_tables for model in models]
+        states: list[HoleStates | None] = [None for _ in models]
+        if data.examples.holes is not None:
+            states = [holes.states_of(data.examples, tables) for tables in looked_up]
+            if not all(states):
+                return cls._best_by_scores(data, candidates)
+            looked_up = [each.tables for each in states if each]
         counted = [row_counts_of(data, model.partitions) for model in models]
-        pairs = zip(counted, [model.made_tables for model in models], strict=True)
+        pairs = zip(counted, looked_up, strict=True)
         scores = passes.score_each(list(pairs), log_prior, data.n_jobs)
         for number in range(winner):
             if scores[number].log_likelihood >= scores[winner].log_likelihood:
                 winner = number
         _forget_all_but(data, models[winner])
-        sums = passes.complete(counted[winner], scores[winner], moments=moments, n_jobs=data.n_jobs)
-        return sums, candidates[winner]
+        last = (counted[winner], scores[winner], states[winner], moments, data.n_jobs)
+        return models[winner]._summed(*last), candidates[winner]
+
+    @classmethod
+    def _best_by_scores(
+        cls, data: RowsInMemory, candidates: Sequence[Mixture]
+    ) -> tuple[BlockSums, Mixture]:
+        """Do the same for rows with holes in blocks that have too many states."""
+        models: list[Any] = [candidate.model for candidate in candidates]
+        log_prior = candidates[0].log_prior
+        worth = [
+            holes.log_likelihood(data.examples, model.made_tables, log_prior, data.n_jobs)
+            for model in models
+        ]
+        winner = int(np.argmax(worth))
+        return models[winner].expect(data, log_prior), candidates[winner]
 
     def expected_log_likelihood(self) -> FloatArray:
         """Return, for each class, Σ h·log(q / C) over its histogram: what its rows are worth."""
@@ -329,13 +367,15 @@ def known_sums(
     examples: Examples, posterior: FloatArray
 ) -> list[tuple[float, FloatArray, FloatArray | float]]:
     """Return the weight of each class, and of its rows with a variable on, or not known."""
-    everyone, totals, sums = np.arange(examples.rows.n_rows), examples.weights @ posterior, []
-    for y, total in enumerate(totals):
-        group = Group(everyone, examples.weights * posterior[:, y])
-        on = group_ones(examples.rows, [group], 1)[0]
-        hidden = group_ones(examples.holes, [group], 1)[0] if examples.holes else 0.0
-        sums.append((float(total), on, hidden))
-    return sums
+    totals = examples.weights @ posterior
+    seen_on = holes.sums_over(examples, examples.rows, posterior)
+    unknown: Any = [0.0] * totals.size
+    if examples.holes is not None:
+        unknown = holes.sums_over(examples, examples.holes, posterior).T
+    return [
+        (float(total), on, hidden)
+        for total, on, hidden in zip(totals, seen_on.T, unknown, strict=True)
+    ]
 
 
 def log_ways(partition: Partition) -> FloatArray:

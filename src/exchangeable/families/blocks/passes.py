@@ -95,12 +95,12 @@ def histograms(
     counts: RowCounts,
     posterior: FloatArray,
     classes: IntArray,
-    uncounted: IntArray,
+    uncounted: IntArray | None = None,
     n_jobs: int | None = None,
 ) -> list[FloatArray]:
     """Return the histograms of all classes, zero except for `classes`, from posteriors of all.
 
-    `uncounted` are the classes whose rows have still to be counted.
+    `uncounted` are the classes whose rows have still to be counted, if there are any.
     """
     return _counting(counts, posterior, classes, classes, uncounted).run(n_jobs)
 

@@ -16,25 +16,60 @@ from exchangeable.families.blocks.hole_kernels import (
     pair_slot,
     remember,
 )
+from exchangeable.families.blocks.hole_states import n_states
+from exchangeable.runtime.bits import popcount
 from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill, helper, inlined, total
+from exchangeable.runtime.loops import copy, fill, helper, inlined, total
 from exchangeable.runtime.vectors import exponential
 
 _compile = compiled()
 
+MOST_STEPS = 1 << 18
+"""Steps of distributions that draws keep; those of further states are computed each time."""
+
 
 class DrawRoom(NamedTuple):
-    """Room for the numbers of hidden ones and of holes left per block, and for shares of counts."""
+    """Room for draws of one class, and the distributions of counts that were computed before.
+
+    Attributes
+    ----------
+    wanted, remaining : arrays of shape (n_blocks,)
+        Numbers of hidden ones and of holes left.
+    first_state : array of shape (n_blocks,)
+        The number of each block's first state (see `hole_states`).
+    first_step : array of shape (n_states,)
+        Where the steps of each state begin in `kept`, −1 where they are not there.
+    kept : array
+        The steps of the distribution functions of hidden ones, as `_write_steps` writes them; the
+        last ``n_variables + 4`` entries are for those that are not kept.
+    n_kept : array of shape (2,)
+        How much of `kept` is used, and how much may be.
+    """
 
     wanted: IntArray
     remaining: IntArray
-    shares: FloatArray
+    first_state: IntArray
+    first_step: IntArray
+    kept: FloatArray
+    n_kept: IntArray
 
     @classmethod
-    def of(cls, n_blocks: int, n_variables: int) -> Self:
-        """Return room for one class."""
-        wanted, remaining = np.zeros((2, n_blocks), dtype=np.int64)
-        return cls(wanted, remaining, np.empty(n_variables + 1))
+    def of(cls, sizes: IntArray) -> Self:
+        """Return room for blocks of these sizes."""
+        wanted, remaining = np.zeros((2, sizes.size), dtype=np.int64)
+        ends = np.cumsum(n_states(sizes))
+        first_state = ends - n_states(sizes)
+        if ends[-1] > MOST_STEPS:
+            first_state, ends = np.full(sizes.size, -1), np.zeros(1, dtype=np.int64)
+        most = min(MOST_STEPS, int((sizes + 4) @ n_states(sizes)))
+        return cls(
+            wanted,
+            remaining,
+            first_state,
+            np.full(ends[-1], -1),
+            np.empty(most + int(sizes.sum()) + 4),
+            np.array([0, most]),
+        )
 
 
 @helper
@@ -144,28 +179,107 @@ def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: i
     ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
     the next hole is one of them. `room` is `DrawRoom`.
     """
-    table, log_factorial = tables.values, tables.log_factorial
-    entry, hidden, touched = counters.entry, counters.hidden, counters.touched
-    wanted, remaining, shares = room
+    starts, entry, hidden, touched, buffer = counters
+    wanted, remaining, first_state, first_step, kept, _ = room
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):
             b = touched[i]
-            remaining[b] = hidden[b]
-            if hidden[b] > 0:
-                uniform = of_block[row, b]
-                wanted[b] = _draw_count(table, entry[b], hidden[b], log_factorial, uniform, shares)
+            holes = hidden[b]
+            remaining[b] = holes
+            if holes > 0:
+                state = _state(first_state[b], entry[b] - starts[b], holes)
+                begin = first_step[state] if state >= 0 else -1
+                if begin < 0:
+                    begin = _write_steps(tables, entry[b], holes, state, room)
+                wanted[b] = _count_steps(kept, begin, holes, of_block[row, b])
         forget_row(n_touched, counters)
-        write_drawn(rows, row, wanted, remaining, of_entry[row], counters.buffer, out[row])
+        write_drawn(rows, row, wanted, remaining, of_entry[row], buffer, out[row])
 
 
-@helper
-def _draw_count(table, entry, holes, log_factorial, uniform, shares):  # type: ignore[no-untyped-def]
-    """Return the number of hidden ones that a uniform number stands for."""
+@_compile
+def draw_bits(rows, span, tables, counters, room, of_block, of_entry, out):  # type: ignore[no-untyped-def]
+    """Do the same for packed rows and blocks with masks, and pack the completions of a span."""
+    ones, unknown, masks, labels = rows.ones.bits, rows.holes.bits, rows.masks, rows.labels
+    starts, entry, hidden, _, _ = counters
+    wanted, _, first_state, first_step, kept, _ = room
+    nothing, unit = np.uint64(0), np.uint64(1)
+    # Rows are not taken out of their arrays: counting references would cost more than the draws.
+    for row in range(span[0], span[1]):
+        r = row - span[0]
+        copy(starts, entry)
+        fill(hidden, 0)
+        for w in range(masks.shape[0]):
+            known, holes_there = ones[row, w], unknown[row, w]
+            for b in range(hidden.size):
+                entry[b] += np.int64(popcount(known & masks[w, b]))
+                hidden[b] += np.int64(popcount(holes_there & masks[w, b]))
+        for b in range(hidden.size):
+            holes = hidden[b]
+            if holes > 0:
+                state = _state(first_state[b], entry[b] - starts[b], holes)
+                begin = first_step[state] if state >= 0 else -1
+                if begin < 0:
+                    begin = _write_steps(tables, entry[b], holes, state, room)
+                wanted[b] = _count_steps(kept, begin, holes, of_block[r, b])
+        for w in range(out.shape[1]):
+            word, drawn = unknown[row, w], ones[row, w]
+            while word != nothing:
+                lowest = word & (~word + unit)
+                j = 64 * w + np.int64(popcount(lowest - unit))
+                b = labels[j, 0]
+                on = of_entry[r, j] * hidden[b] < wanted[b]
+                drawn |= lowest if on else nothing
+                wanted[b] -= on
+                hidden[b] -= 1
+                word ^= lowest
+            out[row, w] = drawn
+    copy(starts, entry)
+    fill(hidden, 0)
+
+
+@inlined
+def _state(first_state, count, holes):  # type: ignore[no-untyped-def]
+    """Return the number of a block's state, −1 where states are not numbered."""
+    at_most = count + holes
+    return first_state + at_most * (at_most + 1) // 2 + count if first_state >= 0 else -1
+
+
+@_compile
+def _write_steps(tables, entry, holes, state, room):  # type: ignore[no-untyped-def]
+    """Write P(hidden ones ≤ s) for s < holes, and 2 where there cannot be more than s.
+
+    Steps are written by fours, so that counting them has few branches; those left over are 2. They
+    are kept for their state while there is room. Returns where they begin.
+    """
+    table, log_factorial, kept = tables.values, tables.log_factorial, room.kept
+    size, n_kept = (holes + 3) // 4 * 4, room.n_kept
+    begin = n_kept[1]
+    if state >= 0 and n_kept[0] + size <= n_kept[1]:
+        begin = n_kept[0]
+        room.first_step[state] = begin
+        n_kept[0] += size
     highest = highest_weight(table, entry, holes, log_factorial)
-    if highest == -np.inf:
-        return 0
+    total, most = 0.0, 0
     for s in range(holes + 1):
-        term = table[entry + s] - log_factorial[s] - log_factorial[holes - s] - highest
-        shares[s] = exponential(term) if term > -NEGLIGIBLE else 0.0
-    return pick(shares[: holes + 1], uniform)
+        share = 0.0
+        if highest > -np.inf:
+            term = table[entry + s] - log_factorial[s] - log_factorial[holes - s] - highest
+            share = exponential(term) if term > -NEGLIGIBLE else 0.0
+        total += share
+        most = s if share > 0.0 else most
+        if s < holes:
+            kept[begin + s] = total
+    for s in range(size):
+        kept[begin + s] = kept[begin + s] / total if s < most else 2.0
+    return begin
+
+
+@inlined
+def _count_steps(steps, begin, holes, uniform):  # type: ignore[no-untyped-def]
+    """Return the number of hidden ones that a uniform number stands for."""
+    count = 0
+    for s in range(begin, begin + holes, 4):
+        low = (uniform >= steps[s]) + (uniform >= steps[s + 1])
+        count += low + ((uniform >= steps[s + 2]) + (uniform >= steps[s + 3]))
+    return count

@@ -18,6 +18,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.forms import Words
 from exchangeable.families.blocks import kernels
 from exchangeable.families.blocks.bundles import Bundles
+from exchangeable.families.blocks.hole_states import state_layout
 from exchangeable.families.blocks.kernels import Piece
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition
@@ -59,7 +60,10 @@ class Masks(NamedTuple):
 
 @dataclass(frozen=True)
 class Counter:
-    """How the rows' counts in some blocks are found: by masks, or by walking over the ones."""
+    """How the rows' counts in some blocks are found: by masks, or by walking over the ones.
+
+    `layout` has an entry for every block and count, or state where rows have holes.
+    """
 
     examples: Examples
     layout: Tables
@@ -68,7 +72,14 @@ class Counter:
 
     @classmethod
     def of(cls, examples: Examples, layout: Tables) -> Self:
-        """Choose the way that takes fewer steps."""
+        """Choose the way that takes fewer steps.
+
+        Rows with holes have states in place of counts, and these are found by masks.
+        """
+        if examples.holes is not None:
+            layout = state_layout(layout)
+            bundles = Bundles.of(layout, examples.rows.n_rows)
+            return cls(examples, layout, bundles, Masks.of(examples.open_words[0], layout))
         words, masks = examples.words, None
         if words is not None and layout.starts.size * len(words.words) <= MOST_MASKS:
             masks = Masks.of(words, layout)
@@ -86,11 +97,15 @@ class Counter:
         """How much work the counts of a row are."""
         if self.masks is None:
             return _steps_walked(self.examples, self.layout)
-        return self.masks.word.size / WORTH_WALKING + self.n_bundles
+        n_words = 1 if self.examples.holes is None else 2
+        return n_words * self.masks.word.size / WORTH_WALKING + self.n_bundles
 
     def write(self, classes: IntArray, piece: Piece) -> None:
         """Write the numbers of a piece's rows in the bundles of some classes."""
-        if self.masks is not None and self.examples.words is not None:
+        if self.masks is not None and self.examples.holes is not None:
+            ones, possible = (words.words for words in self.examples.open_words)
+            kernels.count_states(ones, possible, self.masks, self.bundles, classes, piece)
+        elif self.masks is not None and self.examples.words is not None:
             words = self.examples.words.words
             kernels.count_masked(words, self.masks, self.bundles, classes, piece)
         else:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data import row_kernels
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import part_rows
@@ -21,6 +22,12 @@ from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.common.placed_numbers import Crowd, PlacedNumbers, stretches_by_rank
 from exchangeable.families.common.recipes import PosteriorRecipe
 from exchangeable.families.contract import Model
+from exchangeable.runtime.uniforms import Uniforms
+
+UNIFORMS, MOST_UNIFORMS = "uniform numbers", 3 << 22
+"""Under what name the numbers for draws are kept, and how many of them for all classes."""
+FEW_ROWS = 256
+"""Fewer packed rows are not worth sums for all values of a byte."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +51,15 @@ class ClassRows:
     @property
     def moments(self) -> FloatArray:
         """Sums over the rows with each variable on, as in `Sums`, of this one class."""
-        squares = Group(self.group.members, self.group.weights * self.posterior)
-        return np.stack(group_ones(self.rows, [self.group, squares], 1))
+        weights, n_rows = self.group.weights, self.rows.n_rows
+        if self.rows.indptr.size or self.group.members.size < n_rows or n_rows < FEW_ROWS:
+            squares = Group(self.group.members, weights * self.posterior)
+            return np.stack(group_ones(self.rows, [self.group, squares], 1))
+        moments = np.zeros((2, self.rows.n_variables))
+        by_value = np.zeros(((self.rows.n_variables + 7) // 8, 256, 2))
+        packed = self.rows.bits.view(np.uint8)
+        row_kernels.sum_powers_of_bytes(packed, weights, self.posterior, by_value, moments)
+        return moments
 
 
 def class_rows(
@@ -57,7 +71,9 @@ def class_rows(
     mass = examples.weights[members] * share
     if examples.holes is None or model is None:
         return ClassRows(examples.rows, Group(members, mass), share)
-    return _drawn(model, examples, members, mass, share, y, np.random.default_rng(y))
+    uniforms = examples.derived.setdefault(UNIFORMS, Uniforms(MOST_UNIFORMS))
+    rows = model.drawn_rows(examples.observed.take(members), y, uniforms)
+    return ClassRows(rows, Group(np.arange(members.size), mass), share)
 
 
 def _drawn(

@@ -20,6 +20,8 @@ _compile = compiled()
 
 MASK_COST = 12
 """Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""
+MASK_WORDS = 64
+"""So are more blocks while they have this many words in all."""
 
 
 class ScoreRoom(NamedTuple):

@@ -57,7 +57,8 @@ def block_counts(rows: Rows, group: Group, partition: Partition) -> npt.NDArray[
 
 def _masks(rows: Rows, partition: Partition) -> npt.NDArray[np.uint64]:
     """Return one bit-packed row per block, none where the ones of rows are walked over."""
-    if rows.indptr.size or partition.n_blocks > table_kernels.MASK_COST:
+    few = table_kernels.MASK_WORDS // max(rows.bits.shape[1], 1)
+    if rows.indptr.size or partition.n_blocks > max(table_kernels.MASK_COST, few):
         return np.empty((0, 0), dtype=np.uint64)
     members = np.zeros((partition.n_blocks, rows.bits.shape[1] * 64), dtype=bool)
     members[partition.labels, np.arange(rows.n_variables)] = True

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear import LinearSums, LogLinear
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.contract import Arrays
 from exchangeable.families.items import ItemScale
-from exchangeable.families.urns import polynomials, query_kernels, saved
+from exchangeable.families.urns import hole_pass, polynomials, query_kernels, saved
 from exchangeable.families.urns.polynomials import UrnPolynomials
 from exchangeable.families.urns.series_kernels import margin_above
 from exchangeable.partitions import Partition
@@ -204,6 +205,20 @@ class UrnModel(LogLinearModel):
             known = states[first[alike.ravel()[members[0]]]].copy()
             self._draw_alike(states, members, known, y, rng)
         return states
+
+    def expect_holes(
+        self,
+        examples: Examples,
+        log_prior: FloatArray,
+        n_jobs: int | None,
+        given: FloatArray | None,
+    ) -> LinearSums | None:
+        """Find posteriors and sums of rows with holes, where every class is one urn."""
+        if not self.scores.by_count.size:
+            return None
+        log_q = np.stack(self.log_q, axis=1)
+        urns = (self.log_weights, self.scores.by_count, log_q)
+        return hole_pass.expect(examples, *urns, log_prior, n_jobs, given)
 
     def numbers_drawn(self, observed: Observed, y: int) -> IntArray:
         """Return how many random numbers `draw` takes: for each urn one, and one per hole."""
