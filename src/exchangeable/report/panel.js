@@ -17,7 +17,7 @@ class Panel {
     this.find("given-title").textContent = data.what;
     given.append(make("option", { value: -1, text: "not known" }), ...model.titles.map((text, value) => make("option", { value, text })));
     given.addEventListener("change", () => this.setClass(Number(given.value)));
-    this.find("classes-title").textContent = `Most probable ${this.what}`;
+    this.find("classes-title").textContent = `Which ${this.what}`;
     this.update();
     this.list();
   }
