@@ -3,10 +3,18 @@
 import numpy as np
 import pytest
 
-from em_families import BY_EM
-from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
-from exchangeable.families import REGISTRY
+from exchangeable import ExchangeableClassifier, ExchangeableMixture
 from exchangeable.report import report_html, write_report
+from page_models import (
+    excluding,
+    large,
+    mixture,
+    pooled,
+    rows_of,
+    small,
+    urns,
+    urns_in_blocks,
+)
 
 HTML_NAMES = [
     "<img src=x onerror=alert(1)>",
@@ -15,48 +23,6 @@ HTML_NAMES = [
     '"quoted" name',
     "<!--data-->",
 ]
-
-
-def rows_of(n_rows, n_variables, n_kinds, seed=0):
-    rng = np.random.default_rng(seed)
-    kind = rng.integers(0, n_kinds, size=n_rows)
-    rate = rng.beta(0.5, 1.0, size=(n_kinds, 1)) * rng.random((n_kinds, n_variables))
-    return (rng.random((n_rows, n_variables)) < rate[kind]).astype(np.uint8), kind
-
-
-def small():
-    X, y = rows_of(300, 5, 2)
-    return ExchangeableClassifier().fit(X, y)
-
-
-def large():
-    X, y = rows_of(400, 5000, 4)
-    return ExchangeableClassifier().fit(X, y)
-
-
-def mixture():
-    X, _ = rows_of(400, 30, 3)
-    return ExchangeableMixture(4, random_state=0, tol=1e-2).fit(X)
-
-
-def pooled():
-    X, y = rows_of(300, 12, 3)
-    return ExchangeableClassifier(pooling=2.0).fit(X, y)
-
-
-def excluding():
-    X, y = rows_of(60, 6, 2)
-    return ExchangeableClassifier(blocks="full", alpha=0.0).fit(X, y)
-
-
-def urns():
-    X, _ = rows_of(300, 40, 3)
-    return ExchangeableMixture(4, family="urns", tol=0.1, random_state=0).fit(X)
-
-
-def urns_in_blocks():
-    X, y = rows_of(300, 20, 3)
-    return ExchangeableClassifier("urns", blocks=[range(8), range(8, 20)]).fit(X, y)
 
 
 @pytest.mark.parametrize("make", [small, large, mixture, pooled, excluding, urns, urns_in_blocks])
@@ -175,37 +141,6 @@ def test_nothing_sticks_out(width, open_page):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("family", BY_EM)
-def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
-    X, _ = rows_of(100, 6, 2)
-    model = ExchangeableMixture(2, family=family, tol=0.1, random_state=0).fit(X)
-    page = open_page(model)
-    about = page.locator("#about").text_content()
-    assert about.startswith("A mixture of 2 components over 6 binary variables.")
-    assert f"Its family is “{family}”: {REGISTRY[family].summary}." in about
-    learned = REGISTRY[family].blocks[:1] in [("evidence",), ("welch",)]
-    assert ("learned from the data" in about) == learned
-    assert page.locator("#block-rows tr").count() == len(model.partitions_[0])
-    assert_cards_are_the_librarys(page, model)
-    computes = model._fitted().page_tables() is not None
-    assert page.locator("#panel").is_visible() == computes
-    assert page.locator("#how-to").is_visible() == computes
-    assert page.locator("#no-panel").is_hidden() == computes
-    if not computes:
-        notice = page.locator("#no-panel").text_content()
-        for left_out in ("setting what is known", "the most probable component", "to ask next"):
-            assert left_out in notice
-
-
-def test_joined_families_are_all_named(open_page):
-    X, _ = rows_of(120, 6, 3, seed=1)
-    model = ExchangeableDensity(["urns", "tree"], n_init=1, max_components=2, random_state=0).fit(X)
-    assert len(model.members_) == 2
-    told = open_page(model).locator("#about").text_content()
-    for member in model.members_:
-        assert f"“{member['family']}”: {REGISTRY[member['family']].summary}." in told
-
-
 def one_row_against_many():
     """Class 0 always has the same row; class 1 is more frequent and has all rows alike."""
     rng = np.random.default_rng(0)
@@ -230,55 +165,6 @@ def test_no_zero_has_a_sign(open_page):
     found = page.evaluate("[fixed(-1e-9, 4), fixed(-0, 1), fixed(-0.25, 2), fixed(0, 3)]")
     assert found == ["0.0000", "0.0", "-0.25", "0.000"]
     assert page.locator("#log-evidence").text_content() == "0.0000"
-
-
-def assert_cards_are_the_librarys(page, model):
-    """The sizes on the cards, the largest first, and the probabilities of their variables."""
-    sizes = model.profiles().sizes
-    order = np.argsort(-sizes, kind="stable")
-    cards = page.locator("#cards article")
-    assert cards.count() == sizes.size
-    names = [f"x{j}" for j in range(model.n_features_in_)]
-    for i, y in enumerate(order):
-        assert cards.nth(i).locator("h3 .name").text_content() == f"component {y}"
-        size = cards.nth(i).locator("h3 .number").text_content()
-        assert float(size.removesuffix(" %")) == pytest.approx(100 * sizes[y], abs=0.051)
-        lines = cards.nth(i).locator(".telling .name").all_text_contents()
-        own = model.marginals(given_class=y)[[names.index(line) for line in lines]]
-        data = page.evaluate(
-            "(i) => JSON.parse(document.getElementById('data').textContent)"
-            ".cards[i].lines.map((line) => line.own)",
-            i,
-        )
-        np.testing.assert_allclose(data, own, rtol=0, atol=1e-12)
-
-
-def of_other_kinds():
-    rng = np.random.default_rng(0)
-    kind = rng.integers(0, 2, 300)
-    X = np.column_stack([rng.random(300) < 0.2 + 0.6 * kind, rng.normal(5 * kind, 1.0)])
-    return ExchangeableMixture(
-        2, family="mixed", kinds={0: "binary", 1: "continuous"}, n_init=2, random_state=0
-    ).fit(X)
-
-
-def test_columns_of_other_kinds_have_cards_and_a_table(open_page):
-    model = of_other_kinds()
-    page = open_page(model, names=["flag", "height"], width=390)
-    assert "The live panel is for binary columns" in page.locator("#no-panel").text_content()
-    assert page.locator("#panel").is_hidden()
-    assert page.locator("#blocks").is_hidden()
-    values = model.profiles()
-    rows = page.locator("#marginals tbody tr")
-    assert rows.count() == len(values.entries) == 3
-    cells = rows.nth(1).locator("td").all_text_contents()
-    order = np.argsort(-values.sizes, kind="stable")
-    assert cells[:2] == ["height", "mean"]
-    shown = [float(cell) for cell in cells[2:]]
-    expected = [values.values[1] @ values.sizes, *values.values[1, order]]
-    np.testing.assert_allclose(shown, expected, rtol=1e-3)
-    assert page.locator("#cards .telling .name").first.text_content() == "height, mean"
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.parametrize("make", [small, urns_in_blocks])
@@ -314,36 +200,6 @@ def test_asks_what_tells_most(make, open_page):
     page.get_by_role("button", name=f"{names[0]} is off", exact=True).click()
     assert page.evaluate("(j) => panel.evidence[j]", int(names[0][1:])) == 0
     assert names[0] not in page.locator("#next .name").all_text_contents()
-
-
-@pytest.mark.parametrize("family", ["tree", "weighted tree", "count tree", "hidden tree"])
-def test_trees_are_drawn(family, open_page):
-    changes = np.random.default_rng(0).random((400, 7)) < 0.15
-    changes[:, 0] = np.arange(400) % 2
-    X = np.cumsum(changes, axis=1) % 2
-    blocks = [[0, 1], [2, 3], [4], [5, 6]] if "given" in REGISTRY[family].blocks else "auto"
-    model = ExchangeableMixture(2, family=family, blocks=blocks, tol=0.1, random_state=0).fit(X)
-    page = open_page(model, width=390)
-    y = int(np.argmax(model.weights_))
-    assert len(model.edges_[y]) > 0
-    assert page.locator("#tree .edge").count() == len(model.edges_[y])
-    if blocks == "auto":
-        expected = {f"x{j}" for j in range(7)}
-    else:
-        expected = {", ".join(f"x{j}" for j in block) for block in model.partitions_[y]}
-    assert set(page.locator("#tree text").all_text_contents()) == expected
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_only_models_with_edges_have_trees(open_page):
-    assert open_page(small()).locator("#trees").is_hidden()
-
-
-def test_large_trees_are_left_out(open_page):
-    X, _ = rows_of(100, 90, 2)
-    page = open_page(ExchangeableMixture(1, family="tree", random_state=0).fit(X))
-    assert page.locator("#tree-card").is_hidden()
-    assert "more than 80 nodes are not drawn" in page.locator("#trees-note").text_content()
 
 
 def test_answers_stay_in_sight_on_a_telephone(open_page):
