@@ -126,7 +126,7 @@ def test_pooled_priors_and_trees_are_those_in_memory(
         ("urns", 13, 8),
         ("tree", 14, 9),
         ("weighted tree", 21, 16),
-        ("count tree", 25, 22),
+        ("count tree", 25, 20),
         ("hidden tree", 25, 10),
     ],
 )

@@ -59,7 +59,8 @@ def expect(
         )
         return likelihood, sums
 
-    steps = n_classes * (examples.mean_ones + float((counts * (counts + 1.0)).mean()))
+    work = float((counts * (counts + 1.0)).sum()) / max(counts.size, 1)
+    steps = n_classes * (examples.mean_ones + work)
     likelihoods, sums = zip(*run(one, examples.parts(steps), n_jobs), strict=True)
     if np.isnan(likelihoods).any():
         return None
