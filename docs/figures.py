@@ -1,25 +1,28 @@
 """Draw the pictures of README and docs: ``python docs/figures.py`` (needs the `plot` extra).
 
 ``python docs/figures.py rasch`` draws that of the page on Rasch models alone, ``classes`` those of
-the page on latent classes, whose table it prints; the picture of its report needs playwright and
-Chromium.
+the page on latent classes, whose table it prints, ``page`` that of a model's page. Those of pages
+need playwright and Chromium.
 """
 
 import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_digits
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture, RaschModel
 from exchangeable.classes import analyse
 from exchangeable.datasets import fetch_classification
 from exchangeable.plotting import ItemCurvesDisplay, ProfileDisplay
+from exchangeable.report import write_report
 from exchangeable.report.classes import write_classes_report
 
 IMAGES = Path(__file__).parent / "images"
@@ -110,19 +113,37 @@ def latent_classes() -> None:
         _photograph(path, IMAGES / "classes_report.png")
 
 
-def _photograph(path: Path, image: Path) -> None:
+def page_of_digits() -> None:
+    """Draw the page about a classifier of digits, with some pixels known."""
+    X, y = load_digits(return_X_y=True)
+    names = [f"row {i}, column {j}" for i in range(8) for j in range(8)]
+    model = ExchangeableClassifier().fit(X > 7, y)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.html")
+        write_report(model, path, names=names, title="Handwritten digits")
+        _photograph(path, IMAGES / "report.png", {3: 0, 10: 1, 12: 1})
+
+
+def _photograph(path: Path, image: Path, known: Mapping[int, int] | None = None) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
         options = {"executable_path": shutil.which("chromium"), "args": ["--no-sandbox"]}
         browser = driver.chromium.launch(**options)
-        page = browser.new_page(viewport={"width": 1080, "height": 860})
+        page = browser.new_page(viewport={"width": 1080, "height": 860}, reduced_motion="reduce")
         page.goto(path.as_uri())
+        for variable, value in (known or {}).items():
+            page.evaluate("([j, value]) => panel.set(j, value)", [variable, value])
         page.screenshot(path=str(image))
         browser.close()
 
 
-PICTURES = {"words": block_of_words, "rasch": rasch_items, "classes": latent_classes}
+PICTURES = {
+    "words": block_of_words,
+    "rasch": rasch_items,
+    "classes": latent_classes,
+    "page": page_of_digits,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:

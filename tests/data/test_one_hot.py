@@ -46,6 +46,7 @@ def test_groups_are_categories(X: Any, tmp_path: Path) -> None:
     answer = model.conditional("size", {"city": rome})
     expected = plain.conditional("size", {"city": "Rome"})
     np.testing.assert_allclose(list(answer.values()), list(expected.values()), atol=1e-12)
+    assert model.profiles().items[:2] == ["city", "size"]
     exchangeable.save(model, tmp_path / "groups.exch")
     same = exchangeable.load(tmp_path / "groups.exch")
     np.testing.assert_array_equal(same.score_samples(X), model.score_samples(X))

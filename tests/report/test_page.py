@@ -3,10 +3,18 @@
 import numpy as np
 import pytest
 
-from em_families import BY_EM
-from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
-from exchangeable.families import REGISTRY
+from exchangeable import ExchangeableClassifier, ExchangeableMixture
 from exchangeable.report import report_html, write_report
+from page_models import (
+    excluding,
+    large,
+    mixture,
+    pooled,
+    rows_of,
+    small,
+    urns,
+    urns_in_blocks,
+)
 
 HTML_NAMES = [
     "<img src=x onerror=alert(1)>",
@@ -15,48 +23,6 @@ HTML_NAMES = [
     '"quoted" name',
     "<!--data-->",
 ]
-
-
-def rows_of(n_rows, n_variables, n_kinds, seed=0):
-    rng = np.random.default_rng(seed)
-    kind = rng.integers(0, n_kinds, size=n_rows)
-    rate = rng.beta(0.5, 1.0, size=(n_kinds, 1)) * rng.random((n_kinds, n_variables))
-    return (rng.random((n_rows, n_variables)) < rate[kind]).astype(np.uint8), kind
-
-
-def small():
-    X, y = rows_of(300, 5, 2)
-    return ExchangeableClassifier().fit(X, y)
-
-
-def large():
-    X, y = rows_of(400, 5000, 4)
-    return ExchangeableClassifier().fit(X, y)
-
-
-def mixture():
-    X, _ = rows_of(400, 30, 3)
-    return ExchangeableMixture(4, random_state=0, tol=1e-2).fit(X)
-
-
-def pooled():
-    X, y = rows_of(300, 12, 3)
-    return ExchangeableClassifier(pooling=2.0).fit(X, y)
-
-
-def excluding():
-    X, y = rows_of(60, 6, 2)
-    return ExchangeableClassifier(blocks="full", alpha=0.0).fit(X, y)
-
-
-def urns():
-    X, _ = rows_of(300, 40, 3)
-    return ExchangeableMixture(4, family="urns", tol=0.1, random_state=0).fit(X)
-
-
-def urns_in_blocks():
-    X, y = rows_of(300, 20, 3)
-    return ExchangeableClassifier("urns", blocks=[range(8), range(8, 20)]).fit(X, y)
 
 
 @pytest.mark.parametrize("make", [small, large, mixture, pooled, excluding, urns, urns_in_blocks])
@@ -175,35 +141,6 @@ def test_nothing_sticks_out(width, open_page):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("family", BY_EM)
-def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
-    X, _ = rows_of(100, 6, 2)
-    model = ExchangeableMixture(2, family=family, tol=0.1, random_state=0).fit(X)
-    page = open_page(model)
-    about = page.locator("#about").text_content()
-    assert about.startswith("A mixture of 2 components over 6 binary variables.")
-    assert f"Family: {family} ({REGISTRY[family].summary})." in about
-    assert "learned from the data" in about
-    assert page.locator("#block-rows tr").count() == len(model.partitions_[0])
-    computes = model._fitted().page_tables() is not None
-    assert page.locator("#panel").is_visible() == computes
-    assert page.locator("#how-to").is_visible() == computes
-    assert page.locator("#no-panel").is_hidden() == computes
-    if not computes:
-        notice = page.locator("#no-panel").text_content()
-        for left_out in ("setting what is known", "the most probable component", "to ask next"):
-            assert left_out in notice
-
-
-def test_joined_families_are_all_named(open_page):
-    X, _ = rows_of(300, 8, 3)
-    model = ExchangeableDensity(["urns", "tree"], n_init=1, max_components=3, random_state=0).fit(X)
-    assert len(model.members_) == 2
-    told = open_page(model).locator("#about").text_content()
-    for member in model.members_:
-        assert f"{member['family']} ({REGISTRY[member['family']].summary})" in told
-
-
 def one_row_against_many():
     """Class 0 always has the same row; class 1 is more frequent and has all rows alike."""
     rng = np.random.default_rng(0)
@@ -228,6 +165,52 @@ def test_no_zero_has_a_sign(open_page):
     found = page.evaluate("[fixed(-1e-9, 4), fixed(-0, 1), fixed(-0.25, 2), fixed(0, 3)]")
     assert found == ["0.0000", "0.0", "-0.25", "0.000"]
     assert page.locator("#log-evidence").text_content() == "0.0000"
+
+
+@pytest.mark.parametrize("make", [small, urns_in_blocks])
+def test_conditions_on_a_class(make, open_page):
+    model = make()
+    page = open_page(model)
+    page.get_by_role("radiogroup", name="x1", exact=True).get_by_label("on").check()
+    page.locator("#given").select_option("1")
+    label = model.classes_[1]
+    found = page.evaluate("[...panel.result.marginals]")
+    np.testing.assert_allclose(found, model.marginals({1: 1}, given_class=label), atol=1e-9)
+    best = model.most_probable({1: 1}, label=label)
+    assert page.evaluate("[...panel.result.completion]") == best.X.tolist()
+    assert page.evaluate("panel.result.completionLogProb") == pytest.approx(best.log_prob)
+    assert page.locator("#best-class").text_content() == f"The class is known: {label}."
+    assert page.locator("#next li").count() == 0
+    page.get_by_role("button", name="Clear all").click()
+    assert page.locator("#given").input_value() == "-1"
+    np.testing.assert_allclose(
+        page.evaluate("[...panel.result.marginals]"), model.marginals(), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("make", [mixture, urns])
+def test_asks_what_tells_most(make, open_page):
+    model = make()
+    page = open_page(model)
+    page.get_by_role("radiogroup", name="x1", exact=True).get_by_label("on").check()
+    gains = model.information_gain({1: 1})
+    np.testing.assert_allclose(page.evaluate("[...panel.result.gains]"), gains, atol=1e-9)
+    names = page.locator("#next .name").all_text_contents()
+    assert names == [f"x{j}" for j in np.argsort(-gains, kind="stable")[:5]]
+    page.get_by_role("button", name=f"{names[0]} is off", exact=True).click()
+    assert page.evaluate("(j) => panel.evidence[j]", int(names[0][1:])) == 0
+    assert names[0] not in page.locator("#next .name").all_text_contents()
+
+
+def test_answers_stay_in_sight_on_a_telephone(open_page):
+    page = open_page(mixture(), width=390, height=800)
+    page.locator("#variables li").nth(3).scroll_into_view_if_needed()
+    page.locator("#variables li").nth(3).get_by_label("on").check()
+    answer = page.locator("#in-sight")
+    box = answer.bounding_box()
+    assert 0 <= box["y"] <= 800 - box["height"]
+    assert answer.text_content() == page.locator("#best-class").text_content()
+    assert open_page(mixture()).locator("#in-sight").is_hidden()
 
 
 def test_bad_input(tmp_path):

@@ -25,7 +25,7 @@ def column_names(model: Any) -> list[str]:
     """Return the names of the columns, x0, x1, … where they have none."""
     schema = model._schema()
     names = getattr(model, "feature_names_in_", None)
-    if names is None and schema is not None:
+    if schema is not None and (names is None or schema.one_hot is not None):
         names = [column.name for column in schema.columns]
     known = range(model.n_features_in_) if names is None else names
     return [f"x{name}" if isinstance(name, int | np.integer) else str(name) for name in known]

@@ -1,8 +1,9 @@
 """A self-contained HTML page about a model: its blocks, its counts, and a panel for questions.
 
 The page holds the model's tables and the arithmetic in plain JavaScript, and needs no network. A
-family takes part by what its model returns from `page_tables`; where that is None, the page says
-what the model is made of and how to ask it questions elsewhere.
+family takes part by what its model returns from `page_tables`; where that is None, and for columns
+that are not binary, the page says which questions it leaves out. Cards of the classes are on every
+page.
 """
 
 import base64
@@ -17,9 +18,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from exchangeable.classes.rows import column_names
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.families.contract import Model
 from exchangeable.report.about import about, word_for_classes
+from exchangeable.report.cards import profile_data
+from exchangeable.report.trees import tree_data
 from exchangeable.runtime.text import without_surrogates
 from exchangeable.storage.files import replacing
 
@@ -27,7 +31,8 @@ __all__ = ["report_html", "write_report"]
 
 LOOK_UPS = {"tables"}
 """What models give from whose look-ups the page can compute the distributions of counts."""
-PARTS = ("page.css", "arithmetic.js", "charts.js", "panel.js", "page.js")
+SCRIPTS = ("arithmetic", "charts", "trees", "panel", "profiles", "page")
+PARTS = ("page.css", *(f"{name}.js" for name in SCRIPTS))
 
 
 def write_report(
@@ -77,11 +82,6 @@ def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | 
             f"{type(model).__name__}"
         )
     check_is_fitted(model, "_model")
-    if model._schema() is not None:
-        raise ValueError(
-            "the page shows models of binary columns; of a model whose columns are of other kinds "
-            "ask marginals, conditional and sample, or the command 'exchangeable query'"
-        )
     heading = title or type(model).__name__
     folder = files("exchangeable.report")
     style, *scripts = ((folder / part).read_text(encoding="utf-8") for part in PARTS)
@@ -101,32 +101,34 @@ def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | 
 
 def _data(model: MixtureEstimator, names: Sequence[str] | None, title: str) -> dict[str, Any]:
     """Return what the page's scripts read."""
-    inner = model._fitted()
-    labels = model._labels().tolist()
-    what = word_for_classes(model)
+    inner, what = model._fitted(), word_for_classes(model)
+    found = _names(model, names, inner.n_variables)
     return {
         "title": title,
         "kind": type(model).__name__,
         "what": what,
-        "classes": [str(y) if what == "class" else f"{what} {y}" for y in labels],
-        "names": _names(model, names, inner.n_variables),
+        "classes": [str(y) if what == "class" else f"{what} {y}" for y in model._labels().tolist()],
+        "names": found,
         "logPrior": _packed(np.asarray(model._log_prior, dtype=np.float64)),
-        "labels": _packed(np.stack([p.labels for p in inner.partitions]).astype(np.uint32)),
-        **_tables(inner),
         "about": about(model),
+        **profile_data(model, found),
+        **(_of_binary(model, inner, found) if model._schema() is None else {}),
     }
 
 
 def _names(model: Any, names: Sequence[str] | None, n: int) -> list[str]:
     """Return the names of the variables: those given, those of the training set, or numbers."""
-    known = getattr(model, "feature_names_in_", None) if names is None else names
-    if known is None:
-        return [f"x{j}" for j in range(n)]
+    known = column_names(model) if names is None else names
     if len(known) != n:
         raise ValueError(
             f"names has {len(known)} entries, the model has {n} variables; give one name for each"
         )
     return [str(name) for name in known]
+
+
+def _of_binary(model: MixtureEstimator, inner: Model, names: list[str]) -> dict[str, Any]:
+    """Return what only pages about binary columns have: look-ups, and trees if there are any."""
+    return {**_tables(inner), **tree_data(inner, np.asarray(model._log_prior), names)}
 
 
 def _tables(inner: Model) -> dict[str, str]:
@@ -140,7 +142,11 @@ def _tables(inner: Model) -> dict[str, str]:
         with np.errstate(divide="ignore"):
             log_q = [np.log(q) for blocks in inner.count_probabilities() for q in blocks]
         tables = {**tables, "logq": np.concatenate(log_q)}
-    return {name: _packed(np.asarray(values)) for name, values in tables.items()}
+    labels = np.stack([p.labels for p in inner.partitions]).astype(np.uint32)
+    return {
+        "labels": _packed(labels),
+        **{name: _packed(np.asarray(values)) for name, values in tables.items()},
+    }
 
 
 def _packed(array: npt.NDArray[Any]) -> str:

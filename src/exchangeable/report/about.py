@@ -8,11 +8,16 @@ from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.families import REGISTRY, as_family
 from exchangeable.structure.blocks import as_blocks, kind_of
 
+LEARNED = "learned from the data"
 BLOCKS = {
-    "auto": "learned from the data",
-    "full": "fixed: one block of all variables",
-    "independent": "fixed: one block per variable",
+    "auto": LEARNED,
+    "evidence": LEARNED,
+    "welch": LEARNED,
+    "full": "all variables in one",
+    "independent": "one per variable",
+    "given": "as they were given",
 }
+"""Where blocks come from, by the names of `Blocks.method`."""
 
 
 def families_of(model: Any) -> list[str]:
@@ -35,15 +40,10 @@ def about(model: MixtureEstimator) -> str:
     made = "A classifier" if what == "class" else "A mixture"
     told = [f"{made} of {k:,} {plural} over {n:,} {kind}{'s' if n > 1 else ''}."]
     names = families_of(model)
-    summaries = "; ".join(f"{name} ({REGISTRY[name].summary})" for name in names)
-    told.append(f"{'Families' if len(names) > 1 else 'Family'}: {summaries}.")
+    told += [f"Its family is “{names[0]}”: {REGISTRY[names[0]].summary}."]
+    told += [f"Another is “{name}”: {REGISTRY[name].summary}." for name in names[1:]]
     if model._schema() is None:
-        mean = float(np.mean([partition.n_blocks for partition in inner.partitions]))
-        told.append(
-            f"Each {what} has {mean:,.{int(mean < 10 and mean % 1 > 0)}f} "
-            f"{'block' if mean == 1 else 'blocks'}"
-            f"{' on average' if k > 1 else ''}{_how(model)}."
-        )
+        told.append(_blocks(model, what))
     if hasattr(model, "log_likelihood_"):
         told.append(
             "The average log-likelihood of a training row is "
@@ -52,12 +52,18 @@ def about(model: MixtureEstimator) -> str:
     return " ".join(told)
 
 
-def _how(model: Any) -> str:
-    """Return where the blocks came from."""
-    if not hasattr(model, "blocks"):
-        return ""
-    kind = kind_of(as_blocks(model.blocks)[1])
-    return f", {BLOCKS.get(kind, f'from blocks={kind!r}')}"
+def _blocks(model: Any, what: str) -> str:
+    """Return how many blocks there are, and where they came from."""
+    counts = [partition.n_blocks for partition in model._fitted().partitions]
+    mean = float(np.mean(counts))
+    number = f"{mean:,.0f}" if mean % 1 == 0 or mean >= 10 else f"{mean:.1f}"
+    average = " on average" if len(set(counts)) > 1 else ""
+    how = ""
+    if hasattr(model, "blocks"):
+        kind = kind_of(as_blocks(model.blocks)[1])
+        allowed = REGISTRY[families_of(model)[0]].blocks
+        how = f", {BLOCKS[allowed[0] if kind == 'auto' and allowed else kind]}"
+    return f"Each {what} has {number} {'block' if mean == 1 else 'blocks'}{average}{how}."
 
 
 def fixed(value: float, digits: int = 4) -> str:

@@ -25,7 +25,7 @@ class Model {
   constructor(data) {
     this.names = data.names;
     this.classes = data.classes;
-    this.titles = data.what === "class" ? data.classes.map((label) => `class ${label}`) : data.classes;
+    this.titles = data.titles;
     this.logPrior = unpack(data.logPrior, Float64Array);
     this.logFactorial = logFactorials(this.names.length);
     this.computes = data.tables !== undefined;
@@ -101,30 +101,42 @@ class Model {
     return { score, completed, chance: (j) => chance[labels[j]], fill };
   }
 
-  answer(evidence) {
+  /* All answers, of class `given` alone where that is known (-1: it is not). */
+  answer(evidence, given = -1) {
     const k = this.classes.length, n = this.names.length;
-    const found = this.classes.map((_, y) => this.ofClass(y, evidence));
+    const nothing = { score: -Infinity, completed: -Infinity };
+    const found = this.classes.map((_, y) => (given < 0 || y === given ? this.ofClass(y, evidence) : nothing));
     const highest = found.reduce((most, { score }) => Math.max(most, score), -Infinity);
     if (highest === -Infinity) return { possible: false, logEvidence: -Infinity };
     const posterior = Float64Array.from(found, ({ score }) => Math.exp(score - highest));
     const total = posterior.reduce((sum, value) => sum + value, 0);
-    const marginals = new Float64Array(n);
+    const marginals = new Float64Array(n), within = new Float64Array(n);
     for (let y = 0; y < k; y++) {
       posterior[y] /= total;
       if (posterior[y] === 0) continue;
       const { chance } = found[y];
-      for (let j = 0; j < n; j++) marginals[j] += posterior[y] * chance(j);
+      for (let j = 0; j < n; j++) {
+        const p = chance(j);
+        marginals[j] += posterior[y] * p;
+        if (posterior[y] > 1e-12) within[j] += posterior[y] * coinEntropy(p);
+      }
     }
+    /* How much each unknown variable would tell about the class, in nats. */
+    const gains = within.map((value, j) => (evidence[j] >= 0 ? 0 : Math.max(coinEntropy(marginals[j]) - value, 0)));
     for (let j = 0; j < n; j++) {
       marginals[j] = evidence[j] >= 0 ? evidence[j] : Math.min(marginals[j], 1);
     }
-    let chosen = 0;
+    let chosen = Math.max(given, 0);
     for (let y = 1; y < k; y++) if (found[y].completed > found[chosen].completed) chosen = y;
     return {
-      possible: true, posterior, marginals, logEvidence: highest + Math.log(total),
+      possible: true, posterior, marginals, gains, logEvidence: highest + Math.log(total),
       completion: found[chosen].fill(), completionClass: chosen, completionLogProb: found[chosen].completed,
     };
   }
+}
+
+function coinEntropy(p) {
+  return p > 0 && p < 1 ? -p * Math.log(p) - (1 - p) * Math.log1p(-p) : 0;
 }
 
 function logAdd(a, b) {

@@ -84,23 +84,30 @@ function moments(q) {
 
 /* Which questions the page leaves out, and where to ask them instead. */
 function notePanel(data) {
-  return `The answers of this model take more than looking up counts, so this page leaves out its live panel: setting what is known, the probabilities that follow, the most probable ${data.what} and completion, and what to ask next. What each ${data.what} is like is below. Ask the rest on the command line with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}), most_probable and information_gain.`;
+  const why = data.table ? "The live panel is for binary columns, so this page leaves it out" : "The answers of this model take more than looking up counts, so this page leaves out its live panel";
+  return `${why}: setting what is known, the probabilities that follow, the most probable ${data.what} and completion, and what to ask next. What each ${data.what} is like is below. Ask the rest on the command line with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}), most_probable and information_gain.`;
 }
 
 function overview(data) {
+  data.titles = data.what === "class" ? data.classes.map((label) => `class ${label}`) : data.classes;
   for (const key of ["title", "kind", "about"]) document.getElementById(key).textContent = data[key];
+  showProfiles(data);
+  showTrees(data);
 }
+
+function leaveOut(...ids) { for (const id of ids) document.getElementById(id).hidden = true; }
 
 {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const model = data.weights === undefined ? new Model(data) : new WeightedModel(data);
   overview(data);
-  if (model.computes) window.panel = new Panel(model, data);
+  const model = data.labels === undefined ? null : data.weights === undefined ? new Model(data) : new WeightedModel(data);
+  if (model && model.computes) window.panel = new Panel(model, data);
   else {
-    for (const id of ["panel", "how-to"]) document.getElementById(id).hidden = true;
+    leaveOut("panel", "how-to", "in-sight");
     const notice = document.getElementById("no-panel");
     notice.hidden = false;
     notice.textContent = notePanel(data);
   }
-  window.blocks = new Blocks(model, data);
+  if (model) window.blocks = new Blocks(model, data);
+  else leaveOut("blocks", "blocks-link");
 }

@@ -7,11 +7,16 @@ class Panel {
     this.model = model;
     this.what = data.what;
     this.evidence = new Int8Array(model.names.length).fill(-1);
+    this.given = -1;
     this.nothing = model.answer(this.evidence);
     this.limit = PAGE;
     this.find("search").addEventListener("input", () => { this.limit = PAGE; this.list(); });
     this.find("order").addEventListener("change", () => { this.limit = PAGE; this.list(); });
-    this.find("clear").addEventListener("click", () => { this.evidence.fill(-1); this.update(); this.list(); });
+    this.find("clear").addEventListener("click", () => { this.evidence.fill(-1); this.setClass(-1); this.list(); });
+    const given = this.find("given");
+    this.find("given-title").textContent = data.what;
+    given.append(make("option", { value: -1, text: "not known" }), ...model.titles.map((text, value) => make("option", { value, text })));
+    given.addEventListener("change", () => this.setClass(Number(given.value)));
     this.find("classes-title").textContent = `Which ${this.what}`;
     this.update();
     this.list();
@@ -20,6 +25,12 @@ class Panel {
   find(id) { return document.getElementById(id); }
 
   set(j, value) { this.evidence[j] = value; this.update(); }
+
+  setClass(y) {
+    this.given = y;
+    this.find("given").value = y;
+    this.update();
+  }
 
   /* The variables to list, in the chosen order. */
   chosen() {
@@ -31,6 +42,7 @@ class Panel {
     const order = this.find("order").value;
     if (order === "name") found.sort((a, b) => names[a].localeCompare(names[b]) || a - b);
     if (order === "chance") found.sort((a, b) => chance[b] - chance[a] || a - b);
+    if (order === "gain" && now.possible) found.sort((a, b) => now.gains[b] - now.gains[a] || a - b);
     if (order === "moved") {
       found.sort((a, b) => Math.abs(chance[b] - before[b]) - Math.abs(chance[a] - before[a]) || a - b);
     }
@@ -64,10 +76,11 @@ class Panel {
   }
 
   update() {
-    this.result = this.model.answer(this.evidence);
+    this.result = this.model.answer(this.evidence, this.given);
     this.refresh();
     this.known();
     this.classes();
+    this.next();
     this.completion();
   }
 
@@ -91,7 +104,7 @@ class Panel {
     });
     const box = this.find("known");
     box.replaceChildren(...(chips.length ? chips : [make("span", { text: "nothing yet" })]));
-    this.find("clear").disabled = !chips.length;
+    this.find("clear").disabled = !chips.length && this.given < 0;
     this.find("log-evidence").textContent = this.result.possible ? fixed(this.result.logEvidence, 4) : "impossible";
   }
 
@@ -100,10 +113,11 @@ class Panel {
     if (!this.result.possible) {
       box.replaceChildren(make("li", { text: "The model gives what is known probability 0." }));
       this.find("best-class").textContent = "";
+      this.find("in-sight").textContent = "Impossible: the model gives what is known probability 0.";
       return;
     }
     const { posterior } = this.result;
-    this.find("best-class").textContent = this.bestClass();
+    for (const id of ["best-class", "in-sight"]) this.find(id).textContent = this.bestClass();
     const order = Array.from(posterior.keys()).sort((a, b) => posterior[b] - posterior[a] || a - b);
     const rows = order.slice(0, 12).map((y, i) => make("li", i ? {} : { class: "best" },
       make("span", { class: "name", text: this.model.classes[y], title: this.model.classes[y] }),
@@ -111,6 +125,21 @@ class Panel {
       make("span", { class: "number", text: shown(posterior[y]) })));
     if (order.length > 12) rows.push(make("li", {}, make("span", { class: "quiet", text: `and ${order.length - 12} more` })));
     box.replaceChildren(...rows);
+  }
+
+  /* The variables that would tell most about the class, each with its two answers. */
+  next() {
+    const { posterior, gains } = this.result, list = this.find("next"), text = this.find("next-text");
+    const open = this.result.possible ? posterior.reduce((sum, p) => sum - (p > 0 ? p * Math.log(p) : 0), 0) : 0;
+    const most = open > 1e-9 ? Array.from(gains.keys()).filter((j) => gains[j] > 1e-9) : [];
+    most.sort((a, b) => gains[b] - gains[a] || a - b);
+    text.textContent = most.length
+      ? `What tells most about the ${this.what}: how much of the uncertainty the answer removes on average.`
+      : this.given >= 0 || open <= 1e-9 ? `Nothing: the ${this.what} is certain.` : `Nothing that is still open tells more about the ${this.what}.`;
+    list.replaceChildren(...most.slice(0, 5).map((j) => make("li", {},
+      make("span", { class: "name", text: this.model.names[j], title: this.model.names[j] }),
+      make("span", { class: "number", text: `${fixed((100 * gains[j]) / open, 1)} %` }),
+      ...[0, 1].map((value) => make("button", { type: "button", text: value, "aria-label": `${this.model.names[j]} is ${value ? "on" : "off"}`, onclick: () => this.set(j, value) })))));
   }
 
   completion() {
@@ -125,10 +154,13 @@ class Panel {
     this.find("two-maxima").textContent = this.twoMaxima();
   }
 
+  short(y) { return this.what === "class" ? this.model.classes[y] : y; }
+
   /* The class with the highest posterior probability, in words. */
   bestClass() {
     const best = highestAt(this.result.posterior);
-    return `Most probable ${this.what}: ${this.model.classes[best]}, with probability ${shown(this.result.posterior[best])}.`;
+    if (this.given >= 0) return `The ${this.what} is known: ${this.short(this.given)}.`;
+    return `Most probable ${this.what}: ${this.short(best)}, with probability ${shown(this.result.posterior[best])}.`;
   }
 
   /* Why the most probable class need not be that of the most probable completion. */
@@ -136,7 +168,7 @@ class Panel {
     const best = highestAt(this.result.posterior), { completionClass } = this.result;
     if (best === completionClass) return "";
     const { titles } = this.model;
-    return `This completion belongs to ${titles[completionClass]}, although ${titles[best]} is the most probable ${this.what}. Both are right: a completion is one single row with its ${this.what} and is judged by their joint probability, whereas the probability of a ${this.what} adds up all rows that agree with what is known. ${titles[best]} spreads over more such rows, none of them more probable than this one.`;
+    return `This completion belongs to ${titles[completionClass]}, although ${titles[best]} is the most probable ${this.what}. Both are right: a completion is one single row with its ${this.what} and is judged by their joint probability, whereas the probability of a ${this.what} adds up all rows that agree with what is known. In ${titles[best]} they are many, none of them more probable than this one.`;
   }
 }
 
