@@ -197,8 +197,8 @@ def test_collections_that_do_not_go_together_are_refused(rows: Any) -> None:
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         ExchangeableClassifier().fit(there, y, sample_weight=np.zeros(1200))
     with pytest.raises(
-        ValueError, match="X in chunks or on a cluster does not go with family='blocks'"
+        ValueError, match="X in chunks or on a cluster does not go with family='neural independent'"
     ):
-        ExchangeableMixture(2, blocks=[([0, 1, 2], "runs")]).fit(there)
+        ExchangeableMixture(2, family="neural independent").fit(there)
     with pytest.raises(ValueError, match="partition 1 of X: it has weights that are negative"):
         ExchangeableMixture(2).fit(there, sample_weight=np.where(np.arange(1200) == 500, -1, 1))
