@@ -36,7 +36,7 @@ SPECS = (
             "accept": "its blocks are not learned",
             "relearn": "its blocks are not learned",
             "exact completion": "a maximum over rows of a sum over hidden states is hard; the "
-            "answer is locally optimal: changing any single block does not improve it",
+            "answer is searched for up to a limit of work, and says whether it is certain",
         },
         search=SearchSpace(16, 128, (0.5, 0.5), alone=True, nanoseconds=1500.0),
     ),
