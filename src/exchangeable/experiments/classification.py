@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from exchangeable.experiments.classifiers import ENTRANTS, Entrant, run_entrant
+from exchangeable.experiments.classifiers import Entrant, entrants_of, run_entrant
 from exchangeable.experiments.problems import BOOLEAN, DATASETS, load, run_names
 from exchangeable.experiments.scale import Scale
 from exchangeable.experiments.store import Row
@@ -26,7 +26,7 @@ def classification_tasks(
     tasks = []
     for position, dataset in enumerate(name for name in DATASETS if name in datasets):
         for number, run in enumerate(run_names(table, dataset, scale)):
-            for entrant in ENTRANTS:
+            for entrant in entrants_of(scale):
                 cell = {"dataset": dataset, "model": entrant.name, "run": run}
                 work = _work(table, dataset, run, entrant, scale, n_jobs, download)
                 cost = _cost(table, dataset, entrant)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import ttest_rel
 
-from exchangeable.experiments.classifiers import ENTRANTS
+from exchangeable.experiments.classifiers import entrants_of
 from exchangeable.experiments.paper import paper_figure, paper_figures
 from exchangeable.experiments.problems import BOOLEAN, COLLECTIONS, DATASETS, run_names
 from exchangeable.experiments.scale import Scale
@@ -61,14 +61,15 @@ def properties_section(store: Store) -> Section:
 
 def accuracy_section(table: str, store: Store, scale: Scale) -> Section:
     """Return Table 2 or 3: our accuracies and the paper's, the best in bold."""
-    names = [entrant.name for entrant in ENTRANTS]
+    entrants = entrants_of(scale)
+    names = [entrant.name for entrant in entrants]
     rows, differences = [], list[Difference]()
     for dataset in DATASETS if table == "two-class" else COLLECTIONS:
         runs = run_names(table, dataset, scale)
         by_model = {name: store.find(dataset=dataset, model=name) for name in names}
         best = best_models(table, by_model)
         cells = [Cell(dataset)]
-        for entrant in ENTRANTS:
+        for entrant in entrants:
             finished = by_model[entrant.name]
             if not finished:
                 cells.append(Cell(NOT_RUN, state=MISSING))

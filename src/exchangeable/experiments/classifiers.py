@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.experiments.problems import Problem
+from exchangeable.experiments.scale import FULL, Scale
 from exchangeable.experiments.store import Row
 from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.runtime.threads import n_threads
@@ -44,6 +45,8 @@ class Entrant:
         Whether it is trained on fewer rows of the Boolean functions.
     seconds : float
         Approximate time on a pair of classes of a text collection, for ordering the work.
+    in_full_only : bool
+        Whether it is left out of small versions of the experiments.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Entrant:
     column: str | None = None
     slow: bool = False
     seconds: float = 0.05
+    in_full_only: bool = False
 
 
 ENTRANTS = (
@@ -74,15 +78,22 @@ ENTRANTS = (
         lambda n: ExchangeableClassifier(training="hybrid", n_jobs=n),
         slow=True,
         seconds=6.0,
+        in_full_only=True,
     ),
     Entrant(
         "hybrid, 20 per class",
         lambda n: ExchangeableClassifier(training=Hybrid(n_components=20), n_jobs=n),
         slow=True,
         seconds=12.0,
+        in_full_only=True,
     ),
 )
 BY_NAME = {entrant.name: entrant for entrant in ENTRANTS}
+
+
+def entrants_of(scale: Scale) -> list[Entrant]:
+    """Return the classifiers that are compared at a scale."""
+    return [each for each in ENTRANTS if scale is FULL or not each.in_full_only]
 
 
 def run_entrant(
