@@ -64,7 +64,8 @@ class Merging:
             part = kind.first(columns, types, own, self.mass, prior)
             for _ in range(STEPS if part.latent or np.isnan(own).any() else 0):
                 part = part.following(part.sums(own, self.mass), prior, careful=True)
-            fit = float((self.mass * part.score(own)).sum())
+            scores = np.where(self.mass > 0, part.score(own), 0.0)
+            fit = float((self.mass * scores).sum())
             self._worth[block] = fit - 0.5 * part.n_parameters * np.log(self.mass.sum() + 1)
         return self._worth[block]
 
