@@ -280,6 +280,7 @@ def _count_steps(steps, begin, holes, uniform):  # type: ignore[no-untyped-def]
     """Return the number of hidden ones that a uniform number stands for."""
     count = 0
     for s in range(begin, begin + holes, 4):
-        low = (uniform >= steps[s]) + (uniform >= steps[s + 1])
-        count += low + ((uniform >= steps[s + 2]) + (uniform >= steps[s + 3]))
+        # NumPy's truth values do not add up, which matters without the compiler.
+        low = np.int64(uniform >= steps[s]) + np.int64(uniform >= steps[s + 1])
+        count += low + np.int64(uniform >= steps[s + 2]) + np.int64(uniform >= steps[s + 3])
     return count
