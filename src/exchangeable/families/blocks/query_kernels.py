@@ -281,6 +281,6 @@ def _count_steps(steps, begin, holes, uniform):  # type: ignore[no-untyped-def]
     count = 0
     for s in range(begin, begin + holes, 4):
         # NumPy's truth values do not add up, which matters without the compiler.
-        low = np.int64(uniform >= steps[s]) + np.int64(uniform >= steps[s + 1])
-        count += low + np.int64(uniform >= steps[s + 2]) + np.int64(uniform >= steps[s + 3])
+        low = int(uniform >= steps[s]) + int(uniform >= steps[s + 1])
+        count += low + int(uniform >= steps[s + 2]) + int(uniform >= steps[s + 3])
     return count
