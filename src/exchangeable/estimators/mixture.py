@@ -1,6 +1,6 @@
 """Mixtures for density estimation and clustering, of any family."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -27,6 +27,7 @@ from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
+from exchangeable.estimators.batches import add_batch
 from exchangeable.estimators.covariates import (
     CovariatePredictions,
     add_covariates,
@@ -39,10 +40,8 @@ from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
-from exchangeable.fitting.batches import parts_of
 from exchangeable.fitting.mixtures import FittedMixture, fit_mixture
 from exchangeable.fitting.runs import Runs
-from exchangeable.fitting.streams import Stream
 from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
@@ -389,38 +388,13 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
             self.fit(X, sample_weight=sample_weight)
         observed = self._observed(X)
         weight = check_sample_weight(sample_weight, observed.n_rows)
-        mixture = self._mixture()
-        if not isinstance(mixture.model, spec.model):
-            raise ValueError(
-                f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
-            )
-        k = mixture.log_prior.size
-        problem = problem_of(self, spec, observed.n_variables, range(k), labelled=False)
-        parts = parts_of(observed, weight, self.random_state)
-        if spec.stream is None or problem.pooling is not None:
-            mixture = self._go_on(Stream(spec, problem, rule_of(self), self.n_jobs), parts, first)
-        else:
-            for rows in parts:
-                if first:
-                    mixture = spec.stream.keep(mixture, rows)
-                else:
-                    mixture = spec.stream.add(problem, mixture, rows, self.n_jobs)
+        mixture, kept = add_batch(self, spec, observed, weight, first)
         self._model, self.weights_ = mixture.model, np.exp(mixture.log_prior)
+        if kept is not None:
+            self._kept = kept
         if not first:
             self.n_samples_weight_: float = self.n_samples_weight_ + float(weight.sum())
         return self
-
-    def _go_on(self, stream: Stream, parts: Iterator[Examples], first: bool) -> Mixture:
-        """Return the mixture after some more rows, having kept what the next ones need."""
-        mixture = self._mixture()
-        if first:
-            self._kept = stream.begin(mixture, parts)
-            return mixture
-        kept = getattr(self, "_kept", None)
-        if kept is None:
-            kept = stream.imagine(mixture, self.weights_ * self.n_samples_weight_)
-        mixture, self._kept = stream.add(mixture, kept, parts)
-        return mixture
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> IntArray:
         """Fit, and return the most probable component of every row."""
