@@ -19,6 +19,7 @@ from exchangeable.data.observed import Observed, as_observed
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.estimators.class_batches import add_labelled_batch
 from exchangeable.estimators.class_chunks import fit_class_chunks
+from exchangeable.estimators.described import lists_families
 from exchangeable.estimators.hybrid import (
     TRAINED,
     check_hybrid,
@@ -65,6 +66,7 @@ def _adds_up(classifier: Any) -> bool:
     return True
 
 
+@lists_families("classes")
 class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     r"""Naive Bayes classifier over blocks of exchangeable variables.
 
@@ -76,24 +78,21 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    family : {"blocks", "urns", "tree", "weighted tree", "count tree"}, default="blocks"
-        What each class is made of. ``"blocks"``: blocks of exchangeable variables, the paper's
-        model. ``"urns"``: the variables of a block have weights; given how many are on, heavier
-        ones are on more often. ``"tree"``: a tree over the variables. ``"weighted tree"``: such a
-        tree, and a distribution of how many variables are on. ``"count tree"``: a tree over the
-        numbers of ones in the blocks.
+    family : str, default="blocks"
+        What each class is made of, with the blocks and priors that it has by default:
+
+        {families}
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
         How each class's variables are put into blocks: a method's name, or `Blocks` with its
         settings. A list of lists of variables (numbers or feature names) is used for all classes, a
         dict from class to such a list for each its own. ``"auto"``, the default, is what suits the
-        family: ``"evidence"`` for blocks and trees over counts, ``"full"`` for weights,
-        ``"independent"`` for trees of variables.
+        family.
     pooling : float, optional
         Strength of the pooled prior: each class is given this many pseudo-rows distributed as the
-        whole training set. By default ``"blocks"`` have Laplace smoothing alone, other families 8.
+        whole training set. By default what suits the family, which may be Laplace smoothing alone.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; by default 32 for trees, 200
-        for weighted trees, 4 for each free parameter of an edge between blocks.
+        Pseudo-rows that pull each edge of a tree towards independence, or each free parameter of an
+        edge between blocks; by default what suits the family.
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each count in a block. Under a pooled
         prior it smooths the training set's own frequencies.
