@@ -25,7 +25,7 @@ from exchangeable.structure.sweep import sweep_counts
 Count = Callable[[list[Intervals]], list[FloatArray]]
 """A pass: the histograms of the intervals of every class."""
 
-AHEAD = 4
+AHEAD = 16
 """How many blocks ahead of a merge are asked for."""
 FEW_INTERVALS, MOST_INTERVALS = 1 << 9, 1 << 13
 """If no more than this many intervals can ever be needed, all of them are asked for: the first

@@ -4,8 +4,9 @@ x_j = mean_j + loading_j·z + noise_j with z ~ N(0, 1). Given z the columns are 
 a hole costs nothing; what is known tells about z by Sherman and Morrison's formula.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.normals import FARTHEST, LEAST_VARIANCE, LOG_TWO_PI, Normals
-from exchangeable.families.mixed.part import Normal, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Ask, Normal, Part, PartSums, Prior
 from exchangeable.storage.checks import needed, numbers
 
 NAMES = ("weight", "z", "zz", "d", "dz", "dd")
@@ -54,22 +55,16 @@ class Factor(Part):
         return int(3 * self.means.size)
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return independent columns whose factor is the first principal component."""
-        alone = Normals.first(columns, types, values, mass, prior)
+        alone = yield from Normals.beginning(columns, types, n_classes, prior)
         loadings = np.empty_like(alone.means)
+        products, weights = yield partial(_products, alone=alone)
         for y in range(alone.n_classes):
             spread = np.sqrt(alone.variances[:, y])
-            standard = np.nan_to_num((values - alone.means[:, y]) / spread)
-            weight = max(float(mass[:, y].sum()), 1e-12)
-            scale, vectors = np.linalg.eigh((standard.T * mass[:, y]) @ standard / weight)
+            scale, vectors = np.linalg.eigh(products[y] / max(float(weights[y]), 1e-12))
             own = vectors[:, -1] * np.sqrt(max(scale[-1] - 1, 0.05))
             loadings[:, y] = spread * np.clip(own, -np.sqrt(1 - LEAST_OWN), np.sqrt(1 - LEAST_OWN))
         variances = np.maximum(alone.variances - loadings**2, LEAST_VARIANCE)
@@ -105,6 +100,13 @@ class Factor(Part):
             total["dz"][:, y] = (weight * found.mean) @ distance
             total["dd"][:, y] = weight @ distance**2
         return total
+
+    def carried(self, sums: PartSums, after: Self) -> PartSums:
+        """Return the moments around other means; what was expected of the factor stays."""
+        weight, z, zz, d, dz, dd = (sums[name] for name in NAMES)
+        gap = self.means - after.means
+        moved = d + weight * gap, dz + z * gap, dd + 2 * gap * d + weight * gap**2
+        return dict(zip(NAMES, (weight, z, zz, *moved), strict=True))
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the regression of every column on the factor, the pseudo-rows included."""
@@ -174,6 +176,18 @@ class Factor(Part):
             numbers(loadings, "loadings", shape, low=-FARTHEST, high=FARTHEST),
             numbers(variances, "variances", shape, low=LEAST_VARIANCE, high=FARTHEST),
         )
+
+
+def _products(
+    values: FloatArray, mass: FloatArray, alone: Normals
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums of products of standardised columns for each class, and the classes' weights."""
+    products = []
+    for y in range(alone.n_classes):
+        spread = np.sqrt(alone.variances[:, y])
+        standard = np.nan_to_num((values - alone.means[:, y]) / spread)
+        products.append((standard.T * mass[:, y]) @ standard)
+    return np.stack(products), mass.sum(axis=0)
 
 
 def _pseudo_rows(prior: Prior) -> tuple[float, FloatArray, FloatArray]:

@@ -1,6 +1,6 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Part, PartSums, Prior
+from exchangeable.families.mixed.part import Ask, Part, PartSums, Prior
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
 
@@ -50,18 +50,13 @@ class Levels(Part):
         return int((self.sizes - 1).sum()) * self.n_classes
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return the frequencies of the levels."""
         n_levels = sum(kind.n_levels for kind in types)
-        blank = cls(columns, types, np.zeros((n_levels, mass.shape[1])))
-        return blank.following(blank.sums(values, mass), prior)
+        blank = cls(columns, types, np.zeros((n_levels, n_classes)))
+        return blank.following((yield blank.sums), prior)
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""

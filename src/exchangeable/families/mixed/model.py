@@ -152,6 +152,11 @@ class MixedModel(Model):
             values[:, part.columns] = part.draw(values[:, part.columns], y, rng)
         return self._given_back(values, observed)
 
+    def imagined(self, n_rows: int, y: int, rng: np.random.Generator) -> Observed:
+        """Return rows drawn from P(x | y)."""
+        nothing = typed(np.full((n_rows, self.n_variables), np.nan), self.types)
+        return typed(np.asarray(self.draw(nothing, y, rng), dtype=np.float64), self.types)
+
     def _given_back(self, values: FloatArray, observed: Observed) -> npt.NDArray[Any]:
         """Return rows in the form in which they came: numbers, or bits as 0 and 1."""
         return values if isinstance(observed.ones, TypedRows) else values.astype(np.uint8)
@@ -194,7 +199,7 @@ class MixedModel(Model):
                 part.sums(self._columns(part, values), mass) for part in self.parts
             ]
 
-        results = run(one, row_ranges(len(posterior), CHUNK), data.n_jobs)
+        results = run(one, row_ranges(len(posterior), CHUNK) or [(0, 0)], data.n_jobs)
         return MixedSums(
             float(sum(worth for worth, _ in results)),
             posterior,
