@@ -58,8 +58,6 @@ from exchangeable.fitting.tasks import (
     spec_of,
 )
 from exchangeable.runtime.attempts import all_or_nothing
-from exchangeable.structure.learner import BlockLearner
-from exchangeable.structure.rounds import check_learner
 
 
 def _takes_batches(mixture: Any) -> bool:
@@ -331,8 +329,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         n_components = components_of(self, spec, data.n_rows)
         take_names(self, passes, feature_names)
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
-        if isinstance(problem.structure, BlockLearner):
-            check_learner(problem.structure)
         valid = self._held_out(spec, X_valid)
         rng = as_generator(self.random_state)
         generators = rng.spawn(self._n_runs())
