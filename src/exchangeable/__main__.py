@@ -1,29 +1,34 @@
 """The `exchangeable` command, and ``python -m exchangeable``.
 
 Everything is imported in `main`, after Ctrl-C has a meaning: one line, and the exit status that
-shells give to interrupted commands.
+shells give to interrupted commands. Until then there are only modules that Python itself has loaded
+or are built into it: `signal` would import a dozen others first.
 """
 
 import os
-import signal
-from types import FrameType
+
+import _signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 INTERRUPTED = 130
 
 
 def main() -> None:
     """Run a command."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _leave)
     from exchangeable.cli import main as commands
 
     try:
         commands(prog_name="exchangeable")
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command has said how it ended
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the command has said how it ended
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _leave(number: int, frame: "FrameType | None") -> None:
     """End at once: what is only being imported has nothing to clean up."""
     os.write(2, b"Interrupted: the command has not finished\n")
     os._exit(INTERRUPTED)
