@@ -7,25 +7,26 @@ or are built into it: `signal` would import a dozen others first.
 
 import os
 
-import _signal
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from types import FrameType
+else:
+    import _signal as signal
 
 INTERRUPTED = 130
 
 
 def main() -> None:
     """Run a command."""
-    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-        _signal.signal(_signal.SIGINT, _leave)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
     from exchangeable.cli import main as commands
 
     try:
         commands(prog_name="exchangeable")
     finally:
-        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the command has said how it ended
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command has said how it ended
 
 
 def _leave(number: int, frame: "FrameType | None") -> None:
