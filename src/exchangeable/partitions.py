@@ -77,10 +77,15 @@ class Partition:
         return self._of(into[self.labels], sizes)
 
     @classmethod
-    def from_blocks(cls, blocks: Iterable[Sequence[Any]], n_variables: int) -> Self:
+    def from_blocks(
+        cls,
+        blocks: Iterable[Sequence[Any]],
+        n_variables: int,
+        names: Sequence[str] | None = None,
+    ) -> Self:
         """Make a partition of the variables of each block, checking that it is one."""
         labels = np.empty(n_variables, dtype=np.int32)
-        for number, block in enumerate(check_partition(blocks, n_variables)):
+        for number, block in enumerate(check_partition(blocks, n_variables, names)):
             labels[block] = number
         return cls.from_labels(labels)
 

@@ -11,7 +11,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.rows import Rows
 from exchangeable.families.common.tables import block_counts
-from exchangeable.partitions import Partition, check_partition, log_factorials
+from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import run
 from exchangeable.structure.conditions import (
     equal_means_p_value,
@@ -293,4 +293,4 @@ def _from_lists(blocks: Any, n_variables: int, names: Sequence[str] | None) -> P
         if unknown:
             raise ValueError(f"block {b} names {unknown[0]!r}, which is not a feature of X")
         numbered.append([number[v] if isinstance(v, str) else v for v in variables])
-    return Partition.from_blocks(check_partition(numbered, n_variables, names), n_variables)
+    return Partition.from_blocks(numbered, n_variables, names)
