@@ -219,14 +219,12 @@ def _judged(
     """Return the state with new parameters, kept as the best if they are."""
     history = [*state.history, sums.log_likelihood / data.total]
     n_iter = len(history) - 1
-    state = replace(
-        state,
-        mixture=mixture,
-        history=history,
-        totals=state.totals if totals is None else totals,
-    )
+    totals = state.totals if totals is None else totals
     if valid is None:
-        return replace(state, best=mixture, best_iter=n_iter)
+        return replace(
+            state, mixture=mixture, best=mixture, totals=totals, history=history, best_iter=n_iter
+        )
+    state = replace(state, mixture=mixture, totals=totals, history=history)
     if isinstance(valid, Streamed):
         worth = valid.log_likelihood(mixture) / valid.total
     else:
