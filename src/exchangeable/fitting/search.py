@@ -42,10 +42,14 @@ AVERAGING_GAIN = 2e-3
 """What an average of many fits gains over one, as a part of the log-likelihood, about."""
 UNFINISHED_GAIN = 5e-3
 """What a first fit gains that was cut short, if it ends by itself."""
+UNTRIED_GAIN = 1e-2
+"""What another family gains."""
 LONGER = 4.0
 """It takes so many times longer then, about."""
 ROWS_PER_COMPONENT, MORE = 150, 4
 """A first fit has a component for so many rows, within a factor of what is usual."""
+FASTER_ON_DEVICE = 8.0
+"""Training with a device of its own takes this part of the time, about."""
 SLOWER = 1.5
 """A fit takes this power of its number of components, about."""
 
@@ -93,7 +97,7 @@ class Search:
     report: Callable[["Search"], None] = lambda search: None
     notes: dict[str, str] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
-    began: float | None = None
+    began: float = field(init=False)
     starts: dict[str, Settings] = field(default_factory=dict)
     n_made: int = 0
     portfolio: Portfolio = field(init=False)
@@ -101,7 +105,7 @@ class Search:
     _climbs: dict[str, Climb] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.began = self.clock.now() if self.began is None else self.began
+        self.began = self.clock.now()
         self.portfolio = Portfolio(self.fitter.valid)
         for name in self.families:
             self._climbs[name] = Climb(name, self.portfolio, self._most(name))
@@ -163,7 +167,12 @@ class Search:
 
     def step(self, effort: float) -> list[Task]:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
-        promising = [*self._unfinished(), *self._neighbours(), *self._again()]
+        promising = [
+            *self._untried(),
+            *self._unfinished(),
+            *self._neighbours(),
+            *self._again(),
+        ]
         promising.sort(key=lambda one: -one[0])
         left, chosen = {True: effort, False: effort}, list[Task]()
         seconds = self.fitting.left
@@ -200,7 +209,9 @@ class Search:
         rows, space = self.fitter.examples.rows, settings.space
         known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
         if not known or not self.timed:
-            return space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
+            seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
+            device = self.timed and self.lanes.side_by_side and settings.trained
+            return seconds / (FASTER_ON_DEVICE if device else 1.0)
         start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         latest = known[-1]
         again = latest.quickest
@@ -208,6 +219,20 @@ class Search:
             again = max(again / 4, again - space.start_up)
         ratio = settings.n_components / latest.settings.n_components
         return float(start_up + again * ratio**SLOWER)
+
+    def _untried(self) -> list[tuple[float, Task]]:
+        """Return first fits for which there was no time before, and what each promises.
+
+        They may be cut short, too, if they lead to something.
+        """
+        found, most = [], SURVEY_SHARE * self.fitting.left
+        for settings in map(self.first, self.families):
+            task = Task(settings, 0, self.seconds_of(settings))
+            if not self._climbs[settings.family].tried and task.least < most:
+                task = replace(task, seconds=min(task.seconds, most))
+                gain = UNTRIED_GAIN * abs(self.portfolio.worth)
+                found.append((gain / self._cost(task), task))
+        return found
 
     def _unfinished(self) -> list[tuple[float, Task]]:
         """Return first fits that were cut short, to be made again, and what each promises."""
@@ -281,6 +306,8 @@ class Search:
                     )
                 continue
             self._effort += self._cost(task)
+            if not self._climbs[name].tried:
+                self.notes.pop(name, None)
             self._climbs[name].tried.add(task.settings)
             if isinstance(result, BaseException):
                 self.notes[name] = str(result)
@@ -309,6 +336,6 @@ class Search:
                 "round": len(self.rounds),
                 "n_fits": self.n_made,
                 "valid": self.portfolio.worth,
-                "seconds": self.clock.now() - (self.began or 0.0),
+                "seconds": self.clock.now() - self.began,
             }
         )

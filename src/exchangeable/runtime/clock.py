@@ -78,7 +78,7 @@ class Pace:
     Examples
     --------
     >>> times = iter([0.0, 3.0, 3.0, 5.0, 5.0, 7.0, 7.0])
-    >>> pace = Pace(Clock(8.5, lambda: next(times)))
+    >>> pace = Pace(Clock(8.5, lambda: next(times)))  # the last step would end at 9
     >>> for _ in range(3):
     ...     pace.step()
     ...     pace.goes_on()
@@ -94,6 +94,7 @@ class Pace:
     latest: float = 0.0
     ended: float = field(init=False)
     _before: float = 0.0
+    _n_steps: int = 0
 
     def __post_init__(self) -> None:
         self.ended = self.clock.now()
@@ -106,14 +107,16 @@ class Pace:
     def step(self) -> None:
         """Note that a step has ended."""
         now = self.clock.now()
-        self._before, self.latest = self.latest, now - self.ended
-        self.first = self.first or self.latest
-        self.ended = now
+        took, self.ended = now - self.ended, now
+        self._before = self.latest if self._n_steps > 1 else 0.0
+        self.first, self.latest = (self.first if self._n_steps else took), took
+        self._n_steps += 1
 
     def goes_on(self, reserve: float = 0.0) -> bool:
         """Return whether there is time for one more step.
 
-        It may take as long as the slower of the last two. `reserve` are the seconds of what has to
-        be done after the last step.
+        It may take as long as the slower of the last two; the first, with what came before it,
+        counts by half. `reserve` are the seconds of what has to be done after the last step.
         """
-        return self.clock.left > max(self._before, self.latest) + reserve
+        expected = max(self._before, self.latest) if self._n_steps > 1 else 0.5 * self.first
+        return self.clock.left > expected + reserve
