@@ -205,14 +205,16 @@ def _judged(
     """Return the state with new parameters, kept as the best if they are."""
     history = [*state.history, sums.log_likelihood / data.total]
     n_iter = len(history) - 1
-    state = replace(
-        state,
-        mixture=mixture,
-        history=history,
-        totals=state.totals if totals is None else totals,
-    )
+    totals = state.totals if totals is None else totals
     if valid is None:
-        return replace(state, best=mixture, best_iter=n_iter)
+        return replace(
+            state,
+            mixture=mixture,
+            history=history,
+            totals=totals,
+            best=mixture,
+            best_iter=n_iter,
+        )
     if isinstance(valid, Streamed):
         worth = valid.log_likelihood(mixture) / valid.total
     else:
@@ -221,6 +223,9 @@ def _judged(
     better = not state.valid_history or worth > state.worth
     return replace(
         state,
+        mixture=mixture,
+        history=history,
+        totals=totals,
         best=mixture if better else state.best,
         best_iter=n_iter if better else state.best_iter,
         valid_history=[*state.valid_history, worth],
