@@ -224,7 +224,6 @@ def _judged(
         return replace(
             state, mixture=mixture, best=mixture, totals=totals, history=history, best_iter=n_iter
         )
-    state = replace(state, mixture=mixture, totals=totals, history=history)
     if isinstance(valid, Streamed):
         worth = valid.log_likelihood(mixture) / valid.total
     else:
@@ -233,6 +232,9 @@ def _judged(
     better = not state.valid_history or worth > state.worth
     return replace(
         state,
+        mixture=mixture,
+        history=history,
+        totals=totals,
         best=mixture if better else state.best,
         best_iter=n_iter if better else state.best_iter,
         valid_history=[*state.valid_history, worth],
