@@ -144,14 +144,14 @@ def _methods(
     model = selection.best
     kinds = list(dict.fromkeys(model.kinds_.values()))
     worded = " and ".join([*([", ".join(kinds[:-1])] if len(kinds) > 1 else []), kinds[-1]])
-    number = model.weights_.size
+    number = f"{model.weights_.size} class{'es' if model.weights_.size > 1 else ''}"
     weights = " with sampling weights" if weighted else ""
     sentences = [
         f"Latent class models with {_listed(tried)} classes were fitted to {n_rows:,} rows{weights}"
         f" of {len(model.kinds_)} {worded} items by maximum likelihood (EM, "
         f"{model.n_init} random starts, Laplace smoothing {model.alpha:g}); missing answers were "
         "summed over.",
-        f"The model with {number} class{'es' if number > 1 else ''} was chosen by {NAMES[selection.criterion]}.",
+        f"The model with {number} was chosen by {NAMES[selection.criterion]}.",
     ]
     if selection.tests:
         draws = max(test.draws.size for test in selection.tests.values())

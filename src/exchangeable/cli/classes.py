@@ -15,13 +15,14 @@ from exchangeable.cli.options import (
     date_format_option,
     dates_option,
     dialect_options,
+    drop_option,
+    kind_option,
     levels_option,
     notes,
     seed_option,
 )
 from exchangeable.cli.preparing import column_kinds
 from exchangeable.cli.texts import examples
-from exchangeable.data.schema import KINDS
 from exchangeable.report.classes import write_classes_report
 from exchangeable.runtime.text import printable, printable_lines
 from exchangeable.tables.delimited import Dialect
@@ -54,25 +55,14 @@ EXAMPLES = examples(
 @click.option("--report", metavar="FILE", help="Write a page with everything to FILE (.html).")
 @click.option("--tables", metavar="FOLDER", help="Write the tables to FOLDER, as CSV and LaTeX.")
 @click.option("-o", "--output", metavar="MODEL", help="Write the chosen model to a file.")
-@click.option(
-    "--drop",
-    multiple=True,
-    metavar="PATTERN",
-    help="Columns to leave out, by name or pattern such as 'date_*'; repeatable.",
-)
+@drop_option
 @click.option(
     "--keep", multiple=True, metavar="PATTERN", help="Use these columns as items only; repeatable."
 )
 @click.option(
     "--id", "key", metavar="COLUMN", help="Column that identifies rows; it is not an item."
 )
-@click.option(
-    "--kind",
-    "kinds",
-    multiple=True,
-    metavar="COLUMN=KIND",
-    help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
-)
+@kind_option
 @click.option("--weights", metavar="COLUMN", help="Column with the sampling weight of each row.")
 @levels_option
 @dates_option
@@ -140,10 +130,10 @@ def classes(
 
     Columns that are not weights, covariates, outcomes or dropped are the items; they may be of any
     kind, and empty cells are unknown. Constant columns, texts that are different in every row and
-    numbers of rows are no items unless --kind says what they are. Numbers of classes are compared, and the chosen model is
-    described by class sizes and item profiles with bootstrap standard errors, a classification
-    table, covariates of class membership (three steps, maximum likelihood) and distal outcomes
-    (three steps, Bolck, Croon and Hagenaars).
+    numbers of rows are no items unless --kind says what they are. Numbers of classes are compared,
+    and the chosen model is described by class sizes and item profiles with bootstrap standard
+    errors, a classification table, covariates of class membership (three steps, maximum likelihood)
+    and distal outcomes (three steps, Bolck, Croon and Hagenaars).
     """
     tried = _numbers(components)
     if criterion == "blrt" and not bootstrap:

@@ -1,4 +1,4 @@
-"""The order of levels that are text: as a user says, or that of the alphabet, which is then told."""
+"""The order of levels that are text: as a user says, or that of the alphabet, which is told."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -143,10 +143,10 @@ class UrnModel(LogLinearModel):
     @property
     def n_parameters(self) -> int:
         """Number of free parameters: weights up to their scale, and q, of every block."""
-        free = 0
+        free, weighted = 0, np.ptp(self.log_weights) > 0
         for partition, log_q in zip(self.partitions, self.log_q, strict=True):
             free += int(np.isfinite(log_q).sum()) - partition.n_blocks
-            if np.ptp(self.log_weights) > 0:
+            if weighted:
                 free += partition.labels.size - partition.n_blocks
         return free
 
