@@ -11,6 +11,7 @@ from exchangeable.cli.errors import one_line
 from exchangeable.cli.options import evidence_of, given_option, model_argument, open_model, shown
 from exchangeable.cli.texts import examples
 from exchangeable.queries.distributions import Discrete
+from exchangeable.queries.methods import MostProbable
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import import_pandas, listed
@@ -64,8 +65,7 @@ def query(
         ],
         "most probable": {
             "on": [names[j] for j in np.flatnonzero(completion.X)],
-            "class": completion.y,
-            "log-probability": completion.log_prob,
+            **_completed(completion),
         },
     }
     if as_json:
@@ -94,8 +94,7 @@ def _answer_any_kind(
         "columns": {name: _summary(told[name], top) for name in asked if name in told},
         "most probable": {
             "row": {name: completion.X[name].iloc[0] for name in names},
-            "class": completion.y,
-            "log-probability": completion.log_prob,
+            **_completed(completion),
         },
     }
     if as_json:
@@ -115,6 +114,16 @@ def _answer_any_kind(
     console.print(table)
     row = ", ".join(f"{name}={value}" for name, value in written["most probable"]["row"].items())
     console.print(shown(f"Most probable completion: {row}"))
+
+
+def _completed(completion: MostProbable) -> dict[str, Any]:
+    """Return the class, log-probability and exactness of a completion."""
+    return {
+        "class": completion.y,
+        "log-probability": completion.log_prob,
+        "exact": bool(completion.exact),
+        "gap": float(completion.gap),
+    }
 
 
 def _summary(answer: Any, top: int) -> dict[str, float]:
@@ -188,3 +197,8 @@ def _show(answer: dict[str, Any], top: int, what: str) -> None:
             f"{what} {completion['class']}): {switched or 'nothing'} on"
         )
     )
+    if not completion["exact"]:
+        console.print(
+            "It is the best that was found; the log-probability of no other is higher by more than "
+            f"{completion['gap']:.3g}."
+        )

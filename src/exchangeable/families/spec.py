@@ -39,6 +39,8 @@ class SearchSpace:
     nanoseconds : float
         About how long a fit takes for each row, variable and component; it decides what comes
         first, and what is not begun where time is short.
+    squared : float
+        The same for each row, pair of variables and component.
     start_up : float
         Seconds that a fit takes at least.
     """
@@ -56,11 +58,13 @@ class SearchSpace:
         }
     )
     nanoseconds: float = 100.0
+    squared: float = 0.0
     start_up: float = 0.0
 
     def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
         """Return about how long a fit takes."""
-        return self.start_up + 1e-9 * self.nanoseconds * n_rows * n_variables * n_components
+        each = self.nanoseconds + self.squared * n_variables
+        return self.start_up + 1e-9 * each * n_rows * n_variables * n_components
 
 
 NUMBER = 8

@@ -17,6 +17,7 @@ from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed import kernels, saved
 from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
+from exchangeable.families.page import OnPage
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges, run
@@ -104,6 +105,21 @@ class MixedModel(Model):
             return observed.ones.matrix, np.zeros(observed.n_rows)
         rows = self._rows(observed)
         return rows.values, rows.log_jacobian
+
+    def on_page(self) -> OnPage:
+        """Return the parameters of the parts."""
+        parts = [
+            {
+                "name": part.name,
+                "columns": part.columns,
+                "levels": np.array([kind.n_levels for kind in part.types]),
+                **part.on_page(),
+            }
+            for part in self.parts
+        ]
+        steps = sum(part.page_steps for part in self.parts)
+        data = {"classes": self.n_classes, "parts": parts}
+        return OnPage("mixed", "exchangeable.families.mixed", data, steps)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y) of binary columns, means of numbers, NaN of nominal columns.

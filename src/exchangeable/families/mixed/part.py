@@ -160,6 +160,15 @@ class Part(ABC):
         """Return the parameters as arrays."""
         return {name: getattr(self, name) for name in (*self.parameters, *self.shared)}
 
+    def on_page(self) -> Arrays:
+        """Return the arrays with which the page of a report computes."""
+        return self.encode()
+
+    @property
+    def page_steps(self) -> float:
+        """About how many logarithms or exponentials an answer on the page takes."""
+        return 4.0 * sum(array.size for array in self.encode().values())
+
     @classmethod
     @abstractmethod
     def decode(

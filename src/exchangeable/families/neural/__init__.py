@@ -40,13 +40,14 @@ START_UP = 6.0
 """Seconds that it takes to compile, about."""
 
 
-def _space(nanoseconds: float) -> SearchSpace:
+def _space(nanoseconds: float, squared: float = 0.0) -> SearchSpace:
     return SearchSpace(
         N_COMPONENTS,
         N_COMPONENTS,
         alone=True,
         steps=STEPS,
         nanoseconds=nanoseconds,
+        squared=squared,
         start_up=START_UP,
     )
 
@@ -82,7 +83,7 @@ SPECS = (
         most_variables=MOST_VARIABLES,
         settings=Neural("urns"),
         refits="urns",
-        search=_space(9.0),
+        search=_space(9.0, 0.05),
         **COMMON,
     ),
     FamilySpec(
