@@ -7,7 +7,7 @@ of this is done once here.
 """
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 from numba.core import types
 from numba.core.cpu import CPUContext
@@ -69,7 +69,8 @@ class KernelTyping(Context):  # type: ignore[misc,unused-ignore]
             if signature is not None and known.get_impl_key(signature) is known.typing_key:
                 self._known[asked] = signature
         else:
-            known._impl_keys[signature.args] = known.typing_key
+            keys: Any = known._impl_keys  # type: ignore[attr-defined]
+            keys[signature.args] = known.typing_key
         return signature
 
 
@@ -79,8 +80,8 @@ _made: dict[Context, KernelTyping] = {}
 class KernelContext(CPUContext):  # type: ignore[misc,unused-ignore]
     """The lowering of a kernel's operations."""
 
-    _sizes: dict[str, int] = {}
-    _seen: list[int] = [0]
+    _sizes: ClassVar[dict[str, int]] = {}
+    _seen: ClassVar[list[int]] = [0]
 
     @classmethod
     def turn(cls, context: CPUContext) -> None:
