@@ -70,7 +70,7 @@ class Examples:
         """The rows and their holes."""
         return Observed(self.rows, self.holes)
 
-    @property
+    @cached_property
     def total(self) -> float:
         """The weight of all rows together."""
         return float(self.weights.sum())
@@ -176,7 +176,7 @@ def row_hashes(observed: Observed, clamp: IntArray | None = None) -> npt.NDArray
     if isinstance(observed.ones, CountRows):
         return _count_hashes(observed.ones, clamp)
     if isinstance(observed.ones, TypedRows):
-        return _typed_hashes(observed.ones, clamp)
+        return number_hashes(observed.ones.values, clamp)
     shape = (2, observed.n_variables, 2)
     keys = np.random.default_rng(0).integers(0, 2**64, shape, dtype=np.uint64)
     hashes = np.zeros((observed.n_rows, 2), dtype=np.uint64)
@@ -188,12 +188,13 @@ def row_hashes(observed: Observed, clamp: IntArray | None = None) -> npt.NDArray
     return hashes
 
 
-def _typed_hashes(rows: TypedRows, clamp: IntArray | None) -> npt.NDArray[np.uint64]:
+def number_hashes(values: FloatArray, clamp: IntArray | None = None) -> npt.NDArray[np.uint64]:
     """Return 128 bits of hash of each row of numbers and its class; all holes are alike."""
     rng = np.random.default_rng(0)
-    hashes = np.zeros((rows.n_rows, 2), dtype=np.uint64)
+    hashes = np.zeros((len(values), 2), dtype=np.uint64)
+    bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64)
     for part in hashes.T:
-        for column in rows.bits.T:
+        for column in bits.T:
             mixed = (column ^ rng.integers(0, 2**64, dtype=np.uint64)) * GOLDEN
             mixed ^= mixed >> np.uint64(29)
             part += mixed * SCATTERING

@@ -243,8 +243,6 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
         tags.classifier_tags.poor_score = True
         return tags
 

@@ -61,6 +61,11 @@ class InMemory:
         return self.examples.holes is not None
 
     @property
+    def kept(self) -> dict[Any, Any]:
+        """What was computed of the rows alone, to be kept as long as they are."""
+        return self.examples.derived
+
+    @property
     def fingerprint(self) -> int:
         """A checksum of rows and weights."""
         return self.examples.fingerprint

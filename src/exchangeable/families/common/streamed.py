@@ -136,6 +136,11 @@ class Streamed:
         """Number of variables."""
         return self.passes.n_variables
 
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What was computed of the rows alone, to be kept as long as they are."""
+        return {}
+
     @property
     def fingerprint(self) -> int:
         """A checksum of the rows."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
-from exchangeable.families.mixed.factor import NAMES, Factor
+from exchangeable.families.mixed.factor import Factor
 from exchangeable.families.mixed.part import Ask, PartSums, Prior
 
 
@@ -32,14 +32,15 @@ class Alike(Factor):
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
         """Return columns whose factor takes half of their variance."""
-        found = yield from super().beginning(columns, types, n_classes, prior)
+        found = yield from cls._principal(columns, types, n_classes, prior, 1)
         means = _equal(found.means)
-        spread = _equal(found.variances + found.loadings**2 + (found.means - means) ** 2)
-        return replace(found, means=means, loadings=np.sqrt(0.5 * spread), variances=0.5 * spread)
+        spread = _equal(found.variances + found.loadings[:, 0] ** 2 + (found.means - means) ** 2)
+        loadings = np.sqrt(0.5 * spread)[:, None]
+        return replace(found, means=means, loadings=loadings, variances=0.5 * spread)
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the regression of all columns together on the factor."""
-        together = {name: _equal(sums[name]) for name in NAMES}
+        together = {name: _equal(own) for name, own in sums.items()}
         return super().following(together, _equal_prior(prior), careful)
 
     def log_prior(self, prior: Prior) -> float:
@@ -58,6 +59,7 @@ def _equal_prior(prior: Prior) -> Prior:
         return prior
     pooled: Any = prior.pooled
     means = _equal(pooled.means)
-    spread = _equal(pooled.variances + pooled.loadings**2 + (pooled.means - means) ** 2)
-    equal = replace(pooled, means=means, loadings=np.zeros_like(means), variances=spread)
+    spread = _equal(pooled.variances + pooled.loadings[:, 0] ** 2 + (pooled.means - means) ** 2)
+    idle = np.zeros_like(pooled.loadings)
+    equal = replace(pooled, means=means, loadings=idle, variances=spread)
     return replace(prior, pooled=equal)

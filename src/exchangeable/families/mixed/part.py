@@ -17,6 +17,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.contract import Normal
 from exchangeable.families.items import ItemScale
+from exchangeable.families.mixed.passes import PartPass, PartSums, PlainPass
 
 __all__ = [
     "Arrays",
@@ -27,14 +28,13 @@ __all__ = [
     "PartSums",
     "Prior",
     "add_sums",
+    "answered",
     "csr_arrays",
     "draw_levels",
     "laid_out",
 ]
 
 Arrays = dict[str, npt.NDArray[Any]]
-PartSums = dict[str, FloatArray]
-"""What a part sums over rows, by name; the sums of two sets of rows add up."""
 Ask = Callable[[Any, FloatArray], Any]
 """A question about rows whose answers add up: a function of a part's own columns, and of the weight
 of each row in each class."""
@@ -139,13 +139,8 @@ class Part(ABC):
     ) -> Self:
         """Return parameters that fit rows in memory whose weight in each class is `mass`."""
         steps = cls.beginning(columns, types, mass.shape[1], prior)
-        ask = next(steps)
-        while True:
-            try:
-                ask = steps.send(ask(values, mass))
-            except StopIteration as end:
-                made: Self = end.value
-                return made
+        made: Self = answered(steps, values, mass)
+        return made
 
     @abstractmethod
     def score(self, values: FloatArray) -> FloatArray:
@@ -178,6 +173,14 @@ class Part(ABC):
     @abstractmethod
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
         """Return the rows with their holes drawn."""
+
+    def prepare(self, values: Any, spans: Sequence[tuple[int, int]]) -> Any:
+        """Return rows, in spans, in the form that `reading` takes, whatever the parameters."""
+        return [values[slice(*span)] for span in spans]
+
+    def reading(self, prepared: Any) -> PartPass:
+        """Return a pass over rows that were prepared."""
+        return PlainPass(self, prepared)
 
     @property
     def reach(self) -> IntArray:
@@ -217,6 +220,15 @@ class Part(ABC):
         """Return the parameters as arrays."""
         return {name: getattr(self, name) for name in (*self.parameters, *self.shared)}
 
+    def on_page(self) -> Arrays:
+        """Return the arrays with which the page of a report computes."""
+        return self.encode()
+
+    @property
+    def page_steps(self) -> float:
+        """About how many logarithms or exponentials an answer on the page takes."""
+        return 4.0 * sum(array.size for array in self.encode().values())
+
     @classmethod
     @abstractmethod
     def decode(
@@ -250,6 +262,16 @@ def add_sums(parts: Sequence[PartSums]) -> PartSums:
         for name, array in part.items():
             total[name] += array
     return total
+
+
+def answered(steps: Generator[Ask, Any, Any], values: Any, mass: FloatArray) -> Any:
+    """Return what questions end with that rows in memory answer."""
+    ask = next(steps)
+    while True:
+        try:
+            ask = steps.send(ask(values, mass))
+        except StopIteration as end:
+            return end.value
 
 
 def laid_out(histogram: FloatArray, n_lines: int) -> FloatArray:

@@ -99,11 +99,16 @@ def pooled_priors(
     pooling: float | None,
 ) -> list[Prior]:
     """Return the pseudo-rows of parts, distributed as the training set."""
-    pooled = begin_parts(data, layout, types, [Prior(alpha)] * len(layout))
-    asked: list[tuple[IntArray, Ask]] = [(part.columns, part.sums) for part in pooled]
-    summed = data.summed(partial(answers, asked=asked))
-    rows = [{name: each / data.total for name, each in sums.items()} for sums in summed]
-    return [Prior(alpha, pooling, *pair) for pair in zip(pooled, rows, strict=True)]
+    keys = [("prior", kind.name, columns.tobytes(), alpha) for kind, columns in layout]
+    new = [number for number, key in enumerate(keys) if key not in data.kept]
+    if new:
+        pooled = begin_parts(data, [layout[n] for n in new], types, [Prior(alpha)] * len(new))
+        asked: list[tuple[IntArray, Ask]] = [(part.columns, part.sums) for part in pooled]
+        summed = data.summed(partial(answers, asked=asked))
+        for number, part, sums in zip(new, pooled, summed, strict=True):
+            row = {name: each / data.total for name, each in sums.items()}
+            data.kept[keys[number]] = part, row
+    return [Prior(alpha, pooling, *data.kept[key]) for key in keys]
 
 
 def held_sums(examples: Examples, posterior: FloatArray) -> Sums:
