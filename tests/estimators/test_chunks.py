@@ -128,6 +128,7 @@ def test_pooled_priors_and_trees_are_those_in_memory(
         ("weighted tree", 21, 16),
         ("count tree", 25, 20),
         ("hidden tree", 25, 10),
+        ("mixed", 10, 8),
     ],
 )
 @pytest.mark.filterwarnings("ignore:EM ")
