@@ -38,6 +38,11 @@ class Task:
     seconds: float = 0.0
 
     @property
+    def start(self) -> tuple[Settings, int]:
+        """What is fitted, from which start."""
+        return self.settings, self.number
+
+    @property
     def least(self) -> float:
         """Seconds after which it has led to something, about."""
         start_up = self.settings.space.start_up
