@@ -91,14 +91,25 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
     None where all are binary numbers, which are read as they always were. A threshold other than
     the default says that numbers are to be cut there.
     """
+    blocks = getattr(estimator, "blocks", "auto")
+    (chosen,), schema = decide_families(estimator, [spec], X, blocks, stacklevel=5)
+    return chosen, schema
+
+
+def decide_families(
+    estimator: Any, specs: Sequence[FamilySpec], X: Any, blocks: Any = "auto", stacklevel: int = 4
+) -> tuple[list[FamilySpec], Schema | None]:
+    """Return the families for what the columns of X are, and what they are, as `decide_kinds`."""
     schema, told = decide_schema(estimator, X)
     if schema is None:
-        return spec, None
+        return list(specs), None
     training = getattr(estimator, "training", "generative")
     try:
-        chosen = spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
+        found = (spec_for(spec, schema, blocks) for spec in specs)
+        chosen = list({spec.name: spec for spec in found}.values())
         if training != "generative":
-            chosen.check("hybrid", f"training={training!r}")
+            for spec in chosen:
+                spec.check("hybrid", f"training={training!r}")
         return chosen, schema
     except ValueError as error:
         if told or any(column.levels for column in schema.columns if not _is_number(column)):
@@ -107,9 +118,9 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
         warnings.warn(
             f"numbers greater than binarize={estimator.binarize} are on, of {distinct.size:,} "
             f"distinct values: {error}",
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
-        return spec, None
+        return list(specs), None
 
 
 def _example(column: Column) -> str:
@@ -127,13 +138,6 @@ def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
         return None, told
     bend = settings.transform == "auto"
     return decide(X, settings.columns, settings.unseen, bend, settings.groups), told
-
-
-def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[FamilySpec]:
-    """Return the families that stand for some where columns are of the kinds of a schema."""
-    if schema is None:
-        return list(specs)
-    return list(dict.fromkeys(spec_for(spec, schema, "auto") for spec in specs))
 
 
 def _is_number(column: Column) -> bool:
