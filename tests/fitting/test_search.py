@@ -8,6 +8,7 @@ import pytest
 
 from em_families import BY_EM
 from exchangeable.families import REGISTRY
+from exchangeable.fitting import lanes as searching_lanes
 from exchangeable.fitting import search as searching
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.em import StopRule
@@ -290,3 +291,25 @@ def test_networks_are_trained_beside_other_fits_where_they_have_a_device(example
     monkeypatch.setattr(Fitter, "fit", failing)
     with pytest.raises(KeyError, match="not expected"):
         Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, Clock())
+
+
+@pytest.mark.parametrize(("share", "together"), [(10.0, 2), (1.5, 1), (0.5, 1)])
+def test_fits_for_which_there_is_no_memory_wait_for_others(examples, monkeypatch, share, together):
+    """A fit that waits for another one ends alone where there is no memory for both."""
+    tasks = [Task(Settings("urns", 4, 1.0), number) for number in range(2)]
+    lanes = Lanes(Fitter(examples, examples), 2)
+    need = lanes._needs(tasks[0])
+    monkeypatch.setattr(searching_lanes, "available", lambda: share * need / 0.8)
+    at_work, most, both = set(), [], threading.Barrier(2)
+
+    def fit(self, settings, number, *arguments):
+        at_work.add(number)
+        if together > 1:
+            both.wait(timeout=20)
+        most.append(len(at_work))
+        at_work.discard(number)
+        return settings
+
+    monkeypatch.setattr(Fitter, "fit", fit)
+    assert lanes.run(tasks, Clock()) == [task.settings for task in tasks]
+    assert max(most) == together
