@@ -92,46 +92,55 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
     None where all are binary numbers, which are read as they always were. A threshold other than
     the default says that numbers are to be cut there.
     """
+    blocks = getattr(estimator, "blocks", "auto")
+    (chosen,), schema = decide_families(estimator, [spec], X, blocks, stacklevel=5)
+    return chosen, schema
+
+
+def decide_families(
+    estimator: Any, specs: Sequence[FamilySpec], X: Any, blocks: Any = "auto", stacklevel: int = 4
+) -> tuple[list[FamilySpec], Schema | None]:
+    """Return the families for what the columns of X are, and what they are, as `decide_kinds`."""
     schema, told = decide_schema(estimator, X)
     if schema is None:
-        return spec, None
+        return list(specs), None
 
     def distinct() -> str:
         values = [np.unique(c.values[~c.holes]) for c in raw_columns(X)]
         return f", of {np.unique(np.concatenate(values)).size:,} distinct values"
 
-    chosen = spec_or_cut(estimator, spec, schema, told, distinct)
-    return (spec, None) if chosen is None else (chosen, schema)
+    chosen = _chosen(estimator, specs, schema, blocks, told, stacklevel + 1, distinct)
+    return (list(specs), None) if chosen is None else (chosen, schema)
 
 
 def decide_kinds_of_table(
     estimator: Any, spec: FamilySpec, table: RawTable
 ) -> tuple[FamilySpec, Schema | None]:
-    """Return the same for a table in chunks or on a cluster, by passes over it."""
+    """Return what `decide_kinds` does for a table in chunks or on a cluster, by passes over it."""
     settings, told = settings_of(estimator)
     if settings is None:
         return spec, None
     bend = settings.transform == "auto"
-    asked = settings.columns, settings.unseen, bend, settings.groups
-    schema = decide_table(table, *asked)
+    schema = decide_table(table, settings.columns, settings.unseen, bend, settings.groups)
     if schema is None:
         return spec, None
-    chosen = spec_or_cut(estimator, spec, schema, told)
-    return (spec, None) if chosen is None else (chosen, schema)
+    blocks = getattr(estimator, "blocks", "auto")
+    chosen = _chosen(estimator, [spec], schema, blocks, told, stacklevel=6)
+    return (spec, None) if chosen is None else (chosen[0], schema)
 
 
 def kinds_of_batch(
     estimator: Any, spec: FamilySpec, X: Any, first: bool
 ) -> tuple[FamilySpec, Schema | None]:
     """Return the family for a batch, and what its columns are: what the first batch decided."""
-    if first:
-        chosen, schema = decide_kinds(estimator, spec, X)
+    schema = None if first else schema_of(estimator)
+    if schema is not None:
+        chosen = spec_for(spec, schema, estimator.blocks)
     else:
-        schema = schema_of(estimator)
-        chosen = spec if schema is None else spec_for(spec, schema, estimator.blocks)
+        chosen, schema = decide_kinds(estimator, spec, X)
     if schema is not None:
         chosen.check("partial_fit", "partial_fit")
-    elif not first and decide_schema(estimator, X)[0] is not None:
+    if schema is not None and not first and schema_of(estimator) is None:
         raise ValueError(
             "the columns of the first batch were all 0 and 1, those of this one are not; say by "
             "kinds what they are, or fit to all rows at once"
@@ -139,26 +148,29 @@ def kinds_of_batch(
     return chosen, schema
 
 
-def spec_or_cut(
+def _chosen(
     estimator: Any,
-    spec: FamilySpec,
+    specs: Sequence[FamilySpec],
     schema: Schema,
+    blocks: Any,
     told: bool,
+    stacklevel: int,
     distinct: Callable[[], str] = lambda: "",
-) -> FamilySpec | None:
-    """Return the family for columns of some kinds; None where their numbers are to be cut."""
+) -> list[FamilySpec] | None:
+    """Return the families for columns of some kinds; None where their numbers are to be cut."""
     training = getattr(estimator, "training", "generative")
     try:
-        chosen = spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
+        chosen = specs_for(specs, schema, blocks)
         if training != "generative":
-            chosen.check("hybrid", f"training={training!r}")
+            for spec in chosen:
+                spec.check("hybrid", f"training={training!r}")
         return chosen
     except ValueError as error:
         if told or any(column.levels for column in schema.columns if not _is_number(column)):
             raise
         warnings.warn(
             f"numbers greater than binarize={estimator.binarize} are on{distinct()}: {error}",
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
         return None
 
@@ -188,11 +200,13 @@ def settings_of(estimator: Any) -> tuple[Kinds | None, bool]:
     return settings, told
 
 
-def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[FamilySpec]:
+def specs_for(
+    specs: Sequence[FamilySpec], schema: Schema | None, blocks: Any = "auto"
+) -> list[FamilySpec]:
     """Return the families that stand for some where columns are of the kinds of a schema."""
     if schema is None:
         return list(specs)
-    found = [spec_for(spec, schema, "auto") for spec in specs]
+    found = [spec_for(spec, schema, blocks) for spec in specs]
     return list({spec.name: spec for spec in found}.values())
 
 
