@@ -105,8 +105,7 @@ def decide_families(
         return list(specs), None
     training = getattr(estimator, "training", "generative")
     try:
-        found = (spec_for(spec, schema, blocks) for spec in specs)
-        chosen = list({spec.name: spec for spec in found}.values())
+        chosen = specs_for(specs, schema, blocks)
         if training != "generative":
             for spec in chosen:
                 spec.check("hybrid", f"training={training!r}")
@@ -138,6 +137,16 @@ def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
         return None, told
     bend = settings.transform == "auto"
     return decide(X, settings.columns, settings.unseen, bend, settings.groups), told
+
+
+def specs_for(
+    specs: Sequence[FamilySpec], schema: Schema | None, blocks: Any = "auto"
+) -> list[FamilySpec]:
+    """Return the families that stand for some where columns are of the kinds of a schema."""
+    if schema is None:
+        return list(specs)
+    found = [spec_for(spec, schema, blocks) for spec in specs]
+    return list({spec.name: spec for spec in found}.values())
 
 
 def _is_number(column: Column) -> bool:

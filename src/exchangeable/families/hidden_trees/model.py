@@ -24,7 +24,9 @@ from exchangeable.families.hidden_trees.messages import (
     score_messages,
 )
 from exchangeable.families.hidden_trees.on_device import expect_on_device
+from exchangeable.families.hidden_trees.search import log_rows
 from exchangeable.families.hidden_trees.tree import HiddenTree
+from exchangeable.families.page import OnPage
 from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
@@ -108,6 +110,24 @@ class HiddenModel(Model):
             child = np.flatnonzero(parent < parent.size)
             by_class += [np.stack([child, parent[child]], axis=1)] * tree.states.size
         return by_class
+
+    def on_page(self) -> OnPage:
+        """Return, for each tree, blocks, parents, look-ups by count and state, and its edges."""
+        trees = [
+            {
+                "labels": tree.messages.partition.labels,
+                "parent": tree.messages.parent,
+                "table": log_rows(tree.messages),
+                "edges": tree.messages.edges,
+                "states": tree.states,
+            }
+            for tree in self.trees
+        ]
+        steps = sum(
+            float(tree.messages.edges.size * tree.states.size) / 8 + 4.0 * tree.messages.log_q.size
+            for tree in self.trees
+        )
+        return OnPage("hidden trees", "exchangeable.families.hidden_trees", {"trees": trees}, steps)
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""

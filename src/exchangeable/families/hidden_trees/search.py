@@ -106,7 +106,7 @@ class Search:
         own = np.empty((symbols.block.size, tree.n_states))
         chosen = np.empty(own.shape, dtype=np.int64)
         symbol_kernels.best_holes(tree.emissions(symbols), own, chosen)
-        self.evidence, self.top = scaled(np.concatenate([own, _log_rows(tree)]))
+        self.evidence, self.top = scaled(np.concatenate([own, log_rows(tree)]))
         self.open = (chosen != chosen[:, :1]).any(axis=1)
         """Which symbols the states complete in different ways."""
         self.agreed = symbols.ones + chosen[:, 0]
@@ -239,7 +239,7 @@ def _open_symbols(codes: Codes, is_open: npt.NDArray[np.bool_]) -> IntArray:
     return present[is_open[present]]
 
 
-def _log_rows(tree: Messages) -> FloatArray:
+def log_rows(tree: Messages) -> FloatArray:
     """Return log P of one row with each count of each block, by state."""
     partition = tree.partition
     counted = Symbols(
