@@ -118,7 +118,7 @@ def test_sizes_that_are_best_for_another_family_are_tried(examples):
     search.survey()
     fit = search.portfolio.groups[search.first("urns")].first
     search.portfolio.add(Settings("urns", 7, 5.0), _worth(fit, 0.0), 0)
-    near = search._climbs["tree"].neighbours([search.portfolio.best_of("urns")])
+    near = search.climbs["tree"].neighbours([search.portfolio.best_of("urns")])
     assert (7, 5.0) in [(settings.n_components, settings.pooling) for settings, _ in near]
 
 
