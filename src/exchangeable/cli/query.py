@@ -43,7 +43,7 @@ def query(
 
     Probabilities are exact. A coded column is given by its own value, such as city=Rome.
     """
-    saved, coding = open_model(model_path)
+    saved, coding = open_model(model_path, "marginals")
     model = getattr(saved.model, "model_", saved.model)
     evidence = evidence_of(given, coding, model)
     if isinstance(coding, RawCoding):
