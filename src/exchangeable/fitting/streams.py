@@ -237,6 +237,8 @@ def _blend(one: Any, share: float, other: Any, other_share: float) -> Any:
     """
     if one is None:
         return None
+    if isinstance(one, dict):
+        return {name: _blend(each, share, other[name], other_share) for name, each in one.items()}
     if isinstance(one, list | tuple):
         pairs = zip(one, other, strict=True)
         return type(one)(_blend(a, share, b, other_share) for a, b in pairs)
