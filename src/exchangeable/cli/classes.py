@@ -9,10 +9,17 @@ from exchangeable import ExchangeableMixture, save
 from exchangeable.classes.analysis import Analysis, analyse
 from exchangeable.classes.selection import CRITERIA
 from exchangeable.cli.errors import one_line
-from exchangeable.cli.options import busy, data_argument, dialect_options, notes, seed_option
+from exchangeable.cli.options import (
+    busy,
+    data_argument,
+    dialect_options,
+    drop_option,
+    kind_option,
+    notes,
+    seed_option,
+)
 from exchangeable.cli.preparing import column_kinds
 from exchangeable.cli.texts import examples
-from exchangeable.data.schema import KINDS
 from exchangeable.report.classes import write_classes_report
 from exchangeable.runtime.text import printable, printable_lines
 from exchangeable.tables.delimited import Dialect
@@ -44,25 +51,14 @@ EXAMPLES = examples(
 @click.option("--report", metavar="FILE", help="Write a page with everything to FILE (.html).")
 @click.option("--tables", metavar="FOLDER", help="Write the tables to FOLDER, as CSV and LaTeX.")
 @click.option("-o", "--output", metavar="MODEL", help="Write the chosen model to a file.")
-@click.option(
-    "--drop",
-    multiple=True,
-    metavar="PATTERN",
-    help="Columns to leave out, by name or pattern such as 'date_*'; repeatable.",
-)
+@drop_option
 @click.option(
     "--keep", multiple=True, metavar="PATTERN", help="Use these columns as items only; repeatable."
 )
 @click.option(
     "--id", "key", metavar="COLUMN", help="Column that identifies rows; it is not an item."
 )
-@click.option(
-    "--kind",
-    "kinds",
-    multiple=True,
-    metavar="COLUMN=KIND",
-    help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
-)
+@kind_option
 @click.option("--weights", metavar="COLUMN", help="Column with the sampling weight of each row.")
 @click.option(
     "--covariate",

@@ -12,12 +12,13 @@ from exchangeable.cli.options import (
     busy,
     data_argument,
     dialect_options,
+    drop_option,
+    kind_option,
     notes,
     seed_option,
 )
 from exchangeable.cli.preparing import prepare
 from exchangeable.cli.texts import definitions, examples
-from exchangeable.data.schema import KINDS
 from exchangeable.families import REGISTRY
 from exchangeable.fitting.hybrid.settings import TRAINING
 from exchangeable.runtime.text import printable
@@ -67,12 +68,7 @@ EXAMPLES = examples(
     show_default=True,
     help="With --text, leave out words that occur in fewer documents than this.",
 )
-@click.option(
-    "--drop",
-    multiple=True,
-    metavar="PATTERN",
-    help="Columns to leave out, by name or pattern such as 'date_*'; repeatable.",
-)
+@drop_option
 @click.option(
     "--keep", multiple=True, metavar="PATTERN", help="Use these columns only; repeatable."
 )
@@ -99,13 +95,7 @@ EXAMPLES = examples(
     help="Code columns that are not binary, one variable per category, numbers being on above the "
     "median; by default they are fitted as they are.",
 )
-@click.option(
-    "--kind",
-    "kinds",
-    multiple=True,
-    metavar="COLUMN=KIND",
-    help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
-)
+@kind_option
 @click.option(
     "--estimator",
     type=click.Choice(list(ESTIMATORS)),

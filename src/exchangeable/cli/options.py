@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from exchangeable.data.schema import KINDS
 from exchangeable.persistence import SavedModel, read_model
 from exchangeable.runtime.text import printable
 from exchangeable.tables.coding import Coding
@@ -19,6 +20,19 @@ from exchangeable.tables.words import AnyCoding, SparseCoding, coding_from_json
 
 debug_option = click.option(
     "--debug", is_flag=True, help="Show the full traceback if something goes wrong."
+)
+drop_option = click.option(
+    "--drop",
+    multiple=True,
+    metavar="PATTERN",
+    help="Columns to leave out, by name or pattern such as 'date_*'; repeatable.",
+)
+kind_option = click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="COLUMN=KIND",
+    help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
 )
 DIALECT: Sequence[Callable[..., Any]] = (
     click.option(

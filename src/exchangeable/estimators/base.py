@@ -35,6 +35,12 @@ class MixtureEstimator(TypedQueries):
     binarize: float | None
     _model: Model
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
     @property
     def _log_prior(self) -> FloatArray:
         """Log-probabilities of the classes or components."""

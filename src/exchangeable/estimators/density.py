@@ -190,12 +190,6 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.device = device
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
-
     @all_or_nothing
     def fit(
         self,

@@ -150,6 +150,11 @@ def mixture_of(classifier: Any) -> Mixture:
     Its variables are independent given the class, and all are as probable to be on as to be off on
     average over the classes: a logistic regression does not know how often they are on.
     """
+    for name in ("coef_", "intercept_", "classes_"):
+        if not hasattr(classifier, name):
+            raise TypeError(
+                f"{type(classifier).__name__} has no {name}; expected a fitted LogisticRegression"
+            )
     coefficients = np.asarray(classifier.coef_, dtype=np.float64)
     intercept = np.asarray(classifier.intercept_, dtype=np.float64)
     if coefficients.shape[0] == 1:

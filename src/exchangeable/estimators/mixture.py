@@ -1,6 +1,6 @@
 """Mixtures for density estimation and clustering, of any family."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -27,11 +27,13 @@ from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
+from exchangeable.estimators.batches import add_batch
 from exchangeable.estimators.covariates import (
     CovariatePredictions,
     add_covariates,
     forget_covariates,
 )
+from exchangeable.estimators.described import lists_families
 from exchangeable.estimators.kinds import decide_kinds, spec_for
 from exchangeable.estimators.rows import check_width, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
@@ -39,10 +41,8 @@ from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
-from exchangeable.fitting.batches import parts_of
 from exchangeable.fitting.mixtures import FittedMixture, fit_mixture
 from exchangeable.fitting.runs import Runs
-from exchangeable.fitting.streams import Stream
 from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
@@ -79,6 +79,7 @@ def _merged(observed: Observed) -> Examples:
     return merge_equal_rows(observed, np.ones(observed.n_rows))[0]
 
 
+@lists_families()
 class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     """Mixture of components whose variables fall into exchangeable blocks.
 
@@ -93,31 +94,25 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         Number of components; for ``family="hidden tree"`` of states of each block. By default 20,
         or as many as there are rows; 8,192 for neural families.
     family : str or Neural, default="blocks"
-        What each component is made of. ``"blocks"``, the default: blocks of exchangeable variables,
-        the paper's model. ``"urns"``: the variables of a block have weights; given how many are on,
-        heavier ones are on more often. ``"tree"``: a tree over the variables, for mixtures of
-        Chow-Liu trees. ``"weighted tree"``: such a tree, and a distribution of how many variables
-        are on. ``"count tree"``: a tree over the numbers of ones in the blocks that structural EM
-        has found. ``"hidden tree"``: one tree over blocks, single variables unless `blocks` lists
-        others, each with a hidden state; the components are the states of its root.
-        ``"neural independent"``, ``"neural urns"``, ``"neural tree"``: a small network decodes
-        thousands of components from points of a latent space; `Neural` has its settings. It is
-        trained with JAX (the extra ``neural``), stopped by held-out rows, and then gone.
-        ``"mixed"``: columns of any kind; those of a block that are of one kind go together.
+        What each component is made of, with the blocks and priors that it has by default:
+
+        {families}
+
+        A network is trained with JAX (the extra ``neural``), stopped by held-out rows, and then
+        gone; `Neural` has its settings.
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
         How each component's variables are put into blocks: a method's name, or `Blocks` with its
         settings. ``"evidence"`` goes on, where the paper's sweep has converged, with what evidence
         merging makes of its blocks. A list of lists of variables (numbers or feature names) is used
         for all components, a dict from component (0, 1, …) to such a list for each its own.
-        ``"auto"``, the default, is what suits the family: ``"evidence"`` for blocks and trees over
-        counts, ``"full"`` for weights, ``"independent"`` for trees of variables.
+        ``"auto"``, the default, is what suits the family.
     pooling : float, optional
-        Strength of the pooled prior: each component is given this many pseudo-rows distributed as
-        the whole training set. By default ``"blocks"`` have Laplace smoothing alone, each state of
-        a hidden tree half a row, and components of other families 8.
+        Strength of the pooled prior: each component, or state of a hidden tree, is given this many
+        pseudo-rows distributed as the whole training set. By default what suits the family, which
+        may be Laplace smoothing alone.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; by default 32 for trees, 200
-        for weighted trees, 4 for each free parameter of an edge between blocks, 1 for hidden trees.
+        Pseudo-rows that pull each edge of a tree towards independence, or each free parameter of an
+        edge between blocks; by default what suits the family.
     alpha : float, default=0.1
         Laplace smoothing: added to the weight of the rows with each count in a block. Under a
         pooled prior it smooths the training set's own frequencies.
@@ -255,12 +250,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.device = device
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
-
     @all_or_nothing
     def fit(
         self,
@@ -389,38 +378,13 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
             self.fit(X, sample_weight=sample_weight)
         observed = self._observed(X)
         weight = check_sample_weight(sample_weight, observed.n_rows)
-        mixture = self._mixture()
-        if not isinstance(mixture.model, spec.model):
-            raise ValueError(
-                f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
-            )
-        k = mixture.log_prior.size
-        problem = problem_of(self, spec, observed.n_variables, range(k), labelled=False)
-        parts = parts_of(observed, weight, self.random_state)
-        if spec.stream is None or problem.pooling is not None:
-            mixture = self._go_on(Stream(spec, problem, rule_of(self), self.n_jobs), parts, first)
-        else:
-            for rows in parts:
-                if first:
-                    mixture = spec.stream.keep(mixture, rows)
-                else:
-                    mixture = spec.stream.add(problem, mixture, rows, self.n_jobs)
+        mixture, kept = add_batch(self, spec, observed, weight, first)
         self._model, self.weights_ = mixture.model, np.exp(mixture.log_prior)
+        if kept is not None:
+            self._kept = kept
         if not first:
             self.n_samples_weight_: float = self.n_samples_weight_ + float(weight.sum())
         return self
-
-    def _go_on(self, stream: Stream, parts: Iterator[Examples], first: bool) -> Mixture:
-        """Return the mixture after some more rows, having kept what the next ones need."""
-        mixture = self._mixture()
-        if first:
-            self._kept = stream.begin(mixture, parts)
-            return mixture
-        kept = getattr(self, "_kept", None)
-        if kept is None:
-            kept = stream.imagine(mixture, self.weights_ * self.n_samples_weight_)
-        mixture, self._kept = stream.add(mixture, kept, parts)
-        return mixture
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> IntArray:
         """Fit, and return the most probable component of every row."""
