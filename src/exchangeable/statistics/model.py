@@ -70,15 +70,22 @@ class StatisticModel:
         return rows, scores
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
-        """Return a random completion of every row."""
-        rows = np.maximum(observed.symbols(), 0).astype(np.uint8)
-        for i, assigned in enumerate(observed.symbols().astype(np.int64)):
+        """Return a random completion of every row; rows of which the same is known share work."""
+        symbols = observed.symbols()
+        rows = np.maximum(symbols, 0).astype(np.uint8)
+        distinct, member = np.unique(symbols, axis=0, return_inverse=True)
+        order = np.argsort(member.ravel(), kind="stable")
+        ends = np.cumsum(np.bincount(member.ravel(), minlength=len(distinct)))
+        parts = np.split(order, ends)[:-1]
+        for assigned, mine in zip(distinct.astype(np.int64), parts, strict=True):
             log_joint = self.log_urns + self.statistic._log_sizes(assigned)
             total = logsumexp(log_joint)
-            if np.isfinite(total):
+            if np.isfinite(total) and (assigned == UNASSIGNED).any():
                 chance = np.exp(log_joint - total)
-                position = int(rng.choice(chance.size, p=chance / chance.sum()))
-                rows[i] = self.statistic._draw(position, assigned, 1, rng)[0]
+                drawn = rng.choice(chance.size, size=mine.size, p=chance / chance.sum())
+                for t in np.unique(drawn):
+                    place = mine[drawn == t]
+                    rows[place] = self.statistic._draw(int(t), assigned, place.size, rng)
         return rows
 
 

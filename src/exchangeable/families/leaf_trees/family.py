@@ -4,7 +4,6 @@ A leaf is fitted by the family of its model, to the distinct rows of its block, 
 each state are what messages along the tree say.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +18,7 @@ from exchangeable.families.hidden_trees.edges import rooted_tree, shrunken_edges
 from exchangeable.families.hidden_trees.row_sums import halved_pairs
 from exchangeable.families.hidden_trees.start import START_STEPS, loose_edges, n_components
 from exchangeable.families.hidden_trees.start import States as StartStates
+from exchangeable.families.leaf_trees.choice import chosen_statistic
 from exchangeable.families.leaf_trees.leaves import Leaf, Shown
 from exchangeable.families.leaf_trees.model import LeafModel, LeafSums
 from exchangeable.families.leaf_trees.start import (
@@ -33,13 +33,12 @@ from exchangeable.families.leaf_trees.tree import LeafTree, States, partition_of
 from exchangeable.families.mixed.family import MixedFamily
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
-from exchangeable.families.statistics.family import EVIDENCE_PRIOR, StatisticFamily
-from exchangeable.families.statistics.values import histograms_of_all
+from exchangeable.families.statistics.family import StatisticFamily
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.statistics import Statistic
 from exchangeable.structure.proposals import Proposal
-from exchangeable.structure.statistic_blocks import StatisticBlock, log_evidence
+from exchangeable.structure.statistic_blocks import StatisticBlock
 
 
 @dataclass(frozen=True)
@@ -246,17 +245,3 @@ def _chosen(leaf: Leaf) -> StatisticBlock | None:
     """Return the block that a leaf has, with the statistic that was chosen."""
     model: Any = leaf.model
     return StatisticBlock(leaf.variables, (model.blocks[0].statistic,)) if leaf.of_bits else None
-
-
-def chosen_statistic(rows: Examples, statistics: Sequence[Statistic]) -> Statistic:
-    """Return the statistic with the highest evidence for the block as a whole.
-
-    A mixture over states of distributions of T is a distribution of T, so that the block's own rows
-    tell which T it is, whatever the tree.
-    """
-    if len(statistics) == 1:
-        return statistics[0]
-    readers = [(np.arange(each.n_variables), each) for each in statistics]
-    found = zip(statistics, histograms_of_all(rows, readers), strict=True)
-    worth = [log_evidence(counts, each.log_sizes(), EVIDENCE_PRIOR) for each, counts in found]
-    return statistics[int(np.argmax(worth))]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import TypedRows
+from exchangeable.data.rows import ColumnType, TypedRows
 from exchangeable.data.schema import typed, typed_rows
 from exchangeable.families.contract import Model
 from exchangeable.families.mixed.model import MixedModel
@@ -48,12 +48,14 @@ class Leaf:
     @property
     def of_bits(self) -> bool:
         """Whether the model reads binary rows, and no others."""
-        return reads_bits(type(self.model))
+        return not isinstance(self.model, MixedModel)
 
-
-def reads_bits(model: type[Model]) -> bool:
-    """Whether a model reads binary rows, and no others."""
-    return not issubclass(model, MixedModel)
+    @property
+    def types(self) -> tuple[ColumnType, ...]:
+        """What the values of each variable stand for."""
+        if isinstance(self.model, MixedModel):
+            return self.model.types
+        return (ColumnType("binary", 2),) * self.variables.size
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
+from exchangeable.data.rows import ColumnType
 from exchangeable.data.stream.passes import add
 from exchangeable.families.contract import Arrays, Normal, Normals
 from exchangeable.families.hidden_trees import kernels
@@ -62,6 +63,11 @@ class LeafModel(RootedTrees):
 
     kind: ClassVar[str] = "hidden trees with leaves"
     trees: list[LeafTree]
+
+    @property
+    def types(self) -> tuple[ColumnType, ...]:
+        """What the values of each variable stand for."""
+        return self.trees[0].types
 
     @property
     def learned_partitions(self) -> list[Partition]:

@@ -44,7 +44,7 @@ def decode(arrays: Mapping[str, npt.NDArray[Any]]) -> list[LeafTree]:
         trees.append(_tree(_under(arrays, prefix)))
     if not trees:
         raise ModelFileError("hidden trees with leaves, of which there is none")
-    if len({tree.partition.labels.size for tree in trees}) > 1:
+    if any(tree.types != trees[0].types for tree in trees):
         raise ModelFileError("the model holds trees of different variables")
     return trees
 

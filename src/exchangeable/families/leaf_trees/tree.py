@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import CountRows, TypedRows
+from exchangeable.data.rows import ColumnType, CountRows, TypedRows
 from exchangeable.data.schema import typed, typed_rows
 from exchangeable.families.contract import Completions, Normal, Normals
 from exchangeable.families.hidden_trees import query_kernels
@@ -62,6 +62,14 @@ class LeafTree(RootedTree):
     def partition(self) -> Partition:
         """The blocks of variables, each a node of the tree."""
         return partition_of([leaf.variables for leaf in self.leaves])
+
+    @cached_property
+    def types(self) -> tuple[ColumnType, ...]:
+        """What the values of each variable stand for."""
+        found: dict[int, ColumnType] = {}
+        for leaf in self.leaves:
+            found |= zip(leaf.variables.tolist(), leaf.types, strict=True)
+        return tuple(found[j] for j in range(len(found)))
 
     @property
     def n_parameters(self) -> int:
