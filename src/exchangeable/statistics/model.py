@@ -1,8 +1,10 @@
 """One component over any statistic, as a model of a single class."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import logsumexp
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
@@ -70,21 +72,34 @@ class StatisticModel:
         return rows, scores
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
-        """Return a random completion of every row; rows of which the same is known share work."""
+        """Return a random completion of every row."""
         symbols = observed.symbols()
+        return self._drawn(symbols, np.arange(len(symbols))[:, None], rng)
+
+    def draw_together(self, observed: Observed, rng: np.random.Generator) -> SymbolArray:
+        """Return the same with less work, and other draws: rows of which the same is known share."""
+        symbols = observed.symbols()
+        member = np.unique(symbols, axis=0, return_inverse=True)[1].ravel()
+        ends = np.cumsum(np.bincount(member))
+        return self._drawn(symbols, np.split(np.argsort(member, kind="stable"), ends)[:-1], rng)
+
+    def _drawn(
+        self,
+        symbols: npt.NDArray[np.int8],
+        groups: Iterable[npt.NDArray[np.int64]],
+        rng: np.random.Generator,
+    ) -> SymbolArray:
+        """Return random completions of groups of equal rows."""
         rows = np.maximum(symbols, 0).astype(np.uint8)
-        distinct, member = np.unique(symbols, axis=0, return_inverse=True)
-        order = np.argsort(member.ravel(), kind="stable")
-        ends = np.cumsum(np.bincount(member.ravel(), minlength=len(distinct)))
-        parts = np.split(order, ends)[:-1]
-        for assigned, mine in zip(distinct.astype(np.int64), parts, strict=True):
+        for members in groups:
+            assigned = symbols[members[0]].astype(np.int64)
             log_joint = self.log_urns + self.statistic._log_sizes(assigned)
             total = logsumexp(log_joint)
-            if np.isfinite(total) and (assigned == UNASSIGNED).any():
+            if np.isfinite(total):
                 chance = np.exp(log_joint - total)
-                drawn = rng.choice(chance.size, size=mine.size, p=chance / chance.sum())
+                drawn = rng.choice(chance.size, size=members.size, p=chance / chance.sum())
                 for t in np.unique(drawn):
-                    place = mine[drawn == t]
+                    place = members[drawn == t]
                     rows[place] = self.statistic._draw(int(t), assigned, place.size, rng)
         return rows
 

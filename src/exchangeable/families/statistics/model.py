@@ -223,7 +223,7 @@ class MixedBlocksModel(Model):
         """Return a completion of each row, drawn from P(x | e, y)."""
         rows = self._empty(observed)
         for block, part in self._parts(observed):
-            rows[:, block.variables] = block.of_class(y).draw(part, 0, rng)
+            rows[:, block.variables] = block.of_class(y).draw_together(part, rng)
         if self.rest is not None:
             others = observed_columns(observed, self.others)
             rows[:, self.others] = self.rest.draw(others, y, rng)
