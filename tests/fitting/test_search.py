@@ -15,9 +15,11 @@ from exchangeable.fitting.lanes import Lanes, Task
 from exchangeable.fitting.portfolio import Portfolio
 from exchangeable.fitting.search import Search
 from exchangeable.fitting.trials import Fitter, Settings
+from exchangeable.runtime.clock import Clock, OutOfTime, Pace
 from made_rows import bound_clusters, examples_of
 
 RULE = StopRule(tol=0.0, max_iter=30, patience=30)
+LATE = Clock(0.0, patient=True)
 
 
 def usual(family, n_components=3, pooling=1.0):
@@ -41,11 +43,14 @@ def examples():
 @pytest.mark.parametrize("family", BY_EM)
 def test_a_fit_is_cut_short_at_the_deadline(family, examples):
     fitter = Fitter(examples, examples, rule=RULE)
-    whole, cut = fitter.run(usual(family), 0, RULE), fitter.run(usual(family), 0, RULE, False, 0.0)
+    whole = fitter.run(usual(family), 0, RULE)
+    cut = fitter.run(usual(family), 0, RULE, False, Pace(LATE))
     assert cut.n_iter < whole.n_iter
     assert np.isfinite(cut.worth)
     assert isinstance(cut.best.model, REGISTRY[family].model)
-    assert not fitter.fit(usual(family), deadline=0.0).whole
+    assert not fitter.fit(usual(family), clock=LATE).whole
+    with pytest.raises(OutOfTime, match="no time for it"):
+        fitter.fit(usual(family), clock=Clock(0.0))
 
 
 def test_fits_that_differ_in_shrinkage_alone_share_the_family_before(examples):
@@ -153,13 +158,13 @@ def test_a_family_that_fails_is_noted_and_the_others_go_on(examples, monkeypatch
 
 
 def test_a_first_fit_that_was_cut_short_is_made_again(examples):
-    search = search_of(examples, examples, ["urns"], RULE, deadline=1e9)
+    search = search_of(examples, examples, ["urns"], RULE, clock=Clock(1e9))
     settings = search.first("urns")
-    search._make([Task(settings)], 0.0, fairly=True)
+    search._make([Task(settings)], LATE, fairly=True)
     (group,) = search.portfolio.alive
     assert not group.first.whole
     assert [task.settings for task in search.step(1e9)] == [settings]
-    search._make(search.step(1e9), np.inf)
+    search._make(search.step(1e9), Clock())
     (again,) = search.portfolio.alive
     assert again.first.whole
     assert again.first.valid > group.first.valid
@@ -170,9 +175,9 @@ def test_fits_cut_short_are_not_averaged(examples):
     search = search_of(examples, examples, ["urns"], StopRule(max_iter=3))
     search.survey()
     settings = search.first("urns")
-    search._make([Task(settings, 1)], 0.0)
+    search._make([Task(settings, 1)], LATE)
     assert len(search.portfolio.groups[settings].fits) == 1
-    search._make([Task(settings, 1)], np.inf)
+    search._make([Task(settings, 1)], Clock())
     assert len(search.portfolio.groups[settings].fits) == 2
 
 
@@ -241,7 +246,7 @@ def test_networks_are_trained_beside_other_fits_where_they_have_a_device(example
 
     monkeypatch.setattr(Fitter, "fit", fit)
     tasks = [Task(Settings("urns", 2, 1.0)), Task(Settings("neural tree", 8, 1.0))]
-    results = Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, np.inf)
+    results = Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, Clock())
     assert results == [task.settings for task in tasks]
     assert len({thread for _, thread in lanes}) == 2
 
@@ -252,4 +257,4 @@ def test_networks_are_trained_beside_other_fits_where_they_have_a_device(example
 
     monkeypatch.setattr(Fitter, "fit", failing)
     with pytest.raises(KeyError, match="not expected"):
-        Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, np.inf)
+        Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, Clock())

@@ -28,6 +28,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import numpy as np
+import pandas as pd
 from scipy.special import logsumexp
 
 import exchangeable
@@ -43,7 +44,7 @@ from exchangeable.fitting.checkpoint import load_states
 from exchangeable.storage import archive
 from exchangeable.structure.blocks import Blocks
 from killed_writers import JOBS
-from saved_models import HOLES, MODELS, X
+from saved_models import HOLES, MODELS, TABLE, TABLE_MODELS, X
 
 MEMORY = 6 << 30
 """Bytes of address space of a worker."""
@@ -65,15 +66,15 @@ def make_files(folder, families):
     """Write one intact file per model and checkpoint; return their names."""
     chosen = [
         name
-        for name in (*MODELS, *CHECKPOINTS)
+        for name in (*MODELS, *TABLE_MODELS, *CHECKPOINTS)
         if not families or any(part in name for part in families)
     ]
     for number, name in enumerate(chosen):
         path = folder / f"{number}.file"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if name in MODELS:
-                exchangeable.save(MODELS[name](), path)
+            if name not in CHECKPOINTS:
+                exchangeable.save({**MODELS, **TABLE_MODELS}[name](), path)
             else:
                 options = {"n_init": 2, "max_iter": 4, "tol": 0, "random_state": 0, "n_jobs": 1}
                 mixture = ExchangeableMixture(2, **options, **CHECKPOINTS[name], checkpoint=path)
@@ -89,6 +90,8 @@ def use(model):
     if isinstance(model, ExchangeableImputer):
         filled = model.transform(HOLES)
         return None if np.isin(filled, (0, 1)).all() else "imputed neither 0 nor 1"
+    if getattr(model, "kinds_", None) and set(model.kinds_.values()) != {"binary"}:
+        return _typed_answers(model)
     if isinstance(getattr(model, "binarize", None), int | float):
         model.binarize = 0.0  # another limit would make other rows of those below
     n = model.n_features_in_
@@ -107,8 +110,6 @@ def named(model, rows):
     """Return rows as a frame where the model has names."""
     if not hasattr(model, "feature_names_in_"):
         return rows
-    import pandas as pd
-
     return pd.DataFrame(rows, columns=model.feature_names_in_)
 
 
@@ -130,6 +131,34 @@ def _answers(model, n):
         posterior = model.predict_proba(named(model, holes))
         if not np.allclose(posterior.sum(axis=1), 1, atol=CLOSE):
             return f"posteriors add up to {posterior.sum(axis=1)}"
+    return None
+
+
+def _typed_answers(model):
+    rows = TABLE.iloc[:6, -model.n_features_in_ :].set_axis(model.feature_names_in_, axis=1)
+    hidden = np.zeros(rows.shape, dtype=bool)
+    hidden[0], hidden[1, ::2] = True, True
+    rows = rows.astype(object).mask(hidden)
+    scores = model.score_samples(rows)
+    if not abs(scores[0]) < CLOSE or np.isnan(scores).any():
+        return f"rows with holes score {scores}"
+    posterior = model.predict_proba(rows)
+    if not np.allclose(posterior.sum(axis=1), 1, atol=CLOSE):
+        return f"posteriors add up to {posterior.sum(axis=1)}"
+    filled, drawn = model.impute(rows), model.sample(5, random_state=0)[0]
+    if pd.isna(np.asarray(filled, dtype=object)).any():
+        return "left holes when imputing"
+    if pd.isna(np.asarray(drawn, dtype=object)).any():
+        return "drew holes"
+    return _levels_answers(model)
+
+
+def _levels_answers(model):
+    """Return what is wrong with the probabilities of levels."""
+    for name, answer in model.marginals().items():
+        chances = getattr(answer, "probabilities", None)
+        if chances is not None and not abs(np.sum(list(chances)) - 1) < CLOSE:
+            return f"levels of {name} have probabilities {chances}"
     return None
 
 

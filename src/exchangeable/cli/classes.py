@@ -12,9 +12,12 @@ from exchangeable.cli.errors import one_line
 from exchangeable.cli.options import (
     busy,
     data_argument,
+    date_format_option,
+    dates_option,
     dialect_options,
     drop_option,
     kind_option,
+    levels_option,
     notes,
     seed_option,
 )
@@ -24,7 +27,8 @@ from exchangeable.report.classes import write_classes_report
 from exchangeable.runtime.text import printable, printable_lines
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.layout import Choice, choose_columns
-from exchangeable.tables.learning import usual_kinds
+from exchangeable.tables.learning import check_kinds, items_of, usual_kinds
+from exchangeable.tables.ordering import alphabetical, order_levels
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, read_table
@@ -60,6 +64,9 @@ EXAMPLES = examples(
 )
 @kind_option
 @click.option("--weights", metavar="COLUMN", help="Column with the sampling weight of each row.")
+@levels_option
+@dates_option
+@date_format_option
 @click.option(
     "--covariate",
     "covariates",
@@ -122,10 +129,11 @@ def classes(
     """Find latent classes in the table DATA, and report all about them.
 
     Columns that are not weights, covariates, outcomes or dropped are the items; they may be of any
-    kind, and empty cells are unknown. Numbers of classes are compared, and the chosen model is
-    described by class sizes and item profiles with bootstrap standard errors, a classification
-    table, covariates of class membership (three steps, maximum likelihood) and distal outcomes
-    (three steps, Bolck, Croon and Hagenaars).
+    kind, and empty cells are unknown. Constant columns, texts that are different in every row and
+    numbers of rows are no items unless --kind says what they are. Numbers of classes are compared,
+    and the chosen model is described by class sizes and item profiles with bootstrap standard
+    errors, a classification table, covariates of class membership (three steps, maximum likelihood)
+    and distal outcomes (three steps, Bolck, Croon and Hagenaars).
     """
     tried = _numbers(components)
     if criterion == "blrt" and not bootstrap:
@@ -192,14 +200,27 @@ def _split(
     for name in (*covariates, *outcomes):
         with problems.noted():
             table.column(name)
+    ordered = order_levels(table, asked["levels"], problems)
+    kinds = column_kinds(asked["kinds"], [str(name) for name in table.frame.columns]) | ordered
     choice = Choice(
         key=asked["key"],
         weight=asked["weights"],
         drop=(*asked["drop"], *covariates, *outcomes),
         keep=asked["keep"],
+        dates=asked["dates"],
+        date_format=asked["date_format"],
+        kinds=kinds,
         empty=dialect.empty,
     )
-    items, layout, told = choose_columns(table, choice, problems)
+    names, layout, told = choose_columns(table, choice, problems)
+    if table.frame.columns.duplicated().any():
+        problems.report()  # columns of the same name cannot be looked at
+    frame = layout.frame(table, problems)
+    items, left_out = items_of(frame, names, choice)
+    told += [*left_out, *alphabetical(frame, items, choice)]
+    if names and not items:
+        problems.add("no items are left that tell rows apart; drop fewer columns")
+    check_kinds(frame, items, choice, problems)
     problems.report()
     found: dict[str, Any] = {}
     if covariates:

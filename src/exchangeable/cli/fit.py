@@ -11,9 +11,12 @@ from exchangeable.cli.estimators import ESTIMATORS, STATISTICS, as_components, p
 from exchangeable.cli.options import (
     busy,
     data_argument,
+    date_format_option,
+    dates_option,
     dialect_options,
     drop_option,
     kind_option,
+    levels_option,
     notes,
     seed_option,
 )
@@ -25,7 +28,6 @@ from exchangeable.runtime.text import printable
 from exchangeable.structure.blocks import AUTO
 from exchangeable.structure.learner import METHODS
 from exchangeable.tables.delimited import Dialect
-from exchangeable.tables.layout import DATES
 from exchangeable.tables.reading import counted, read_table
 from exchangeable.tables.targets import UNLABELLED
 
@@ -79,14 +81,8 @@ EXAMPLES = examples(
     help="Column that identifies rows: it is not learned from, and 'predict' copies it.",
 )
 @click.option("--weights", metavar="COLUMN", help="Column that says how much each row counts.")
-@click.option(
-    "--dates",
-    type=click.Choice(DATES),
-    default=DATES[0],
-    show_default=True,
-    help="Split dates into year, month, weekday and hour, as far as these vary, or drop them.",
-)
-@click.option("--date-format", metavar="FORMAT", help="How dates are written, such as '%m/%d/%Y'.")
+@dates_option
+@date_format_option
 @click.option(
     "--binarize",
     type=click.Choice(["never", "auto"]),
@@ -96,6 +92,7 @@ EXAMPLES = examples(
     "median; by default they are fitted as they are.",
 )
 @kind_option
+@levels_option
 @click.option(
     "--estimator",
     type=click.Choice(list(ESTIMATORS)),

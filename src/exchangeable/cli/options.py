@@ -13,6 +13,7 @@ from exchangeable.persistence import SavedModel, read_model
 from exchangeable.runtime.text import printable
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.delimited import Dialect
+from exchangeable.tables.layout import DATES
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding, known_levels, unseen_values
 from exchangeable.tables.reading import FORMATS, TableData, read_table
@@ -102,6 +103,22 @@ given_option = click.option(
     multiple=True,
     metavar="'NAME=VALUE,…'",
     help="What is known, such as 'a=1,b=0'; repeatable.",
+)
+dates_option = click.option(
+    "--dates",
+    type=click.Choice(DATES),
+    default=DATES[0],
+    show_default=True,
+    help="Split dates into year, month, weekday and hour, as far as these vary, or drop them.",
+)
+date_format_option = click.option(
+    "--date-format", metavar="FORMAT", help="How dates are written, such as '%m/%d/%Y'."
+)
+levels_option = click.option(
+    "--levels",
+    multiple=True,
+    metavar="COLUMN=LOWEST,…,HIGHEST",
+    help="The levels of an ordinal column in their order, by name or pattern; repeatable.",
 )
 id_option = click.option(
     "--id", "key", metavar="COLUMN", help="Column that identifies rows, which is copied."
@@ -214,6 +231,11 @@ def _assignment(
         return {number[name]: int(value)}
     if name in number:
         raise ValueError(f"--given {part.strip()!r}: {name!r} must be 0 or 1, got {value!r}")
+    if name == coding.target:
+        raise ValueError(
+            f"--given {part.strip()!r}: {name!r} is what the model predicts; where it is known, "
+            f"'exchangeable query' takes it as --class {value}"
+        )
     close = [known for known in number if name.lower() in known.lower()][:8]
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     raise ValueError(f"--given {part.strip()!r}: the model has no variable {name!r}{hint}")

@@ -68,7 +68,7 @@ class Examples:
         """The rows and their holes."""
         return Observed(self.rows, self.holes)
 
-    @property
+    @cached_property
     def total(self) -> float:
         """The weight of all rows together."""
         return float(self.weights.sum())

@@ -1,8 +1,8 @@
 """Automatic search for a density model of binary rows, or of a table."""
 
 import copy
-import time
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -37,6 +37,7 @@ from exchangeable.fitting.search import Search
 from exchangeable.fitting.tasks import em_device, held_out
 from exchangeable.fitting.trials import NO_BLOCKS, STATISTICS, Fitter, NamedBlocks
 from exchangeable.runtime.attempts import all_or_nothing
+from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.interrupts import interrupts
 from exchangeable.structure.statistic_blocks import has_statistics, statistic_blocks
 
@@ -69,8 +70,9 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     max_components : int, optional
         Largest number of components of one fit; by default what suits the family.
     time_budget : float, optional
-        Seconds after which no fit is begun and those that go on are cut short. Every family for
-        which there is time is tried at least briefly. By default the search ends by itself.
+        Seconds that `fit` may take, with the join at its end: fits that go on are cut short, and
+        those that would take longer are not begun. Every family for which there is time is tried at
+        least briefly; `left_out_` names the others. By default the search ends by itself.
     validation_fraction : float, default=0.1
         Share of the rows to hold out where `fit` gets no ``X_valid``.
     alpha : float, default=0.1
@@ -217,7 +219,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
             pipeline the vectorizer before this step.
         """
-        began = time.monotonic()
+        clock = self._clock()
+        began = clock.now()
         schema = decide_schema(self, X)[0]
         observed = self._rows_of(X, schema)
         give_names(self, feature_names)
@@ -235,7 +238,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         examples = merge_equal_rows(observed, weight)[0]
         families, left_out = self._families(observed.n_variables, schema)
-        search = self._search(examples, held, families, left_out, rng, began)
+        search = self._search(examples, held, families, left_out, rng, clock)
+        search.began = began
         with (
             interrupts() as interrupt,
             threadpool_limits(1, "blas"),
@@ -350,14 +354,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         families: list[str],
         left_out: dict[str, str],
         rng: np.random.Generator,
-        began: float,
+        clock: Clock,
     ) -> Search:
-        deadline = np.inf
-        if self.time_budget is not None:
-            budget = check_number(self.time_budget, "time_budget")
-            if not budget > 0:
-                raise ValueError(f"time_budget must be positive, got {budget}")
-            deadline = began + budget
         if not 0 <= check_number(self.tol, "tol") < np.inf:
             raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
         alpha = check_alpha(self.alpha)
@@ -386,10 +384,19 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             families,
             None if most is None else check_count(most, "max_components"),
             check_count(self.n_init, "n_init"),
-            deadline,
+            clock,
             notes=left_out,
-            began=began,
         )
+
+    def _clock(self) -> Clock:
+        """Return when the fit has to end."""
+        clock = Clock()
+        if self.time_budget is None:
+            return clock
+        budget = check_number(self.time_budget, "time_budget")
+        if not budget > 0:
+            raise ValueError(f"time_budget must be positive, got {budget}")
+        return replace(clock, deadline=clock.now() + budget)
 
     def _named_blocks(self, n_variables: int) -> NamedBlocks:
         """Return the blocks with statistics."""

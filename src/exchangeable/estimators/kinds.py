@@ -133,7 +133,8 @@ def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[Family
     """Return the families that stand for some where columns are of the kinds of a schema."""
     if schema is None:
         return list(specs)
-    return list(dict.fromkeys(spec_for(spec, schema, "auto") for spec in specs))
+    found = [spec_for(spec, schema, "auto") for spec in specs]
+    return list({spec.name: spec for spec in found}.values())
 
 
 def _is_number(column: Column) -> bool:

@@ -12,6 +12,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import CountRows, Rows, TypedRows, as_rows
 from exchangeable.families.items import ItemScale
+from exchangeable.families.page import OnPage
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
@@ -334,8 +335,8 @@ class Model(ABC):
         """
         return None
 
-    def page_tables(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the arrays with which the page answers by itself, None where it cannot."""
+    def on_page(self) -> OnPage | None:
+        """Return what the page of a report answers with, None where only Python can."""
         return None
 
     def log_likelihoods(

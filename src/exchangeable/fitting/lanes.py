@@ -5,16 +5,18 @@ A network keeps a GPU busy while the processor fits others; without a GPU it wai
 
 import math
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exchangeable.fitting.trials import Fit, Fitter, Settings
+from exchangeable.runtime.clock import Clock, OutOfTime
 from exchangeable.runtime.threads import n_threads, run
 
 FAILURES = (MemoryError, FloatingPointError, RuntimeError)
 """What ends one fit of a search, not the search."""
+BRIEF = 12.0
+"""A fit leads to something after such a part of the time that it takes to end by itself."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,12 @@ class Task:
     settings: Settings
     number: int = 0
     seconds: float = 0.0
+
+    @property
+    def least(self) -> float:
+        """Seconds after which it has led to something, about."""
+        start_up = self.settings.space.start_up
+        return start_up + max(0.0, self.seconds - start_up) / BRIEF
 
 
 Result = Fit | BaseException | None
@@ -58,14 +66,14 @@ class Lanes:
     n_jobs: int | None = None
     side_by_side: bool = False
 
-    def run(self, tasks: Sequence[Task], deadline: float, fairly: bool = False) -> list[Result]:
+    def run(self, tasks: Sequence[Task], clock: Clock, fairly: bool = False) -> list[Result]:
         """Make fits in the order given, and return what came of each.
 
         Parameters
         ----------
         tasks : sequence of Task
             What to fit.
-        deadline : float
+        clock : Clock
             When all fits end; none is begun that would take longer.
         fairly : bool
             Whether each has its part of the time, so that all are begun.
@@ -74,7 +82,7 @@ class Lanes:
         trained = [number for number, task in enumerate(tasks) if task.settings.trained]
         others = [number for number, task in enumerate(tasks) if not task.settings.trained]
 
-        def make(numbers: list[int], workers: int, end: float) -> None:
+        def make(numbers: list[int], workers: int, clock: Clock) -> None:
             workers = max(1, min(workers, len(numbers), self._at_once(tasks, numbers)))
             threads = max(1, n_threads(self.n_jobs) // workers)
             begun = threading.Lock()
@@ -83,31 +91,34 @@ class Lanes:
             def one(number: int) -> None:
                 with begun:
                     behind, left[0] = left[0], left[0] - 1
-                now, task = time.monotonic(), tasks[number]
-                until = now + (end - now) / math.ceil(behind / workers) if fairly else end
-                found = any(isinstance(result, Fit) for result in results)
-                least = task.settings.space.start_up if fairly else task.seconds
-                late = (found or not fairly) and now + least > until
-                if not (late or self.fitter.stop.is_set()):
-                    results[number] = self._one(task, until, threads)
+                task = tasks[number]
+                own, least = clock, task.seconds
+                if fairly:
+                    own, least = clock.part(1 / math.ceil(behind / workers)), task.least
+                    found = any(isinstance(result, Fit) for result in results)
+                    own = replace(own, patient=not found)
+                if (own.patient or own.left > least) and not self.fitter.stop.is_set():
+                    results[number] = self._one(task, own, threads)
 
             run(one, numbers, workers)
 
         workers = n_threads(self.n_jobs)
         if trained and others and self.side_by_side:
             with ThreadPoolExecutor(1) as apart:
-                training = apart.submit(make, trained, 1, deadline)
-                make(others, workers, deadline)
+                training = apart.submit(make, trained, 1, clock)
+                make(others, workers, clock)
                 training.result()
         else:
-            now, part = time.monotonic(), len(others) / max(1, len(tasks))
-            make(others, workers, now + part * (deadline - now) if fairly else deadline)
-            make(trained, 1, deadline)
+            part = len(others) / max(1, len(tasks))
+            make(others, workers, clock.part(part) if fairly else clock)
+            make(trained, 1, clock)
         return results
 
-    def _one(self, task: Task, deadline: float, threads: int) -> Result:
+    def _one(self, task: Task, clock: Clock, threads: int) -> Result:
         try:
-            return self.fitter.fit(task.settings, task.number, deadline, threads)
+            return self.fitter.fit(task.settings, task.number, clock, threads)
+        except OutOfTime:
+            return None
         except FAILURES as error:
             return error
 

@@ -10,12 +10,18 @@ from exchangeable.data.examples import Examples
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.shares import cross_fitted, fit_shares, mixed
 from exchangeable.fitting.trials import Fit, Settings
+from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.memory import available
 
 MEMORY_SHARE = 0.3
 """Part of the memory, as it was at first, that kept fits may take."""
 BYTES = 24.0
 """About what a parameter takes: models keep what they compute of it."""
+SECONDS_PER_BYTE = 2e-9
+"""A join copies parameters several times."""
+MORE_TO_WEIGH = 1.5
+"""The next join has more groups than the latest."""
+ENDLESS = Clock()
 
 
 @dataclass
@@ -124,6 +130,7 @@ class Portfolio:
     groups: dict[Settings, Group] = field(default_factory=dict)
     worth: float = -np.inf
     _room: float = field(default_factory=lambda: MEMORY_SHARE * available())
+    _weighing: float = 0.0
 
     @property
     def alive(self) -> list[Group]:
@@ -147,18 +154,30 @@ class Portfolio:
         else:
             group.add(fit, self.valid.weights)
 
-    def weigh(self) -> None:
-        """Find the share of every group, and what the join is worth."""
-        alive = self.alive
+    def weigh(self, clock: Clock = ENDLESS) -> None:
+        """Find the share of every group, and what the join is worth.
+
+        Where time runs short, shares are at least as good as those before.
+        """
+        alive, began = self.alive, clock.now()
         each = np.stack([group.each for group in alive], axis=1)
         weights = self.valid.weights
-        shares, before = fit_shares(each, weights), np.array([group.share for group in alive])
+        shares = fit_shares(each, weights, clock)
+        before = np.array([group.share for group in alive])
         if before.any() and mixed(each, weights, before) > mixed(each, weights, shares):
             shares = before
         for group, share in zip(alive, shares, strict=True):
             group.share = float(share)
-        self.worth = cross_fitted(each, weights)
+        if self.worth == -np.inf or not clock.over:
+            self.worth = cross_fitted(each, weights, clock)
         self._forget()
+        self._weighing = clock.now() - began
+
+    @property
+    def seconds_to_end(self) -> float:
+        """About how long it takes to find shares once more, and to join what counts."""
+        taken = BYTES * sum(group.n_parameters for group in self.alive if group.share > 0)
+        return MORE_TO_WEIGH * self._weighing + SECONDS_PER_BYTE * taken
 
     def join(self) -> tuple[Mixture, list[Group], float]:
         """Return one mixture of all groups that count, those, and the held-out log-likelihood."""

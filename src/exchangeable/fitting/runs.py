@@ -123,6 +123,8 @@ class Runs:
             if state is not None:
                 before = state.before if begun else state.best
             if warm is None and (not begun or families[stage].remembers):
+                if state is None:
+                    self.problem.clock.check()
                 fresh = self._begin(number, data, families, stage, before)
                 state = state if begun else fresh
             assert state is not None

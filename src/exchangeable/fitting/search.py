@@ -12,7 +12,6 @@ one, costs are seconds as measured, and fits for which there is no time are left
 search gets depends on the machine.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +23,7 @@ from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.lanes import Lanes, Task
 from exchangeable.fitting.portfolio import Group, Portfolio
 from exchangeable.fitting.trials import ANYWHERE, STATISTICS, Fitter, Settings
+from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.threads import n_threads
 
 MANY_VARIABLES = 400
@@ -42,10 +42,14 @@ AVERAGING_GAIN = 2e-3
 """What an average of many fits gains over one, as a part of the log-likelihood, about."""
 UNFINISHED_GAIN = 5e-3
 """What a first fit gains that was cut short, if it ends by itself."""
+UNTRIED_GAIN = 1e-2
+"""What another family gains."""
 LONGER = 4.0
 """It takes so many times longer then, about."""
 ROWS_PER_COMPONENT, MORE = 150, 4
 """A first fit has a component for so many rows, within a factor of what is usual."""
+FASTER_ON_DEVICE = 8.0
+"""Training with a device of its own takes this part of the time, about."""
 SLOWER = 1.5
 """A fit takes this power of its number of components, about."""
 
@@ -66,8 +70,8 @@ class Search:
         Largest number of components of one fit.
     n_init : int
         Largest number of fits of the same settings.
-    deadline : float
-        When to stop, by `time.monotonic`; fits that go on are cut short.
+    clock : Clock
+        When to end, with the join; fits that go on are cut short.
     report : callable
         Called when something was found.
     notes : dict
@@ -75,7 +79,7 @@ class Search:
     rounds : list of dict
         What each round has led to.
     began : float
-        When it began.
+        When it began, by the clock.
     starts : dict
         The settings with which families begin, by name, where others than the usual are wanted.
     n_made : int
@@ -89,11 +93,11 @@ class Search:
     families: Sequence[str]
     max_components: int | None = None
     n_init: int = 64
-    deadline: float = np.inf
+    clock: Clock = field(default_factory=Clock)
     report: Callable[["Search"], None] = lambda search: None
     notes: dict[str, str] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(init=False)
     starts: dict[str, Settings] = field(default_factory=dict)
     n_made: int = 0
     portfolio: Portfolio = field(init=False)
@@ -101,6 +105,7 @@ class Search:
     _climbs: dict[str, Climb] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.began = self.clock.now()
         self.portfolio = Portfolio(self.fitter.valid)
         for name in self.families:
             self._climbs[name] = Climb(name, self.portfolio, self._most(name))
@@ -108,12 +113,17 @@ class Search:
     @property
     def timed(self) -> bool:
         """Whether there is a time limit."""
-        return bool(np.isfinite(self.deadline))
+        return self.clock.limited
+
+    @property
+    def fitting(self) -> Clock:
+        """When the last fit has to end, so that there is time for the join."""
+        return self.clock.earlier(self.portfolio.seconds_to_end) if self.timed else self.clock
 
     @property
     def over(self) -> bool:
         """Whether time is up, or somebody has interrupted the search."""
-        return self.fitter.stop.is_set() or time.monotonic() >= self.deadline
+        return self.fitter.stop.is_set() or self.fitting.over
 
     def run(self) -> None:
         """Search until a round gains too little, time is up, or `stop` is set."""
@@ -136,8 +146,7 @@ class Search:
                 first += [replace(settings, blocks=blocks) for blocks in settings.space.blocks]
         tasks = [Task(settings, 0, self.seconds_of(settings)) for settings in first]
         tasks.sort(key=lambda task: task.seconds)
-        now = time.monotonic()
-        self._make(tasks, now + SURVEY_SHARE * (self.deadline - now), fairly=True)
+        self._make(tasks, self.fitting.part(SURVEY_SHARE), fairly=True)
         if not self.portfolio.groups:
             if self.fitter.stop.is_set():
                 raise KeyboardInterrupt
@@ -151,21 +160,26 @@ class Search:
         while not self.over:
             if self._effort >= 2 * effort and self.n_made >= n_made + LEAST_FITS:
                 break
-            if not self._make(self.step(effort / STEPS), self.deadline):
+            if not self._make(self.step(effort / STEPS), self.fitting):
                 break
         self._note_round()
         return self.n_made > n_made
 
     def step(self, effort: float) -> list[Task]:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
-        promising = [*self._unfinished(), *self._neighbours(), *self._again()]
+        promising = [
+            *self._untried(),
+            *self._unfinished(),
+            *self._neighbours(),
+            *self._again(),
+        ]
         promising.sort(key=lambda one: -one[0])
         left, chosen = {True: effort, False: effort}, list[Task]()
-        now = time.monotonic()
+        seconds = self.fitting.left
         for _, task in promising:
             lane = self.lanes.side_by_side and task.settings.trained
             cost = self._cost(task)
-            if now + task.seconds < self.deadline and (cost <= left[lane] or not chosen):
+            if task.seconds < seconds and (cost <= left[lane] or not chosen):
                 chosen.append(task)
                 left[lane] -= cost
         return chosen
@@ -195,7 +209,9 @@ class Search:
         rows, space = self.fitter.examples.rows, settings.space
         known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
         if not known or not self.timed:
-            return space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
+            seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
+            device = self.timed and self.lanes.side_by_side and settings.trained
+            return seconds / (FASTER_ON_DEVICE if device else 1.0)
         start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         latest = known[-1]
         again = latest.quickest
@@ -203,6 +219,20 @@ class Search:
             again = max(again / 4, again - space.start_up)
         ratio = settings.n_components / latest.settings.n_components
         return float(start_up + again * ratio**SLOWER)
+
+    def _untried(self) -> list[tuple[float, Task]]:
+        """Return first fits for which there was no time before, and what each promises.
+
+        They may be cut short, too, if they lead to something.
+        """
+        found, most = [], SURVEY_SHARE * self.fitting.left
+        for settings in map(self.first, self.families):
+            task = Task(settings, 0, self.seconds_of(settings))
+            if not self._climbs[settings.family].tried and task.least < most:
+                task = replace(task, seconds=min(task.seconds, most))
+                gain = UNTRIED_GAIN * abs(self.portfolio.worth)
+                found.append((gain / self._cost(task), task))
+        return found
 
     def _unfinished(self) -> list[tuple[float, Task]]:
         """Return first fits that were cut short, to be made again, and what each promises."""
@@ -264,16 +294,20 @@ class Search:
         cores = 1 if task.settings.trained or not self.timed else n_threads(self.lanes.n_jobs)
         return max(1e-9, task.seconds / cores)
 
-    def _make(self, tasks: list[Task], deadline: float, fairly: bool = False) -> bool:
+    def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> bool:
         """Make fits and join them to the others; say whether any was made."""
         made = False
-        for task, result in zip(tasks, self.lanes.run(tasks, deadline, fairly), strict=True):
+        for task, result in zip(tasks, self.lanes.run(tasks, clock, fairly), strict=True):
             name = task.settings.family
             if result is None:
                 if fairly:
-                    self.notes[name] = "there was no time for it"
+                    self.notes[name] = (
+                        f"there was no time for it: it takes about {task.seconds:,.0f} s"
+                    )
                 continue
             self._effort += self._cost(task)
+            if not self._climbs[name].tried:
+                self.notes.pop(name, None)
             self._climbs[name].tried.add(task.settings)
             if isinstance(result, BaseException):
                 self.notes[name] = str(result)
@@ -282,7 +316,7 @@ class Search:
                 self.n_made += 1
                 made = True
         if made:
-            self.portfolio.weigh()
+            self.portfolio.weigh(self.clock)
             self.report(self)
         return made
 
@@ -302,6 +336,6 @@ class Search:
                 "round": len(self.rounds),
                 "n_fits": self.n_made,
                 "valid": self.portfolio.worth,
-                "seconds": time.monotonic() - self.began,
+                "seconds": self.clock.now() - self.began,
             }
         )

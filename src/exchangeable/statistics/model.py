@@ -77,7 +77,7 @@ class StatisticModel:
         return self._drawn(symbols, np.arange(len(symbols))[:, None], rng)
 
     def draw_together(self, observed: Observed, rng: np.random.Generator) -> SymbolArray:
-        """Return the same with less work, and other draws: rows of which the same is known share."""
+        """Return other draws of the same with less work, which equal rows share."""
         symbols = observed.symbols()
         member = np.unique(symbols, axis=0, return_inverse=True)[1].ravel()
         ends = np.cumsum(np.bincount(member))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.tables import Tables
 from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.loops import inlined
 
 _compile = compiled()
 
@@ -21,6 +22,14 @@ MOST_ENTRIES = 1024
 """A bundle's table has no more entries than this, unless a single block has."""
 ROWS_PER_ENTRY = 8
 """Nor more than one for this many rows: filling larger tables would take longer than it saves."""
+
+
+class SortRoom(NamedTuple):
+    """What sorting the blocks by length writes in between."""
+
+    lengths: IntArray
+    longest_first: IntArray
+    n_longer: IntArray
 
 
 class Bundles(NamedTuple):
@@ -51,18 +60,15 @@ class Bundles(NamedTuple):
     def of(cls, tables: Tables, n_rows: int) -> Self:
         """Return the bundles of the blocks of all classes, for this many rows."""
         limit = min(MOST_ENTRIES, n_rows // ROWS_PER_ENTRY)
-        starts, first_block = tables.starts, tables.first_block
-        lengths = np.diff(starts, append=tables.values.size)
-        of_class = np.repeat(np.arange(first_block.size - 1), np.diff(first_block))
-        longest_first = np.lexsort((-lengths, of_class))
-        order, radix = np.empty_like(longest_first), np.empty(starts.size, dtype=np.uint64)
-        first_bundle = np.zeros(first_block.size, dtype=np.int64)
-        first, begins = np.zeros((2, starts.size + 1), dtype=np.int64)
+        n_blocks, n_entries = tables.starts.size, tables.values.size
+        order, longest_first, lengths = np.empty((3, n_blocks), dtype=np.int64)
+        radix = np.empty(n_blocks, dtype=np.uint64)
+        first_bundle = np.zeros(tables.first_block.size, dtype=np.int64)
+        first, begins = np.empty((2, n_blocks + 1), dtype=np.int64)
         bundles = cls(order, radix, first_bundle, first, begins)
-        n_bundles = _bundle(lengths, longest_first, first_block, limit, bundles)
-        return bundles._replace(
-            first_block=first[: n_bundles + 1].copy(), starts=begins[: n_bundles + 1].copy()
-        )
+        room = SortRoom(lengths, longest_first, np.empty(n_entries + 1, dtype=np.int64))
+        n_bundles = _bundle(tables.starts, n_entries, tables.first_block, limit, bundles, room)
+        return bundles._replace(first_block=first[: n_bundles + 1], starts=begins[: n_bundles + 1])
 
     @property
     def number_type(self) -> type[np.unsignedinteger[Any]]:
@@ -85,17 +91,43 @@ class Bundles(NamedTuple):
         _gather(tables.starts, gathered, self, classes, histogram)
 
 
+@inlined
+def _sort_by_length(first, last, room):  # type: ignore[no-untyped-def]
+    """Write the blocks first..last - 1 of a class by decreasing length; equal ones stay in order.
+
+    Lengths are counted, not compared. Together a class's counters are no more than its entries.
+    """
+    lengths, longest_first, n_longer = room
+    longest = 0
+    for b in range(first, last):
+        longest = max(longest, lengths[b])
+    for length in range(longest + 1):
+        n_longer[length] = 0
+    for b in range(first, last):
+        n_longer[lengths[b] - 1] += 1
+    for length in range(longest - 1, -1, -1):
+        n_longer[length] += n_longer[length + 1]
+    for b in range(first, last):
+        longest_first[first + n_longer[lengths[b]]] = b
+        n_longer[lengths[b]] += 1
+
+
 @_compile
-def _bundle(lengths, longest_first, class_block, limit, bundles):  # type: ignore[no-untyped-def]
+def _bundle(block_starts, n_entries, class_block, limit, bundles, room):  # type: ignore[no-untyped-def]
     """Put the blocks of each class into bundles whose tables stay within `limit`.
 
-    The longest block that still fits comes next, so that tables are filled well. The blocks of a
-    class come by decreasing length; they are overwritten. Returns the number of bundles.
+    The longest block that still fits comes next, so that tables are filled well. Returns the number
+    of bundles.
     """
     order, radix, first_bundle, first_block, starts = bundles
+    lengths = room.lengths
+    for b in range(lengths.size):
+        end = block_starts[b + 1] if b + 1 < lengths.size else n_entries
+        lengths[b] = end - block_starts[b]
     n_bundles, n_done, start = 0, 0, 0
     for y in range(class_block.size - 1):
-        blocks = longest_first[class_block[y] : class_block[y + 1]]
+        _sort_by_length(class_block[y], class_block[y + 1], room)
+        blocks = room.longest_first[class_block[y] : class_block[y + 1]]
         n_open = blocks.size
         while n_open:
             first_block[n_bundles], starts[n_bundles] = n_done, start

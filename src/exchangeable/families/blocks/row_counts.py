@@ -6,6 +6,8 @@ that blocks which do not change are counted once; beyond that every pass counts 
 their numbers, and forgets them.
 """
 
+import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -170,12 +172,10 @@ class RowCounts:
         if counter.n_bundles * n_rows * dtype.itemsize > MOST_KEPT:
             return cls(counter, partitions, None), np.empty(0, dtype=np.int64)
         kept = np.empty((counter.n_bundles, n_rows), dtype=dtype)
-        uncounted = [
-            y
-            for y, partition in enumerate(partitions)
-            if not any(old._copy(y, partition, counter.bundles, kept) for old in known)
-        ]
-        return cls(counter, partitions, kept), np.array(uncounted, dtype=np.int64)
+        uncounted = np.ones(len(partitions), dtype=np.bool_)
+        for old in known:
+            old._copy_to(kept, partitions, counter.bundles, uncounted)
+        return cls(counter, partitions, kept), np.flatnonzero(uncounted)
 
     def count(self, span: tuple[int, int], classes: IntArray) -> None:
         """Count some rows in the blocks of some classes, where counts are kept."""
@@ -187,18 +187,28 @@ class RowCounts:
         """Return counts that are used once, and so are not kept."""
         return cls(Counter.of(examples, layout), (), None)
 
-    def _copy(self, y: int, partition: Partition, bundles: Bundles, numbers: Numbers) -> bool:
-        """Copy the numbers of a class if its partition is the same; say whether it was."""
-        if self.kept is None or self.partitions[y] is not partition:
-            return False
+    def _copy_to(
+        self,
+        numbers: Numbers,
+        partitions: Sequence[Partition],
+        bundles: Bundles,
+        uncounted: npt.NDArray[np.bool_],
+    ) -> None:
+        """Copy the numbers of the uncounted classes whose very partitions are counted here."""
+        if self.kept is None:
+            return
         first = self.counter.bundles.first_bundle
-        target = slice(bundles.first_bundle[y], bundles.first_bundle[y + 1])
-        numbers[target] = self.kept[first[y] : first[y + 1]]
-        return True
+        same = map(operator.is_, self.partitions, partitions)
+        for y in itertools.compress(range(len(partitions)), same):
+            if uncounted[y]:
+                target = slice(bundles.first_bundle[y], bundles.first_bundle[y + 1])
+                numbers[target] = self.kept[first[y] : first[y + 1]]
+                uncounted[y] = False
 
     def is_of(self, partitions: Sequence[Partition]) -> bool:
         """Whether these are the counts of exactly these partitions."""
-        return all(one is other for one, other in zip(self.partitions, partitions, strict=True))
+        alike = len(self.partitions) == len(partitions)
+        return alike and all(map(operator.is_, self.partitions, partitions))
 
     @property
     def steps(self) -> float:

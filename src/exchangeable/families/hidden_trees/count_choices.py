@@ -18,7 +18,7 @@ def count_choices(tree: Messages, symbols: Symbols) -> Choices:
     symbol_kernels.best_holes(tree.emissions(symbols), best, chosen)
     first = symbols.block.size + tree.partition.starts[symbols.block] + symbols.ones
     return Choices(
-        np.concatenate([best, _log_rows(tree)]),
+        np.concatenate([best, log_rows(tree)]),
         first,
         symbols.holes + 1,
         first + chosen[:, 0],
@@ -26,7 +26,7 @@ def count_choices(tree: Messages, symbols: Symbols) -> Choices:
     )
 
 
-def _log_rows(tree: Messages) -> FloatArray:
+def log_rows(tree: Messages) -> FloatArray:
     """Return log P of one row with each count of each block, by state."""
     partition = tree.partition
     counted = Symbols(

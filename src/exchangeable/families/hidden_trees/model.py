@@ -16,10 +16,12 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.families.contract import Arrays
 from exchangeable.families.hidden_trees import saved
+from exchangeable.families.hidden_trees.count_choices import log_rows
 from exchangeable.families.hidden_trees.messages import Symbols, TreeSums, expect_messages
 from exchangeable.families.hidden_trees.on_device import expect_on_device
 from exchangeable.families.hidden_trees.rooted import RootedTrees
 from exchangeable.families.hidden_trees.tree import HiddenTree
+from exchangeable.families.page import OnPage
 from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 
 
@@ -54,6 +56,24 @@ class HiddenModel(RootedTrees):
                 for s in range(tree.states.size)
             ]
         return by_class
+
+    def on_page(self) -> OnPage:
+        """Return, for each tree, blocks, parents, look-ups by count and state, and its edges."""
+        trees = [
+            {
+                "labels": tree.messages.partition.labels,
+                "parent": tree.messages.parent,
+                "table": log_rows(tree.messages),
+                "edges": tree.messages.edges,
+                "states": tree.states,
+            }
+            for tree in self.trees
+        ]
+        steps = sum(
+            float(tree.messages.edges.size * tree.states.size) / 8 + 4.0 * tree.messages.log_q.size
+            for tree in self.trees
+        )
+        return OnPage("hidden trees", "exchangeable.families.hidden_trees", {"trees": trees}, steps)
 
     def expect(
         self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False

@@ -4,10 +4,11 @@ They are composed of the families that have these: blocks with statistics, and m
 """
 
 from dataclasses import replace
+from typing import Any
 
+from exchangeable.families.contract import FamilySpec
 from exchangeable.families.hidden_trees import SPECS as HIDDEN
-from exchangeable.families.leaf_trees.family import LeafFamily
-from exchangeable.families.leaf_trees.model import LeafModel
+from exchangeable.families.later import later
 from exchangeable.families.mixed import CANNOT as MIXED_CANNOT
 from exchangeable.families.mixed import KINDS
 from exchangeable.families.statistics import SPECS as STATISTICS
@@ -18,29 +19,32 @@ CANNOT = dict(HIDDEN[0].cannot) | {
     "chunks": "its tree and its leaves begin with the distinct rows of every block, which must be "
     "in memory; load X, or choose family='blocks'",
 }
-_TREE = replace(
-    HIDDEN[0],
-    model=LeafModel,
-    family=LeafFamily,
-    kinds=KINDS,
-    other_kinds=None,
-    search=None,
-    cannot=CANNOT,
-)
+
+
+def _tree(**own: Any) -> FamilySpec:
+    """Return a family of hidden trees with leaves, given what it does not share with counts."""
+    return replace(
+        HIDDEN[0],
+        model=later(f"{__name__}.model", "LeafModel"),
+        family=later(f"{__name__}.family", "LeafFamily"),
+        kinds=KINDS,
+        other_kinds=None,
+        **own,
+    )
+
+
 SPECS = (
-    replace(
-        _TREE,
+    _tree(
         summary="one tree over blocks with a hidden state each, which show values of statistics",
         statistics=True,
-        search=HIDDEN[0].search,
         cannot=CANNOT
         | {name: STATISTICS[0].cannot[name] for name in ("command line", "accept", "relearn")},
     ),
-    replace(
-        _TREE,
+    _tree(
         name="mixed tree",
         summary="columns of any kind: one tree over blocks with a hidden state each; n_components "
         "is the number of states",
+        search=None,
         cannot=CANNOT | {name: MIXED_CANNOT[name] for name in ("partial_fit", "chunks")},
     ),
 )

@@ -176,6 +176,12 @@ class Counts(Part):
             )
         return drawn
 
+    @property
+    def page_steps(self) -> float:
+        """About how many logarithms or exponentials an answer on the page takes."""
+        ends = highest_count(self.means, self.sizes)
+        return float(ends * self.means.size)
+
     @classmethod
     def decode(
         cls,

@@ -17,12 +17,11 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.contract import Normal
 from exchangeable.families.items import ItemScale
+from exchangeable.families.mixed.passes import PartPass, PartSums, PlainPass
 
 __all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "csr_arrays", "draw_levels"]
 
 Arrays = dict[str, npt.NDArray[Any]]
-PartSums = dict[str, FloatArray]
-"""What a part sums over rows, by name; the sums of two sets of rows add up."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +131,14 @@ class Part(ABC):
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
         """Return the rows with their holes drawn."""
 
+    def prepare(self, values: Any, spans: Sequence[tuple[int, int]]) -> Any:
+        """Return rows, in spans, in the form that `reading` takes, whatever the parameters."""
+        return [values[slice(*span)] for span in spans]
+
+    def reading(self, prepared: Any) -> PartPass:
+        """Return a pass over rows that were prepared."""
+        return PlainPass(self, prepared)
+
     def only(self, classes: IntArray) -> Self:
         """Return the part of some of the classes."""
         own: dict[str, Any] = {name: getattr(self, name)[..., classes] for name in self.parameters}
@@ -152,6 +159,15 @@ class Part(ABC):
     def encode(self) -> Arrays:
         """Return the parameters as arrays."""
         return {name: getattr(self, name) for name in (*self.parameters, *self.shared)}
+
+    def on_page(self) -> Arrays:
+        """Return the arrays with which the page of a report computes."""
+        return self.encode()
+
+    @property
+    def page_steps(self) -> float:
+        """About how many logarithms or exponentials an answer on the page takes."""
+        return 4.0 * sum(array.size for array in self.encode().values())
 
     @classmethod
     @abstractmethod

@@ -261,6 +261,11 @@ class Polya(Part):
                 left -= int(drawn[r, j])
         return drawn
 
+    @property
+    def page_steps(self) -> float:
+        """About how many logarithms or exponentials an answer on the page takes."""
+        return float(max(self._ends)) ** 2 * self.weights.size
+
     @classmethod
     def decode(
         cls,

@@ -18,7 +18,7 @@ from exchangeable.data.rows import ColumnType
 from exchangeable.families.common import total_kernels as kernels
 from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed.levels import Levels
-from exchangeable.families.mixed.part import Part, PartSums, Prior
+from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
 
@@ -228,6 +228,16 @@ class Scale(Part):
         for row, chances in zip(drawn, uniform, strict=True):
             kernels.fill_by_draw(row, chances, self.scales[y])
         return drawn
+
+    def on_page(self) -> Arrays:
+        """Return the shares of levels, and what totals make of them."""
+        shares, ratios = ([scale.shares for scale in self.scales], [s.ratio for s in self.scales])
+        return {"shares": np.stack(shares, axis=1), "ratio": np.stack(ratios, axis=1)}
+
+    @property
+    def page_steps(self) -> float:
+        """About how many products an answer on the page takes."""
+        return float(self.log_shares.size * len(self.log_totals))
 
     def item_scale(self) -> ItemScale:
         """Return the credits of answers above the lowest, and the distribution of totals."""

@@ -236,6 +236,11 @@ class Tally(Part):
             drawn[row, holes] = rng.multinomial(total, own)
         return drawn
 
+    @property
+    def page_steps(self) -> float:
+        """About how many logarithms or exponentials an answer on the page takes."""
+        return float(highest_count(self.means, self.sizes) * self.log_shares.size)
+
     @classmethod
     def decode(
         cls,
