@@ -138,12 +138,14 @@ class Search:
         self.states, self.log_prior = states, log_prior
         self.evidence, self.top = scaled(choices.log_evidence)
 
-    def run(self, most: int = MOST_BRANCHES, at_least: FloatArray | None = None) -> Found:
+    def run(
+        self, most: int | IntArray = MOST_BRANCHES, at_least: FloatArray | None = None
+    ) -> Found:
         """Return the best completions, and bounds that are equal to them if time has sufficed.
 
         Parameters
         ----------
-        most : int
+        most : int or array of shape (n_rows,)
             Largest number of branches of a row to look at.
         at_least : array of shape (n_rows,), optional
             log P of completions that are known; only better ones are searched for.
@@ -159,7 +161,7 @@ class Search:
         for i in range(n_rows):
             branch = Branch(starts[i], int(looked.block[i]))
             heappush(heaps[i], (-looked.bound[i], next(number), branch))
-        left = np.full(n_rows, min(most, self._patience()))
+        left = np.full(n_rows, np.minimum(most, self._patience()))
         while True:
             taken = [
                 (i, branch) for i in range(n_rows) for branch in _take(heaps[i], best, left, i)

@@ -26,6 +26,9 @@ from exchangeable.families.leaf_trees.leaves import Leaf, Shown, chunk_rows, jac
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges, run
 
+FEW_BRANCHES = 32
+"""Branches of a row that are looked at where no search can end with certainty."""
+
 
 @dataclass(frozen=True)
 class States(TreeOfStates):
@@ -184,9 +187,10 @@ class LeafTree(RootedTree):
         found, shift = completed_blocks(self.leaves, shown), jacobians(observed)
         choices, states = found.choices, self.states[classes]
         search = Search(self.hidden, shown.codes, choices, states, log_prior[classes])
-        best = search.run(most, None if at_least is None else at_least - shift)
-        highest = self.hidden.scores(shown.codes, choices.log_evidence)[:, states]
         loose = (found.loose & choices.open)[shown.codes].any(axis=1)
+        patience = np.where(loose, min(most, FEW_BRANCHES), most)
+        best = search.run(patience, None if at_least is None else at_least - shift)
+        highest = self.hidden.scores(shown.codes, choices.log_evidence)[:, states]
         above = np.maximum((highest + log_prior[classes]).max(axis=1), best.bound)
         bound = np.where(loose, above, best.bound)
         rows = self._filled(observed, found, best.codes)
