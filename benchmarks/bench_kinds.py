@@ -46,7 +46,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from stepmix import StepMix
 
-from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
+from exchangeable import (
+    ExchangeableClassifier,
+    ExchangeableDensity,
+    ExchangeableImputer,
+    ExchangeableMixture,
+)
 from exchangeable.datasets import fetch_classification
 from exchangeable.datasets._documents import strip_posting
 
@@ -234,7 +239,9 @@ def imputation() -> None:
         mixture = ExchangeableMixture(min(20, len(X) // 10), random_state=0, kinds="continuous")
         together = ExchangeableMixture(5, blocks="full", random_state=0, kinds="continuous")
         learned = ExchangeableMixture(5, blocks="evidence", random_state=0, kinds="continuous")
+        chosen = ExchangeableImputer(method="marginal", random_state=0)
         filled = {
+            "ours, imputer's default": chosen.fit_transform(holed),
             "ours": mixture.fit(holed).impute(holed, "marginal"),
             "ours, columns together": together.fit(holed).impute(holed, "marginal"),
             "ours, learned blocks": learned.fit(holed).impute(holed, "marginal"),

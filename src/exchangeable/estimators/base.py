@@ -1,7 +1,7 @@
 """What all estimators share: their parameters, the rows they take, and the model they hold."""
 
 from html import escape
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -22,11 +22,11 @@ from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.hybrid.settings import Hybrid, as_training
 from exchangeable.queries.typed import TypedQueries
-from exchangeable.rasch.errors import class_parameters
-from exchangeable.rasch.fitted import item_names, scale_of
-from exchangeable.rasch.parameters import ItemParameters
 from exchangeable.runtime.text import printable_lines
 from exchangeable.structure.blocks import Blocks
+
+if TYPE_CHECKING:
+    from exchangeable.rasch.parameters import ItemParameters
 
 
 class MixtureEstimator(TypedQueries):
@@ -67,12 +67,15 @@ class MixtureEstimator(TypedQueries):
         return np.exp(self._fitted().log_urn_weights().T)
 
     @property
-    def item_parameters_(self) -> ItemParameters:
+    def item_parameters_(self) -> "ItemParameters":
         """Difficulties of items in each class or component, where these are Rasch models.
 
         That is, one block of binary columns with weights, or of ordinal columns. Standard errors
         need the rows: `exchangeable.rasch.item_parameters` has them.
         """
+        from exchangeable.rasch.errors import class_parameters
+        from exchangeable.rasch.fitted import item_names, scale_of
+
         scale = scale_of(self)
         return class_parameters(scale, item_names(self, scale))
 

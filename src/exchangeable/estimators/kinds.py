@@ -91,14 +91,24 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
     None where all are binary numbers, which are read as they always were. A threshold other than
     the default says that numbers are to be cut there.
     """
+    blocks = getattr(estimator, "blocks", "auto")
+    (chosen,), schema = decide_families(estimator, [spec], X, blocks, stacklevel=5)
+    return chosen, schema
+
+
+def decide_families(
+    estimator: Any, specs: Sequence[FamilySpec], X: Any, blocks: Any = "auto", stacklevel: int = 4
+) -> tuple[list[FamilySpec], Schema | None]:
+    """Return the families for what the columns of X are, and what they are, as `decide_kinds`."""
     schema, told = decide_schema(estimator, X)
     if schema is None:
-        return spec, None
+        return list(specs), None
     training = getattr(estimator, "training", "generative")
     try:
-        chosen = spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
+        chosen = specs_for(specs, schema, blocks)
         if training != "generative":
-            chosen.check("hybrid", f"training={training!r}")
+            for spec in chosen:
+                spec.check("hybrid", f"training={training!r}")
         return chosen, schema
     except ValueError as error:
         if told or any(column.levels for column in schema.columns if not _is_number(column)):
@@ -107,9 +117,9 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
         warnings.warn(
             f"numbers greater than binarize={estimator.binarize} are on, of {distinct.size:,} "
             f"distinct values: {error}",
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
-        return spec, None
+        return list(specs), None
 
 
 def _example(column: Column) -> str:
@@ -129,11 +139,13 @@ def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
     return decide(X, settings.columns, settings.unseen, bend, settings.groups), told
 
 
-def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[FamilySpec]:
+def specs_for(
+    specs: Sequence[FamilySpec], schema: Schema | None, blocks: Any = "auto"
+) -> list[FamilySpec]:
     """Return the families that stand for some where columns are of the kinds of a schema."""
     if schema is None:
         return list(specs)
-    found = [spec_for(spec, schema, "auto") for spec in specs]
+    found = [spec_for(spec, schema, blocks) for spec in specs]
     return list({spec.name: spec for spec in found}.values())
 
 

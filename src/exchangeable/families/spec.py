@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from exchangeable.families.abilities import ABILITIES
 from exchangeable.families.family import Family, Trainer
 from exchangeable.families.items import Conditional
+from exchangeable.families.later import Later
 from exchangeable.families.model import Model
 from exchangeable.runtime.memory import check_memory, times_available
 
@@ -197,6 +198,13 @@ class FamilySpec:
                 f"family {self.name!r} cannot {unknown[0]!r}, which is not an ability; expected "
                 f"some of {', '.join(ABILITIES)}"
             )
+
+    def __getattribute__(self, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        if type(value) is Later:
+            value = value.found()
+            object.__setattr__(self, name, value)
+        return value
 
     def earlier(self, problem: Any) -> "tuple[str, Problem] | None":
         """Return the family that is fitted first, and its problem, if there is one."""

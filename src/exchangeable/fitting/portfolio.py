@@ -147,12 +147,14 @@ class Portfolio:
         return sum(g.share for g in self.groups.values() if g.settings.family == family)
 
     def add(self, settings: Settings, fit: Fit, begun: int) -> None:
-        """Add a fit to the group of its settings, in place of one that was cut short."""
+        """Add a fit to the group of its settings, in place of a worse one that was cut short."""
         group = self.groups.get(settings)
-        if group is None or (not group.first.whole and group.n_made == 1):
+        if group is None:
             self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds)
-        else:
+        elif group.first.whole or group.n_made > 1:
             group.add(fit, self.valid.weights)
+        elif fit.whole or fit.valid > group.first.valid:
+            self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds, group.share)
 
     def weigh(self, clock: Clock = ENDLESS) -> None:
         """Find the share of every group, and what the join is worth.

@@ -103,6 +103,7 @@ class Search:
     portfolio: Portfolio = field(init=False)
     _effort: float = 0.0
     _climbs: dict[str, Climb] = field(default_factory=dict)
+    _given_up: set[tuple[Settings, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.began = self.clock.now()
@@ -160,19 +161,17 @@ class Search:
         while not self.over:
             if self._effort >= 2 * effort and self.n_made >= n_made + LEAST_FITS:
                 break
-            if not self._make(self.step(effort / STEPS), self.fitting):
+            tasks = self.step(effort / STEPS)
+            if not tasks:
                 break
+            self._make(tasks, self.fitting)
         self._note_round()
         return self.n_made > n_made
 
     def step(self, effort: float) -> list[Task]:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
-        promising = [
-            *self._untried(),
-            *self._unfinished(),
-            *self._neighbours(),
-            *self._again(),
-        ]
+        found = [*self._untried(), *self._unfinished(), *self._neighbours(), *self._again()]
+        promising = [one for one in found if one[1].start not in self._given_up]
         promising.sort(key=lambda one: -one[0])
         left, chosen = {True: effort, False: effort}, list[Task]()
         seconds = self.fitting.left
@@ -182,6 +181,10 @@ class Search:
             if task.seconds < seconds and (cost <= left[lane] or not chosen):
                 chosen.append(task)
                 left[lane] -= cost
+        known = self.portfolio.groups
+        new = [t for _, t in promising if t.settings not in known and t.least < seconds]
+        if new and not chosen:  # first fits may be cut short
+            chosen.append(replace(new[0], seconds=SURVEY_SHARE * seconds))
         return chosen
 
     def first(self, family: str) -> Settings:
@@ -294,8 +297,8 @@ class Search:
         cores = 1 if task.settings.trained or not self.timed else n_threads(self.lanes.n_jobs)
         return max(1e-9, task.seconds / cores)
 
-    def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> bool:
-        """Make fits and join them to the others; say whether any was made."""
+    def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> None:
+        """Make fits and join them to the others."""
         made = False
         for task, result in zip(tasks, self.lanes.run(tasks, clock, fairly), strict=True):
             name = task.settings.family
@@ -304,6 +307,8 @@ class Search:
                     self.notes[name] = (
                         f"there was no time for it: it takes about {task.seconds:,.0f} s"
                     )
+                else:
+                    self._given_up.add(task.start)
                 continue
             self._effort += self._cost(task)
             if not self._climbs[name].tried:
@@ -315,10 +320,11 @@ class Search:
                 self.portfolio.add(task.settings, result, len(self.rounds))
                 self.n_made += 1
                 made = True
+                continue
+            self._given_up.add(task.start)
         if made:
             self.portfolio.weigh(self.clock)
             self.report(self)
-        return made
 
     def _most(self, family: str) -> int:
         """Return the largest number of components that makes sense."""

@@ -7,14 +7,36 @@ kernels call are neither optimised nor made machine code: both is done where the
 """
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
+from numba.core.typed_passes import (
+    AnnotateTypes,
+    DumpParforDiagnostics,
+    InlineOverloads,
+    NopythonRewrites,
+)
+from numba.core.untyped_passes import InlineClosureLikes, LiteralUnroll, WithLifting
+
+from exchangeable.runtime.contexts import KernelContext, KernelTyping
 
 DEFAULTS = Flags().values()  # type: ignore[no-untyped-call]
 HASH = hash(Flags())  # type: ignore[no-untyped-call]
 """The hash of all flags: Numba's depends on their names only."""
+
+
+UNUSED = {
+    AnnotateTypes,
+    DumpParforDiagnostics,
+    InlineOverloads,
+    LiteralUnroll,
+    NopythonRewrites,
+    WithLifting,
+}
+"""Passes for what no kernel has: expressions of whole arrays, blocks of ``with``, loops over tuples
+of several types, and reports for people."""
 
 
 class KernelFlags(Flags):
@@ -77,6 +99,17 @@ class KernelCompiler(Compiler):
         super().__init__(  # type: ignore[no-untyped-call]
             typingctx, targetctx, library, args, return_type, quick, locals
         )
+        self.state.typingctx = KernelTyping.of(typingctx)
+        KernelContext.turn(self.state.targetctx)
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's passes without those that find nothing to do in kernels."""
+        pipelines = super().define_pipelines()  # type: ignore[no-untyped-call]
+        inner = any(isinstance(value, CodeType) for value in self.state.func_id.code.co_consts)
+        skipped = UNUSED if inner else {*UNUSED, InlineClosureLikes}
+        for pipeline in pipelines:
+            pipeline.passes = [each for each in pipeline.passes if each[0] not in skipped]
+        return list(pipelines)
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         """Return a function compiled for the types of its arguments."""

@@ -3,8 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 from scipy.special import ndtri
 
 from exchangeable.arrays import FloatArray, IntArray
@@ -106,5 +104,8 @@ def groups_within(apart: FloatArray, limit: float) -> IntArray:
     """Return groups of variables no two of which are further apart than the limit."""
     if apart.max() <= limit:
         return np.zeros(len(apart), dtype=np.int64)
+    from scipy.cluster.hierarchy import fcluster, linkage  # seldom needed, and slow to import
+    from scipy.spatial.distance import squareform
+
     tree = linkage(squareform(np.minimum(apart, 1e300), checks=False), method="complete")
     return np.asarray(fcluster(tree, limit, criterion="distance") - 1, dtype=np.int64)

@@ -171,11 +171,13 @@ class MixedFamily(Family):
     def _prior(self, kind: type[Part], columns: IntArray) -> Prior:
         """Return the pseudo-rows of a part, distributed as the training set."""
         alpha, pooling = self.problem.alpha, self.problem.pooling
-        weights = self.problem.rows.weights[:, None]
-        pooled = self._part(kind, columns, weights, Prior(alpha))
-        sums = pooled.sums(self._columns(columns), weights)
-        row = {name: each / weights.sum() for name, each in sums.items()}
-        return Prior(alpha, pooling, pooled, row)
+        key, kept = ("prior", kind.name, columns.tobytes(), alpha), self.problem.rows.derived
+        if key not in kept:
+            weights = self.problem.rows.weights[:, None]
+            pooled = self._part(kind, columns, weights, Prior(alpha))
+            sums = pooled.sums(self._columns(columns), weights)
+            kept[key] = pooled, {name: each / weights.sum() for name, each in sums.items()}
+        return Prior(alpha, pooling, *kept[key])
 
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return the parameters after one step of every part."""

@@ -8,11 +8,10 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.trees import tilt_kernels
+from exchangeable.families.trees.merge_kernels import Merges, plan_merges
 from exchangeable.families.trees.polynomial_kernels import Workspace
 from exchangeable.runtime.threads import row_ranges, run
 
-MOST_VARIABLES = 4_000
-"""A tree compares all pairs of variables, whose number must stay bearable."""
 LARGEST_SLOPE, LARGEST_PAIR = 60.0, 15.0
 """Natural parameters of weighted trees stay within these bounds: a pair that always goes together
 would otherwise grow without end."""
@@ -31,12 +30,15 @@ class Forest(NamedTuple):
         The node that is each node's parent, n for a root.
     slope, pair : arrays of shape (n,)
         Natural parameters of the nodes, and of the edges to their parents.
+    merges : Merges
+        In which order subtrees are multiplied.
     """
 
     order: IntArray
     parent: IntArray
     slope: FloatArray
     pair: FloatArray
+    merges: Merges
 
     @classmethod
     def of(cls, slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, y: int) -> Self:
@@ -44,10 +46,23 @@ class Forest(NamedTuple):
         n = slope.shape[0]
         if not parent.size:
             no_parent = np.full(n, n, dtype=np.int64)
-            return cls(np.arange(n), no_parent, slope[:, y].copy(), np.zeros(n))
+            return cls(
+                np.arange(n), no_parent, slope[:, y].copy(), np.zeros(n), merges_of(no_parent)
+            )
         order, node = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
         forest_kernels.order_nodes(parent[:, y].astype(np.int64), order, node)
-        return cls(order, node[parent[order, y]], slope[order, y], pair[order, y])
+        above = node[parent[order, y]]
+        return cls(order, above, slope[order, y], pair[order, y], merges_of(above))
+
+
+def merges_of(parent: IntArray) -> Merges:
+    """Return in which order the subtrees of a forest are multiplied."""
+    n = parent.size
+    product, end, first = np.empty((3, n + 1), dtype=np.int64)
+    left, right, following, stack = np.empty((4, n), dtype=np.int64)
+    merges = Merges(product, end, left, right, np.zeros(2 * n, dtype=np.int64))
+    plan_merges(parent, merges, first, following, stack)
+    return merges
 
 
 class CountWeights(NamedTuple):
@@ -95,10 +110,10 @@ def log_counts(
     out, tilts = np.empty((k, reach + 1)), np.empty((k, reach + 1))
 
     def one(classes: tuple[int, int]) -> None:
-        workspace = Workspace.of(slope.shape[0], reach)
         unknown = np.full(slope.shape[0], -1, dtype=np.int8)
-        for y in range(*classes):
-            forest = Forest.of(slope, parent, pair, y)
+        forests = [Forest.of(slope, parent, pair, y) for y in range(*classes)]
+        workspace = Workspace.of([forest.merges for forest in forests], reach)
+        for y, forest in zip(range(*classes), forests, strict=True):
             tilt_kernels.log_coefficients(forest, unknown, True, reach, workspace, out[y], tilts[y])
 
     run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
@@ -141,10 +156,10 @@ def expected_pairs(
     ones, pairs = np.empty((k, n)), np.empty((k, n))
 
     def one(classes: tuple[int, int]) -> None:
-        workspace = Workspace.of(n, counts.shape[0] - 1)
+        forests = [Forest.of(slope, parent, pair, y) for y in range(*classes)]
+        workspace = Workspace.of([forest.merges for forest in forests], counts.shape[0] - 1)
         of_nodes = Expected(np.empty(n), np.empty(n))
-        for y in range(*classes):
-            forest = Forest.of(slope, parent, pair, y)
+        for y, forest in zip(range(*classes), forests, strict=True):
             mass = counts[:, y].copy()
             _expected_of_forest(forest, mass, known[y], workspace, of_nodes)
             ones[y, forest.order], pairs[y, forest.order] = of_nodes
