@@ -233,10 +233,6 @@ class Polya(Part):
         means, sizes = fit_counts(own["totals"])
         return replace(self, weights=weights, means=means, sizes=sizes)
 
-    def distance(self, after: Self) -> float:
-        """Return how far some steps have moved the logarithms of the weights."""
-        return float(np.sqrt(np.mean(np.log(after.weights / self.weights) ** 2)))
-
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows score."""
         if prior.row is None:
