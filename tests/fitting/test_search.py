@@ -172,6 +172,22 @@ def test_a_first_fit_that_was_cut_short_is_made_again(examples):
     assert settings not in [task.settings for task in search.step(1e-9) if task.number == 0]
 
 
+def test_time_that_is_left_goes_to_first_fits_that_are_cut_short(examples):
+    """Made again where they get further than before; others are begun if they lead to something."""
+    seconds = [0.0]
+    clock = Clock(100.0, lambda: seconds[0])
+    search = search_of(examples, examples, ["urns"], RULE, clock=clock)
+    settings = search.first("urns")
+    search._make([Task(settings)], LATE, fairly=True)
+    (group,) = search.portfolio.alive
+    group.seconds = 60.0  # four times that is more than there is
+    (task,) = search.step(1e9)
+    assert (task.settings, task.number) == (settings, 0)
+    assert task.seconds < 100.0
+    group.seconds = 70.0
+    assert search.step(1e9) == []
+
+
 def test_a_fit_cut_short_gives_way_to_a_better_one_alone(examples):
     portfolio, fitter = Portfolio(examples), Fitter(examples, examples, rule=RULE)
     cut = replace(fitter.fit(usual("urns"), clock=LATE), valid=-5.0)

@@ -37,6 +37,8 @@ LEAST_FITS = 8
 """Of a round."""
 STEPS = 4
 """Of a round: decisions are made anew after each."""
+FURTHER = 1.5
+"""A fit that was cut short is made again, and cut short again, if it gets so many times further."""
 ROWS_PER_COMPONENT, MORE = 150, 4
 """A first fit has a component for so many rows, within a factor of what is usual."""
 FASTER_ON_DEVICE = 8.0
@@ -173,11 +175,15 @@ class Search:
             if task.seconds < seconds and (cost <= left[lane] or not chosen):
                 chosen.append(task)
                 left[lane] -= cost
-        known = self.portfolio.groups
-        new = [t for _, t in promising if t.settings not in known and t.least < seconds]
-        if new and not chosen:  # first fits may be cut short
-            chosen.append(replace(new[0], seconds=SURVEY_SHARE * seconds))
+        first = [task for _, task in promising if not task.number and self._helps(task, seconds)]
+        if first and not chosen:
+            chosen.append(replace(first[0], seconds=SURVEY_SHARE * seconds))
         return chosen
+
+    def _helps(self, task: Task, seconds: float) -> bool:
+        """Whether a first fit is worth while that is cut short after some seconds."""
+        group = self.portfolio.groups.get(task.settings)
+        return seconds > (task.least if group is None else FURTHER * group.seconds)
 
     def first(self, family: str) -> Settings:
         """Return the settings with which a family begins."""
