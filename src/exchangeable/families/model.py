@@ -145,6 +145,11 @@ class Model(ABC):
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
 
+    def imagined(self, n_rows: int, y: int, rng: np.random.Generator) -> Observed:
+        """Return rows drawn from P(x | y)."""
+        nothing = np.full((n_rows, self.n_variables), UNASSIGNED, dtype=np.int8)
+        return Observed.from_symbols(self.draw(Observed.from_symbols(nothing), y, rng))
+
     def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
         """Return the same as binary rows, with y as seed, whose numbers may have been kept."""
         return as_rows(self.draw(observed, y, np.random.default_rng(y)), 0.0, 1)

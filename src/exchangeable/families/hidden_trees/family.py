@@ -90,7 +90,7 @@ class HiddenFamily(PooledFamily):
         )
         return Mixture(model, log_prior)
 
-    def resume(self, data: Any, mixture: Mixture) -> None:
+    def resume(self, data: Any, mixture: Mixture) -> Mixture:
         """Begin with the blocks of the tree."""
         model: Any = mixture.model
         if len(model.trees) > 1:
@@ -99,6 +99,7 @@ class HiddenFamily(PooledFamily):
                 f"{len(model.trees)}; fit with combine='best' first"
             )
         self._use(model.trees[0].messages.partition)
+        return mixture
 
     def _use(self, partition: Partition) -> None:
         """Begin with some blocks: find the share of the training set with each of their counts."""

@@ -169,6 +169,11 @@ class MixedModel(Model):
             values[:, part.columns] = part.draw(values[:, part.columns], y, rng)
         return self._given_back(values, observed)
 
+    def imagined(self, n_rows: int, y: int, rng: np.random.Generator) -> Observed:
+        """Return rows drawn from P(x | y)."""
+        nothing = typed(np.full((n_rows, self.n_variables), np.nan), self.types)
+        return typed(np.asarray(self.draw(nothing, y, rng), dtype=np.float64), self.types)
+
     def _given_back(self, values: FloatArray, observed: Observed) -> npt.NDArray[Any]:
         """Return rows in the form in which they came: numbers, or bits as 0 and 1."""
         return values if isinstance(observed.ones, TypedRows) else values.astype(np.uint8)
@@ -194,7 +199,7 @@ class MixedModel(Model):
         """
         examples = data.examples
         usual = log_prior if log_prior.ndim == 1 else log_prior.mean(axis=0)
-        spans = row_ranges(examples.rows.n_rows, CHUNK)
+        spans = row_ranges(examples.rows.n_rows, CHUNK) or [(0, 0)]
         prepared, jacobian = self._prepared(examples, spans)
         passes = [part.reading(own) for part, own in zip(self.parts, prepared, strict=True)]
         priors = RowPriors(examples.weights, examples.clamp, usual)
