@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.lanes import Lanes, Task
@@ -37,6 +39,8 @@ LEAST_FITS = 8
 """Of a round."""
 STEPS = 4
 """Of a round: decisions are made anew after each."""
+FEW_SECONDS, SLOWEST = 3.0, 10.0
+"""How slow a machine is, is not known before so many seconds; no more than so many times."""
 FURTHER = 1.5
 """A fit that was cut short is made again, and cut short again, if it gets so many times further."""
 ROWS_PER_COMPONENT, MORE = 150, 4
@@ -98,10 +102,11 @@ class Search:
     portfolio: Portfolio = field(init=False)
     climbs: dict[str, Climb] = field(default_factory=dict)
     _effort: float = 0.0
+    _worked: float = field(init=False)
     _given_up: set[tuple[Settings, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.began = self.clock.now()
+        self.began, self._worked = self.clock.now(), self.clock.worked()
         self.portfolio = Portfolio(self.fitter.valid)
         for name in self.families:
             self.climbs[name] = Climb(name, self.portfolio, self._most(name))
@@ -202,6 +207,17 @@ class Search:
         blocks = STATISTICS if named else "auto"
         return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
 
+    @property
+    def slowness(self) -> float:
+        """How many times longer work takes than on a machine without other work, about.
+
+        Where networks have a device of their own, waiting for it does not count.
+        """
+        elapsed, worked = self.clock.now() - self.began, self.clock.worked() - self._worked
+        if not self.timed or self.lanes.side_by_side or elapsed < FEW_SECONDS:
+            return 1.0
+        return float(np.clip(elapsed / max(worked, 1e-3), 1.0, SLOWEST))
+
     def seconds_of(self, settings: Settings) -> float:
         """Return about how long a fit takes: as the family's latest did, where seconds count.
 
@@ -212,7 +228,7 @@ class Search:
         if not known or not self.timed:
             seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
             device = self.timed and self.lanes.side_by_side and settings.trained
-            return seconds / (FASTER_ON_DEVICE if device else 1.0)
+            return seconds / FASTER_ON_DEVICE if device else seconds * self.slowness
         start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         latest = known[-1]
         again = latest.quickest
