@@ -20,7 +20,6 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.classes.choice import select_components
-from exchangeable.classes.profiles import Profiles, profiles_of
 from exchangeable.classes.refits import Refits
 from exchangeable.classes.selection import Selection
 from exchangeable.data.examples import Examples, merge_equal_rows
@@ -440,14 +439,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         """
         asked = sample_weight, param_grid, bootstrap
         return select_components(cls, X, X_valid, n_components, criterion, *asked, parameters)
-
-    def profiles(self) -> Profiles:
-        """Return what the components are like: sizes, and how each column is answered in each.
-
-        `exchangeable.classes.standard_errors` adds standard errors and intervals, and
-        `exchangeable.plotting.ProfileDisplay` draws them.
-        """
-        return profiles_of(self)
 
     @property
     def n_parameters_(self) -> int:

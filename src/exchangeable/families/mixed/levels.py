@@ -1,7 +1,7 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -85,9 +85,9 @@ class Levels(Part):
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the frequencies, smoothed by the prior."""
         log_shares = np.empty_like(sums["levels"])
-        sizes, starts = _layout(self.types)
+        sizes, starts = self.sizes, self.starts
         code_kernels.share_out(sums["levels"], self.pseudo_rows(prior), starts, sizes, log_shares)
-        return type(self)(self.columns, self.types, log_shares)
+        return replace(self, log_shares=log_shares)
 
     def pseudo_rows(self, prior: Prior) -> FloatArray:
         """Return the weight that the prior gives to each level."""
