@@ -176,7 +176,11 @@ class Worked:
         costs = [(*each, seconds) for each in passes]
         for owner, name, cost in [*costs, (shares, "mixed", 8 * seconds)]:
             monkeypatch.setattr(owner, name, self.taking(cost, getattr(owner, name)))
-        monkeypatch.setattr(density_module, "Clock", partial(Clock, now=lambda: self.now))
+        monkeypatch.setattr(
+            density_module,
+            "Clock",
+            partial(Clock, **dict.fromkeys(("now", "worked"), lambda: self.now)),
+        )
 
     def taking(self, seconds, function):
         def slower(*arguments, **options):

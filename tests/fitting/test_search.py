@@ -172,6 +172,38 @@ def test_a_first_fit_that_was_cut_short_is_made_again(examples):
     assert settings not in [task.settings for task in search.step(1e-9) if task.number == 0]
 
 
+def test_time_that_is_left_goes_to_first_fits_that_are_cut_short(examples):
+    """Made again where they get further than before; others are begun if they lead to something."""
+    seconds = [0.0]
+    clock = Clock(100.0, lambda: seconds[0], worked=lambda: seconds[0])
+    search = search_of(examples, examples, ["urns"], RULE, clock=clock)
+    settings = search.first("urns")
+    search._make([Task(settings)], LATE, fairly=True)
+    (group,) = search.portfolio.alive
+    group.seconds = 60.0  # four times that is more than there is
+    (task,) = search.step(1e9)
+    assert (task.settings, task.number) == (settings, 0)
+    assert task.seconds < 100.0
+    group.seconds = 70.0
+    assert search.step(1e9) == []
+
+
+def test_on_a_busy_machine_families_that_were_not_tried_take_longer(examples):
+    seconds, worked = [0.0], [0.0]
+    clock = Clock(1e4, lambda: seconds[0], worked=lambda: worked[0])
+    search = search_of(examples, examples, ["urns", "neural tree"], RULE, clock=clock)
+    settings = search.first("neural tree")
+    free = search.seconds_of(settings)
+    seconds[0], worked[0] = 40.0, 10.0
+    assert search.slowness == 4.0
+    assert search.seconds_of(settings) == pytest.approx(4 * free)
+    search._make([Task(search.first("urns"))], LATE, fairly=True)
+    (task,) = [task for task in search.step(1e9) if task.settings == settings]
+    assert task.least > 4 * settings.space.start_up
+    search.lanes.side_by_side = True
+    assert search.slowness == 1.0
+
+
 def test_a_fit_cut_short_gives_way_to_a_better_one_alone(examples):
     portfolio, fitter = Portfolio(examples), Fitter(examples, examples, rule=RULE)
     cut = replace(fitter.fit(usual("urns"), clock=LATE), valid=-5.0)

@@ -37,11 +37,14 @@ class Task:
         Number of the start, 0 for the first of these settings.
     seconds : float
         How long it will take, about.
+    slowness : float
+        How many times longer than on a machine without other work.
     """
 
     settings: Settings
     number: int = 0
     seconds: float = 0.0
+    slowness: float = 1.0
 
     @property
     def start(self) -> tuple[Settings, int]:
@@ -51,7 +54,7 @@ class Task:
     @property
     def least(self) -> float:
         """Seconds after which it has led to something, about."""
-        start_up = self.settings.space.start_up
+        start_up = self.slowness * self.settings.space.start_up
         return start_up + max(0.0, self.seconds - start_up) / BRIEF
 
 

@@ -37,7 +37,7 @@ def untried(search: "Search") -> list[Promise]:
     """
     found, most = [], BRIEFLY * search.fitting.left
     for settings in map(search.first, search.families):
-        task = Task(settings, 0, search.seconds_of(settings))
+        task = Task(settings, 0, search.seconds_of(settings), search.slowness)
         if not search.climbs[settings.family].tried and task.least < most:
             task = replace(task, seconds=min(task.seconds, most))
             gain = UNTRIED_GAIN * abs(search.portfolio.worth)

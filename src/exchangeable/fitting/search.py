@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.lanes import Lanes, Task
@@ -37,6 +39,10 @@ LEAST_FITS = 8
 """Of a round."""
 STEPS = 4
 """Of a round: decisions are made anew after each."""
+FEW_SECONDS, SLOWEST = 3.0, 10.0
+"""How slow a machine is, is not known before so many seconds; no more than so many times."""
+FURTHER = 1.5
+"""A fit that was cut short is made again, and cut short again, if it gets so many times further."""
 ROWS_PER_COMPONENT, MORE = 150, 4
 """A first fit has a component for so many rows, within a factor of what is usual."""
 FASTER_ON_DEVICE = 8.0
@@ -96,10 +102,11 @@ class Search:
     portfolio: Portfolio = field(init=False)
     climbs: dict[str, Climb] = field(default_factory=dict)
     _effort: float = 0.0
+    _worked: float = field(init=False)
     _given_up: set[tuple[Settings, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.began = self.clock.now()
+        self.began, self._worked = self.clock.now(), self.clock.worked()
         self.portfolio = Portfolio(self.fitter.valid)
         for name in self.families:
             self.climbs[name] = Climb(name, self.portfolio, self._most(name))
@@ -173,11 +180,15 @@ class Search:
             if task.seconds < seconds and (cost <= left[lane] or not chosen):
                 chosen.append(task)
                 left[lane] -= cost
-        known = self.portfolio.groups
-        new = [t for _, t in promising if t.settings not in known and t.least < seconds]
-        if new and not chosen:  # first fits may be cut short
-            chosen.append(replace(new[0], seconds=SURVEY_SHARE * seconds))
+        first = [task for _, task in promising if not task.number and self._helps(task, seconds)]
+        if first and not chosen:
+            chosen.append(replace(first[0], seconds=SURVEY_SHARE * seconds))
         return chosen
+
+    def _helps(self, task: Task, seconds: float) -> bool:
+        """Whether a first fit is worth while that is cut short after some seconds."""
+        group = self.portfolio.groups.get(task.settings)
+        return seconds > (task.least if group is None else FURTHER * group.seconds)
 
     def first(self, family: str) -> Settings:
         """Return the settings with which a family begins."""
@@ -196,6 +207,17 @@ class Search:
         blocks = STATISTICS if named else "auto"
         return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
 
+    @property
+    def slowness(self) -> float:
+        """How many times longer work takes than on a machine without other work, about.
+
+        Where networks have a device of their own, waiting for it does not count.
+        """
+        elapsed, worked = self.clock.now() - self.began, self.clock.worked() - self._worked
+        if not self.timed or self.lanes.side_by_side or elapsed < FEW_SECONDS:
+            return 1.0
+        return float(np.clip(elapsed / max(worked, 1e-3), 1.0, SLOWEST))
+
     def seconds_of(self, settings: Settings) -> float:
         """Return about how long a fit takes: as the family's latest did, where seconds count.
 
@@ -206,7 +228,7 @@ class Search:
         if not known or not self.timed:
             seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
             device = self.timed and self.lanes.side_by_side and settings.trained
-            return seconds / (FASTER_ON_DEVICE if device else 1.0)
+            return seconds / FASTER_ON_DEVICE if device else seconds * self.slowness
         start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         latest = known[-1]
         again = latest.quickest

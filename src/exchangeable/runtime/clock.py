@@ -21,6 +21,9 @@ class Clock:
         Returns the seconds since some moment; tests put their own in place of the machine's.
     patient : bool
         Whether work goes on until it has led to something, however late it is.
+    worked : callable
+        Returns the seconds that processors have worked: fewer than `now` says where other programs
+        keep them busy.
 
     Examples
     --------
@@ -32,6 +35,7 @@ class Clock:
     deadline: float = float("inf")
     now: Callable[[], float] = field(default=time.monotonic, repr=False)
     patient: bool = False
+    worked: Callable[[], float] = field(default=time.process_time, repr=False)
 
     @property
     def left(self) -> float:
