@@ -11,7 +11,7 @@ from exchangeable.classes.rows import column_names
 from exchangeable.classes.tables import Table, Tabular, cell_text
 from exchangeable.data.observed import Observed
 from exchangeable.data.schema import Schema, typed
-from exchangeable.families.contract import Model, Normal
+from exchangeable.families.contract import Model, Normal, Normals
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.distributions import Continuous
 
@@ -225,8 +225,9 @@ def _class_values(model: Model, schema: Schema, nothing: Observed, y: int) -> Fl
     found: list[float] = []
     for j, column in enumerate(schema.columns):
         answer = model.predictive(nothing, j, y)
-        if isinstance(answer, Normal):
-            own = Continuous(np.ones(1), answer.mean, answer.variance, column.transform)
+        if isinstance(answer, Normal | Normals):
+            weights, means, variances = (each[0] for each in answer.mixture)
+            own = Continuous(weights, means, variances, column.transform)
             found += [own.mean, own.std]
         elif column.kind == "binary":
             found.append(float(answer[0, 1]))

@@ -27,7 +27,7 @@ class Head(NamedTuple):
     holes : bool
         Whether rows have entries that are not known.
     groups : int
-        This many consecutive points form a group, and each group has a last layer of its own.
+        Every so many points belong to the same group, and each group has a last layer of its own.
     """
 
     kind: str

@@ -1,6 +1,6 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -12,7 +12,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import code_kernels, kernels
 from exchangeable.families.mixed.codes import CodedRows, coded, positions
-from exchangeable.families.mixed.part import Part, PartSums, Prior
+from exchangeable.families.mixed.part import Ask, Part, PartSums, Prior
 from exchangeable.families.mixed.passes import PartPass
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
@@ -52,18 +52,13 @@ class Levels(Part):
         return int((self.sizes - 1).sum()) * self.n_classes
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return the frequencies of the levels."""
         n_levels = sum(kind.n_levels for kind in types)
-        blank = cls(columns, types, np.zeros((n_levels, mass.shape[1])))
-        return blank.following(blank.sums(values, mass), prior)
+        blank = cls(columns, types, np.zeros((n_levels, n_classes)))
+        return blank.following((yield blank.sums), prior)
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
