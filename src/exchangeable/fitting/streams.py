@@ -151,7 +151,7 @@ class Stream:
         for _ in range(self.rule.max_iter):
             before = mixture.model
             mixture, kept = self._step(family, data, mixture, kept)
-            if family.distance(before, mixture.model) < self.rule.tol:
+            if family.closed_form or family.distance(before, mixture.model) < self.rule.tol:
                 break
         return mixture, kept
 

@@ -271,5 +271,5 @@ def test_a_kind_of_leaf_that_does_not_fit_is_refused() -> None:
 
 def test_the_family_that_stands_in_says_so() -> None:
     assert REGISTRY["hidden tree"].other_kinds == "mixed tree"
-    with pytest.raises(ValueError, match="levels and transforms are decided from all rows"):
+    with pytest.raises(ValueError, match="which must be in memory"):
         ExchangeableMixture(2, family="mixed tree").fit([np.eye(4), np.eye(4)])

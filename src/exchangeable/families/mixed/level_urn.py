@@ -130,10 +130,6 @@ class LevelUrn(Part):
             lengths += prior.pooling * prior.row["lengths"]
         return np.ascontiguousarray(above), np.ascontiguousarray(lengths)
 
-    def distance(self, after: Self) -> float:
-        """Return how far some steps have moved the logarithms of the weights."""
-        return float(np.sqrt(np.mean(np.log(after.weights / self.weights) ** 2)))
-
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows score."""
         nothing = {

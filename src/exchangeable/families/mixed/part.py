@@ -6,7 +6,7 @@ name it in `parts.py`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -17,6 +17,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.contract import Normal
 from exchangeable.families.items import ItemScale
+from exchangeable.families.mixed.asking import Ask, Highest, answered
 from exchangeable.families.mixed.passes import PartPass, PartSums, PlainPass
 
 __all__ = [
@@ -35,23 +36,6 @@ __all__ = [
 ]
 
 Arrays = dict[str, npt.NDArray[Any]]
-Ask = Callable[[Any, FloatArray], Any]
-"""A question about rows whose answers add up: a function of a part's own columns, and of the weight
-of each row in each class."""
-
-
-class Highest:
-    """The largest numbers of some rows; those of two sets of rows are the larger ones of both.
-
-    >>> (Highest(np.array([3, 1])) + Highest(np.array([2, 4]))).numbers.tolist()
-    [3, 4]
-    """
-
-    def __init__(self, numbers: npt.NDArray[Any]) -> None:
-        self.numbers = numbers
-
-    def __add__(self, other: "Highest") -> "Highest":
-        return Highest(np.maximum(self.numbers, other.numbers))
 
 
 @dataclass(frozen=True)
@@ -262,16 +246,6 @@ def add_sums(parts: Sequence[PartSums]) -> PartSums:
         for name, array in part.items():
             total[name] += array
     return total
-
-
-def answered(steps: Generator[Ask, Any, Any], values: Any, mass: FloatArray) -> Any:
-    """Return what questions end with that rows in memory answer."""
-    ask = next(steps)
-    while True:
-        try:
-            ask = steps.send(ask(values, mass))
-        except StopIteration as end:
-            return end.value
 
 
 def laid_out(histogram: FloatArray, n_lines: int) -> FloatArray:

@@ -9,16 +9,16 @@ the total of the unknown ones is summed over.
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from scipy import special
 
-from exchangeable.arrays import FloatArray, IntArray, is_sparse
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import urn_kernels as kernels
+from exchangeable.families.mixed.count_entries import entries_of, first_look, reach_of
 from exchangeable.families.mixed.counts import MOST, check_largest
 from exchangeable.families.mixed.part import (
     Ask,
@@ -51,14 +51,6 @@ from exchangeable.storage.checks import needed, numbers
 
 SPARE = 1000
 """Room for totals beyond twice the largest that is fitted."""
-
-
-class Entries(NamedTuple):
-    """Counts that are not 0 as a sparse matrix, the known total of each row, and its holes."""
-
-    matrix: Any
-    totals: FloatArray
-    holes: npt.NDArray[np.bool_] | None
 
 
 @dataclass(frozen=True)
@@ -104,8 +96,8 @@ class Polya(Part):
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
         """Return weights by the fixed point, from what the known counts say."""
-        highest, units, weight = yield _first_look
-        largest = _reach(highest)
+        highest, units, weight = yield first_look
+        largest = reach_of(highest)
         check_largest(largest)
         usual = max(float(units.sum()) / max(weight, LEAST_WEIGHT), 1.0)
         shares = (units + 1e-3) / (units + 1e-3).sum()
@@ -126,7 +118,7 @@ class Polya(Part):
 
     def reached(self, values: Any, mass: FloatArray) -> Highest:
         """Return the same of some rows, with room for larger totals if some is unknown."""
-        return Highest(_reach(_first_look(values, mass)[0]))
+        return Highest(reach_of(first_look(values, mass)[0]))
 
     def widened(self, reach: IntArray) -> Self:
         """Return the part with room for larger counts."""
@@ -148,7 +140,7 @@ class Polya(Part):
 
     def score(self, values: Any) -> FloatArray:
         """Return log P of the known entries."""
-        matrix, totals, holes = _entries(values)
+        matrix, totals, holes = entries_of(values)
         out = np.zeros((len(totals), self.n_classes))
         kernels.score_rising(*csr_arrays(matrix), self.starts, self._table, out)
         row = np.repeat(np.arange(len(totals)), np.diff(matrix.indptr))
@@ -198,7 +190,7 @@ class Polya(Part):
 
     def sums(self, values: Any, mass: FloatArray) -> PartSums:
         """Return how often counts exceed 0, 1, …, what unknown ones add, and the mass of totals."""
-        matrix, totals, holes = _entries(values)
+        matrix, totals, holes = entries_of(values)
         above = np.zeros((int(self.starts[-1]), self.n_classes))
         kernels.sum_above(*csr_arrays(matrix), self.starts, np.ascontiguousarray(mass), above)
         fixed, top = np.zeros(self.weights.shape), int(self.largest[-1])
@@ -233,10 +225,6 @@ class Polya(Part):
         means, sizes = fit_counts(own["totals"])
         return replace(self, weights=weights, means=means, sizes=sizes)
 
-    def distance(self, after: Self) -> float:
-        """Return how far some steps have moved the logarithms of the weights."""
-        return float(np.sqrt(np.mean(np.log(after.weights / self.weights) ** 2)))
-
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows score."""
         if prior.row is None:
@@ -252,7 +240,7 @@ class Polya(Part):
 
     def predictive(self, values: Any, column: int, y: int) -> FloatArray:
         """Return the probabilities of the counts of a column, given the other known ones."""
-        _, totals, holes = _entries(values)
+        _, totals, holes = entries_of(values)
         assert holes is not None
         weight, shares = holes @ self.weights[:, y], self._room(totals)
         own, lines = self.weights[column, y], list[FloatArray]()
@@ -276,7 +264,7 @@ class Polya(Part):
     def draw(self, values: Any, y: int, rng: np.random.Generator) -> FloatArray:
         """Return the rows with the total of their holes drawn, and then their counts."""
         drawn = np.array(values)
-        _, totals, holes = _entries(values)
+        _, totals, holes = entries_of(values)
         if holes is None:
             return drawn
         weight, shares = holes @ self.weights[:, y], self._room(totals)
@@ -317,36 +305,6 @@ class Polya(Part):
         if largest.min(initial=0) < 0 or largest.max(initial=0) > 2 * MOST + 10:
             raise ModelFileError(f"largest holds counts up to {largest.max()}, which cannot be")
         return cls(columns, types, weights, means, sizes, largest)
-
-
-def _entries(values: Any) -> Entries:
-    """Return the counts of rows, dense with NaN for holes or sparse without."""
-    if is_sparse(values):
-        return Entries(values, np.asarray(values.sum(axis=1), dtype=np.float64), None)
-    holes = np.isnan(values)
-    matrix = sp.csr_array(np.nan_to_num(values))
-    totals = np.asarray(matrix.sum(axis=1), dtype=np.float64)
-    return Entries(matrix, totals, holes if holes.any() else None)
-
-
-def _first_look(values: Any, mass: FloatArray) -> tuple[Highest, FloatArray, float]:
-    """Return the largest count of each column, the largest total and whether some are unknown.
-
-    With them come the units of each column, and the weight of the rows.
-    """
-    entries, weights = _entries(values), mass.sum(axis=1)
-    highest = np.zeros(values.shape[1] + 2, dtype=np.int64)
-    np.maximum.at(highest, entries.matrix.indices, entries.matrix.data.astype(np.int64))
-    highest[-2:] = int(entries.totals.max(initial=0)), entries.holes is not None
-    return Highest(highest), np.asarray(weights @ entries.matrix), float(weights.sum())
-
-
-def _reach(highest: Highest) -> IntArray:
-    """Return the largest counts, and room for totals: more if some counts are unknown."""
-    *_, top, holed = highest.numbers
-    largest = highest.numbers[:-1].copy()
-    largest[-1] = 2 * top + 10 if holed else top
-    return np.asarray(largest)
 
 
 def _pseudo(prior: Prior, name: str) -> Any:

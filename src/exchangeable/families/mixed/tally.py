@@ -19,6 +19,7 @@ from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.counts import MOST, check_largest
 from exchangeable.families.mixed.part import Ask, Highest, Part, PartSums, Prior, laid_out
+from exchangeable.families.mixed.splits import best_split
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
     LEAST_MEAN,
@@ -236,7 +237,7 @@ class Tally(Part):
         rest = self._rest(values, y)
         for row in np.flatnonzero(np.isnan(values).any(axis=1)):
             holes = np.flatnonzero(np.isnan(values[row]))
-            filled[row, holes] = _best_split(shares[holes], rest.mean[row], rest.size[row])
+            filled[row, holes] = best_split(shares[holes], rest.mean[row], rest.size[row])
         return filled
 
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
@@ -302,21 +303,3 @@ def _largest_total(values: Any, mass: FloatArray, usual: FloatArray) -> Highest:
 def _filled_sums(values: Any, mass: FloatArray, blank: Tally, usual: FloatArray) -> PartSums:
     """Return the sums of rows whose holes hold what is usual."""
     return blank.sums(_filled(values, usual), mass)
-
-
-def _best_split(shares: FloatArray, mean: float, size: float) -> FloatArray:
-    """Return the most probable counts of some columns: units are added where they gain most."""
-    end = highest_count(np.array([mean + 1e-300]), np.array([size]))
-    if not shares.sum() > 0:
-        return np.zeros(shares.size)
-    own = shares / shares.sum()
-    counts, best = np.zeros(shares.size), np.zeros(shares.size)
-    log_totals = log_counts(np.arange(end + 1.0), np.array([mean + 1e-300]), np.array([size]))[:, 0]
-    split, highest = 0.0, log_totals[0]
-    for total in range(1, end + 1):
-        column = int(np.argmax(own / (counts + 1)))
-        counts[column] += 1
-        split += np.log(own[column]) - np.log(counts[column]) + np.log(total)
-        if log_totals[total] + split > highest:
-            highest, best = log_totals[total] + split, counts.copy()
-    return best
