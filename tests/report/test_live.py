@@ -254,7 +254,7 @@ def test_what_python_alone_can_answer_is_left_out(options, open_page):
     X = chains()
     model = ExchangeableMixture(2, **options, random_state=0).fit(X)
     notice = open_page(model).locator("#no-panel").text_content()
-    assert notice.startswith("The answers of this model are computed by Python code")
+    assert notice.startswith("The answers of this model are computed in Python alone")
     for left_out in ("setting what is known", "the most probable component", "to ask next"):
         assert left_out in notice
 

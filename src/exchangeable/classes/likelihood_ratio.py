@@ -111,7 +111,7 @@ def likelihood_ratio_test(
     examples, observed, weight = weighted_rows(small, X, sample_weight)
     if weight.sum() > MOST_ROWS:
         raise ValueError(
-            f"the weights add up to {weight.sum():,.0f}, and so many rows would be drawn; the "
+            f"the weights add up to {weight.sum():,.0f}, and that many rows would be drawn; the "
             f"limit is {MOST_ROWS:,}; scale sampling weights so that they add up to the number of "
             f"rows, {weight.size:,}"
         )

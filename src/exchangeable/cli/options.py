@@ -140,7 +140,8 @@ def shown(value: Any) -> Text:
 def open_model(path: str, *needed: str) -> tuple[SavedModel, AnyCoding]:
     """Return a model, which must have one of the methods needed, and how tables become its rows."""
     saved = read_model(path)
-    if needed and not any(hasattr(saved.model, name) for name in needed):
+    asked = (saved.model, getattr(saved.model, "model_", None))
+    if needed and not any(hasattr(model, name) for model in asked for name in needed):
         raise ValueError(
             f"{path} is a {type(saved.model).__name__}, which has no answer to this; 'exchangeable "
             "info' shows what it is"

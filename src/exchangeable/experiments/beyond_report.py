@@ -15,7 +15,7 @@ BEST = "best of the published tables listed"
 PUBLISHED = ("learnspn", "idspn", "mt", "ratspn", "einet", "hyperspn", "xcnet40", "hclt")
 MINUS = "\N{MINUS SIGN}"
 ERRORS = 2.0
-"""A difference counts from so many of its standard errors on."""
+"""A difference counts from this many of its standard errors on."""
 HEAD = f"""# Density: the default on the benchmark
 
 This page is written by `exchangeable reproduce --table beyond`; the cells are in

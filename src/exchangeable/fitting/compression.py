@@ -106,7 +106,7 @@ class Compressor:
         return found
 
     def to_size(self, n_parameters: int) -> Compressed:
-        """Return the best mixture that is found with at most so many parameters."""
+        """Return the best mixture that is found with at most this many parameters."""
         rng = np.random.default_rng(self.seed)
         model, n_classes = self.mixture.model, self.mixture.log_prior.size
         wanted = n_parameters * n_classes / self.mixture.n_parameters
@@ -239,7 +239,7 @@ def fit_weights(mixture: Mixture, rows: Observed, n_jobs: int | None = None) -> 
 
 
 def thinned(weights: FloatArray, most: int, rng: np.random.Generator) -> IntArray:
-    """Return at most so many components, spread evenly over the weights.
+    """Return at most this many components, spread evenly over the weights.
 
     >>> thinned(np.full(8, 0.125), 4, np.random.default_rng(0)).size
     4
@@ -252,7 +252,7 @@ def thinned(weights: FloatArray, most: int, rng: np.random.Generator) -> IntArra
 
 
 def most_useful(mixture: Mixture, weights: FloatArray, n_parameters: int) -> IntArray:
-    """Return the components that weigh most for their parameters, with at most so many of these.
+    """Return the components that weigh most for their parameters, with at most this many of these.
 
     Components that share parameters stay together; at least one is kept.
     """

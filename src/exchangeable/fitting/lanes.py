@@ -20,7 +20,7 @@ FAILURES = (MemoryError, FloatingPointError, RuntimeError)
 MEMORY_PART = 0.8
 """Part of the memory that fits side by side may take."""
 MORE_MEMORY = 4.0
-"""Families say what a fit needs at least; it takes about so many times that."""
+"""Families say what a fit needs at least; it takes about this many times that."""
 BRIEF = 12.0
 """A fit leads to something after such a part of the time that it takes to end by itself."""
 

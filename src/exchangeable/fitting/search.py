@@ -44,7 +44,7 @@ FEW_SECONDS, SLOWEST = 3.0, 10.0
 FURTHER = 1.5
 """A fit that was cut short is made again, and cut short again, if it gets so many times further."""
 ROWS_PER_COMPONENT, MORE = 150, 4
-"""A first fit has a component for so many rows, within a factor of what is usual."""
+"""A first fit has a component for this many rows, within a factor of what is usual."""
 FASTER_ON_DEVICE = 8.0
 """Training with a device of its own takes this part of the time, about."""
 SLOWER = 1.5

@@ -19,7 +19,7 @@ TAIL = 0.005
 """A slider leaves this share of the measurements out at either end; a field takes all."""
 SLOW = "An answer of this model takes more steps than a page can make at once"
 LARGE = "The parameters of this model are too large for a page"
-FOREIGN = "The answers of this model are computed by Python code that a page cannot run"
+FOREIGN = "The answers of this model are computed in Python alone"
 
 
 class Live(NamedTuple):

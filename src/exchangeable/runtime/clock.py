@@ -57,7 +57,7 @@ class Clock:
         return self.earlier((1.0 - share) * max(self.left, 0.0)) if self.limited else self
 
     def earlier(self, seconds: float) -> "Clock":
-        """Return a clock whose deadline is so many seconds earlier."""
+        """Return a clock whose deadline is this many seconds earlier."""
         return replace(self, deadline=self.deadline - seconds)
 
     def check(self) -> None:

@@ -48,7 +48,7 @@ def check_memory(n_bytes: float, what: str, advice: str) -> None:
 
 
 def times_available(n_bytes: float) -> int:
-    """Return how many times so many bytes can be had."""
+    """Return how many times this many bytes can be had."""
     return int(min(available() / n_bytes, 1e9))
 
 

@@ -25,7 +25,7 @@ from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges
 
 MOST_BINS = 8
-"""The counts of a block fall into at most so many bins."""
+"""The counts of a block fall into at most this many bins."""
 MOST_BINS_IN_ALL = 8_000
 """A tree looks at all pairs of bins of a class, whose number must stay bearable."""
 CHUNK = 1 << 14

@@ -1,6 +1,6 @@
 """The terms that all classes share, where columns are of any kind: they make P(x) a good density.
 
-The likelihood of the rows is concave in the terms, but for how measurements spread. The likelihood
+The likelihood of the rows is concave in the terms, except for how measurements spread. That
 of the labels given rows with columns hidden at random counts as well: what is hidden adds the
 logarithm of its total to a class's score.
 """
