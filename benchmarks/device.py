@@ -33,7 +33,7 @@ sys.modules["exchangeable"] = package
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 
-from exchangeable.devices import hidden, linear  # noqa: E402
+from exchangeable.devices import chunks, hidden, linear  # noqa: E402
 from exchangeable.devices.batches import Symbols  # noqa: E402
 from exchangeable.devices.head import Head, Settings  # noqa: E402
 from exchangeable.devices.training import Task, Training  # noqa: E402
@@ -99,7 +99,7 @@ def time_hidden(options, device):
     tile = -(-n_rows // -(-n_rows // hidden.tile_size(n_rows, n_nodes, n_states)))
     rows = hidden.put_rows(codes, np.ones(n_rows), tile, device)
     began = time.perf_counter()
-    found = hidden.expect_hidden(shape, rows, evidence, edges, log_prior)
+    found = hidden.expect_hidden(shape, rows, evidence, edges, log_prior, device)
     compiled = time.perf_counter() - began
     few = plain_log_likelihood(shape, evidence, edges, log_prior, codes[:200])
     error = float(abs(found.each[:200] - few).mean())
@@ -145,7 +145,7 @@ def next_mixture(sums, n_rows):
 def time_mixture(options, device):
     """Time iterations of EM of a mixture over rows that stay on the device."""
     n_rows, n, k = options.rows, options.variables, options.components
-    tile = linear.tile_size(n_rows, n, k)
+    tile = chunks.layout(n_rows, n, k, float("inf")).tile
     n_tiles, width = -(-n_rows // tile), -(-n // 8)
     halved = device.platform != "cpu"
     with jax.default_device(device):

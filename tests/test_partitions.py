@@ -1,8 +1,10 @@
 """Partitions of variables into blocks."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from exchangeable import ExchangeableMixture
 from exchangeable.partitions import Partition, check_partition
 from random_blocks import make
 
@@ -25,3 +27,11 @@ def test_partitions_round_trip():
     assert merged.sizes.tolist() == [4, 1]
     with pytest.raises(ValueError, match="block 0"):
         check_partition([["x"]])
+
+
+def test_a_variable_that_is_left_out_is_named():
+    X = pd.DataFrame({"tea": [0, 1, 1], "milk": [0, 1, 0], "sugar": [1, 0, 1]})
+    with pytest.raises(ValueError, match=r"'sugar' is in 0 blocks.*add the block \['sugar'\]"):
+        ExchangeableMixture(1, kinds="binary", blocks=[["tea", "milk"]]).fit(X)
+    with pytest.raises(ValueError, match=r"variable 1 is in 2 blocks.*leave it in one"):
+        ExchangeableMixture(1, blocks=[[0, 1], [1, 2]]).fit(X.to_numpy())

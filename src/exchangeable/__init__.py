@@ -1,9 +1,9 @@
 """Tractable probabilistic models made of exchangeable variables."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # what `typing` imports takes longer than all that is imported here
 if TYPE_CHECKING:
+    from typing import Any
+
     from exchangeable.data.missing import with_missing
     from exchangeable.data.packed import PackedBits
     from exchangeable.data.stream.passes import write_packed
@@ -109,12 +109,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    value: Any
     if name == "__version__":
         from importlib.metadata import version
 
-        value: Any = version("exchangeable")
+        value = version("exchangeable")
     elif name in _MODULES:
+        from importlib import import_module
+
         module = _MODULES[name]
         if module.startswith("structure."):  # families import from there, and must come first
             import_module("exchangeable.families")

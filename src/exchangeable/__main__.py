@@ -1,12 +1,18 @@
 """The `exchangeable` command, and ``python -m exchangeable``.
 
 Everything is imported in `main`, after Ctrl-C has a meaning: one line, and the exit status that
-shells give to interrupted commands.
+shells give to interrupted commands. Until then there are only modules that Python itself has loaded
+or are built into it: `signal` would import a dozen others first.
 """
 
 import os
-import signal
-from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from types import FrameType
+else:
+    import _signal as signal
 
 INTERRUPTED = 130
 
@@ -23,7 +29,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command has said how it ended
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _leave(number: int, frame: "FrameType | None") -> None:
     """End at once: what is only being imported has nothing to clean up."""
     os.write(2, b"Interrupted: the command has not finished\n")
     os._exit(INTERRUPTED)

@@ -77,10 +77,15 @@ class Partition:
         return self._of(into[self.labels], sizes)
 
     @classmethod
-    def from_blocks(cls, blocks: Iterable[Sequence[Any]], n_variables: int) -> Self:
+    def from_blocks(
+        cls,
+        blocks: Iterable[Sequence[Any]],
+        n_variables: int,
+        names: Sequence[str] | None = None,
+    ) -> Self:
         """Make a partition of the variables of each block, checking that it is one."""
         labels = np.empty(n_variables, dtype=np.int32)
-        for number, block in enumerate(check_partition(blocks, n_variables)):
+        for number, block in enumerate(check_partition(blocks, n_variables, names)):
             labels[block] = number
         return cls.from_labels(labels)
 
@@ -111,9 +116,14 @@ class Partition:
 
 
 def check_partition(
-    blocks: Iterable[Sequence[Any]], n_variables: int | None = None
+    blocks: Iterable[Sequence[Any]],
+    n_variables: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> list[IntArray]:
-    """Return blocks as index arrays, refusing what is not a partition of 0..n − 1."""
+    """Return blocks as index arrays, refusing what is not a partition of 0..n − 1.
+
+    Messages name the variables, where they have names.
+    """
     if not isinstance(blocks, Iterable):
         raise TypeError(f"a partition must be a list of blocks of variables, got {blocks!r}")
     arrays = [np.asarray(block) for block in blocks]
@@ -132,5 +142,9 @@ def check_partition(
     times = np.bincount(members, minlength=n)
     if (times != 1).any():
         wrong = int(np.flatnonzero(times != 1)[0])
-        raise ValueError(f"variable {wrong} is in {times[wrong]} blocks; expected exactly one")
+        name = str(wrong) if names is None else repr(str(names[wrong]))
+        fix = f"add the block [{name}]" if times[wrong] == 0 else "leave it in one"
+        raise ValueError(
+            f"variable {name} is in {times[wrong]} blocks; expected exactly one: {fix}"
+        )
     return [array.astype(np.int64) for array in arrays]

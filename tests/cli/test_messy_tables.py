@@ -325,3 +325,97 @@ def test_every_estimator_is_reachable(options, kind, folder):
 def test_options_that_do_not_go_together(options, message, folder):
     said = run("fit", "m.csv", *options, "-o", "m", code=2).stderr
     assert message in " ".join(said.split())
+
+
+LEVELS = "never,rarely,often"
+
+
+@pytest.fixture
+def survey(tmp_path, monkeypatch):
+    """A survey as it comes: row numbers, remarks, a constant, an order that is no alphabet's."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    kind, words = rng.integers(0, 2, 120), np.array(LEVELS.split(","))
+    items = {
+        f"q_{j}": words[np.clip(rng.integers(0, 2, 120) + kind, 0, 2)].astype(object)
+        for j in range(4)
+    }
+    for answers in items.values():
+        answers[rng.random(120) < 0.1] = None
+    frame = pd.DataFrame({"no": np.arange(1, 121), **items, "land": "DE"})
+    frame["remark"] = [f"remark {row}" if row % 4 == 0 else None for row in range(120)]
+    frame["w"] = np.where(kind, "1,5", "0,5")
+    frame.to_csv("survey.csv", sep=";", index=False, encoding="utf-8-sig")
+    return frame
+
+
+def test_classes_of_a_survey_as_it_comes(survey):
+    options = ["--components", "2", "--weights", "w", "--draws", "10", "--seed", "0"]
+    made = run("classes", "survey.csv", *options, "--levels", f"q_*={LEVELS}", "--report", "r.html")
+    for note in (
+        "left out as numbers of rows: 'no'",
+        "left out as constant: 'land'",
+        "left out as another text in every row: 'remark'",
+    ):
+        assert note in made.stderr
+    told = [line.split()[:2] for line in made.stdout.splitlines() if line.startswith("q_1")]
+    assert told == [["q_1", level] for level in LEVELS.split(",")]
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "q_3: often" in page
+    assert "remark" not in page
+    assert "fitted to 120 rows with sampling weights of 4 ordinal items" in page
+    kept = run("classes", "survey.csv", *options, "--kind", "no=continuous", "--keep", "[nq]*")
+    assert "numbers of rows" not in kept.stderr
+    nothing = run("classes", "survey.csv", *options, "--keep", "land", code=1)
+    assert "no items are left that tell rows apart" in nothing.stderr
+
+
+def test_the_order_of_levels_is_said_or_told(survey):
+    fit = ["fit", "survey.csv", "--keep", "q_*", "--components", "2", "--seed", "0", "-o", "m"]
+    told = run(*fit, "--kind", "q_*=ordinal").stderr
+    assert "levels are in the order of the alphabet in 'q_0', 'q_1', 'q_2', 'q_3'" in told
+    assert "never < often < rarely (--levels 'q_0=…' says otherwise)" in told
+    assert "alphabet" not in run(*fit, "--levels", f"q_*={LEVELS}").stderr
+    columns = exchangeable.load("m").columns_["columns"]
+    assert all(column["levels"] == LEVELS.split(",") for column in columns)
+    assert all(column["kind"] == "ordinal" for column in columns)
+    run("predict", "m", "survey.csv")
+    wrong = run(*fit, "--levels", "q_*=never,often", "--levels", "z=a,b", code=1).stderr
+    assert "column 'q_0' holds 'rarely', which --levels leaves out" in wrong
+    assert "--levels names 'z', which is not a column" in wrong
+    assert "expected COLUMN=LOWEST,…,HIGHEST" in run(*fit, "--levels", "q_1", code=1).stderr
+
+
+def test_a_class_can_be_known(folder):
+    model, _ = coded("m.csv")
+    answer = json.loads(run("query", "m.exch", "--class", "yes", "--json").stdout)
+    assert answer["classes"] == {"no": 0.0, "yes": 1.0}
+    assert answer["most probable"]["class"] == "yes"
+    shares = model.marginals(given_class="yes")["city"]
+    assert answer["columns"]["city"] == pytest.approx(dict(shares))
+    wrong = run("query", "m.exch", "--class", "maybe", code=1).stderr
+    assert "--class maybe: the model has 'no', 'yes'" in wrong
+    wrong = run("query", "m.exch", "--given", "buys=yes", code=1).stderr
+    assert "takes it as --class yes" in wrong
+
+
+@pytest.fixture
+def answers(tmp_path, monkeypatch):
+    """Answers to a test, some of them missing."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    chance = 1 / (1 + np.exp(np.linspace(-1, 1, 5) - rng.normal(size=(300, 1))))
+    made = pd.DataFrame(1.0 * (rng.random((300, 5)) < chance), columns=list("abcde"))
+    return made.mask(rng.random(made.shape) < 0.05)
+
+
+def test_a_mixed_rasch_model_of_words(answers):
+    words = answers.replace({0.0: "wrong", 1.0: "right"})
+    words.to_csv("w.csv", index=False)
+    options = ["--components", "2", "--n-init", "1", "--seed", "0", "--persons", "p.csv"]
+    said = run("rasch", "w.csv", *options, code=1).stderr
+    assert "column 'a' holds 'wrong'; answers are 0, 1, 2, …" in said
+    assert "column 'e' holds 'wrong'" in said
+    run("rasch", "w.csv", "--levels", "*=wrong,right", *options)
+    model = exchangeable.RaschModel(2, n_init=1, random_state=0).fit(answers)
+    assert pd.read_csv("p.csv")["class"].tolist() == model.predict(answers).tolist()

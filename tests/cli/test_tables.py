@@ -157,6 +157,21 @@ def test_query_is_exact(table):
     assert "Given nothing" in shown
 
 
+def test_query_says_whether_a_completion_is_the_maximum(table, monkeypatch):
+    run("fit", "t.csv", "--drop", "kind", "--family", "hidden tree", "--components", "3", "-o", "m")
+    best = json.loads(run("query", "m", "--json").stdout)["most probable"]
+    assert best["exact"]
+    assert best["gap"] == 0
+    assert "the best that was found" not in run("query", "m").stdout
+    monkeypatch.setattr("exchangeable.families.hidden_trees.tree.SHORT_SEARCH", 0)
+    monkeypatch.setattr("exchangeable.families.hidden_trees.search.MOST_BRANCHES", 0)
+    monkeypatch.setattr("exchangeable.families.hidden_trees.search.AT_ONCE", 0)
+    best = json.loads(run("query", "m", "--json").stdout)["most probable"]
+    assert not best["exact"]
+    assert best["gap"] > 0
+    assert f"is higher by more than {best['gap']:.3g}" in run("query", "m").stdout
+
+
 def test_text_becomes_words(table):
     run("fit", "texts.csv", "--text", "body", "--target", "kind", "-o", "m")
     assert "words of the column 'body'" in run("info", "m").stdout

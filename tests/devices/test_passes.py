@@ -14,7 +14,7 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.contract import Family, FamilySpec
 
 jax = pytest.importorskip("jax")
-from exchangeable.devices import choice, hidden, linear  # noqa: E402
+from exchangeable.devices import choice, chunks, hidden, linear  # noqa: E402
 
 N = 12
 rng = np.random.default_rng(0)
@@ -107,16 +107,15 @@ def test_several_tiles_make_the_same_sums() -> None:
     parameters = linear.single(-np.logaddexp(0, slope).sum(axis=0) - np.log(4), slope)
     cpu = jax.devices("cpu")[0]
     for halved in (False, True):
-        whole, parts = (
-            linear.expect_linear(
-                linear.put_rows(bits, weights, tile, cpu), parameters, False, halved
+        whole, *others = (
+            chunks.expect_chunks(
+                chunks.put_rows(bits, weights, tile, tiles, cpu), parameters, 300, halved, cpu
             )
-            for tile in (512, 32)
+            for tile, tiles in ((512, 1), (32, 10), (32, 2), (64, 1))
         )
-        np.testing.assert_allclose(whole.ones, parts.ones, rtol=1e-4)
-        np.testing.assert_allclose(
-            whole.each.ravel()[:300], parts.each.ravel()[:300], rtol=1e-5, atol=1e-5
-        )
+        for parts in others:  # many tiles at once, and in chunks
+            for one, other in zip(whole, parts, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_a_tree_of_hidden_states_is_summed_in_tiles() -> None:
@@ -126,14 +125,40 @@ def test_a_tree_of_hidden_states_is_summed_in_tiles() -> None:
     evidence, edges = source.random((8, 3)), source.dirichlet(np.ones(3), size=(4, 3))
     log_prior, weights = np.log([0.5, 0.3, 0.2]), source.random(len(X))
     cpu = jax.devices("cpu")[0]
-    whole, parts = (
+    whole, *others = (
         hidden.expect_hidden(
-            shape, hidden.put_rows(codes, weights, tile, cpu), evidence, edges, log_prior
+            shape, hidden.put_rows(codes, weights, *how), evidence, edges, log_prior, cpu
         )
-        for tile in (300, 64)
+        for how in ((300, cpu), (64, cpu), (64, cpu, False))
     )
-    for one, other in zip(whole, parts, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    for parts in others:
+        for one, other in zip(whole, parts, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", sorted(ON_DEVICE))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_for_which_a_device_has_no_room_are_sent_in_chunks(
+    family: str, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixture = ExchangeableMixture(3, family=family, max_iter=3, random_state=0).fit(X)._mixture()
+    examples = merge_equal_rows(as_observed(X, None), np.arange(1.0, len(X) + 1))[0]
+    data, chunked = InMemory(examples), InMemory(examples)
+    room = 72_000.0 if family == "hidden tree" else 8_000.0
+    whole = mixture.model.expect_on(device, data, mixture.log_prior)
+    monkeypatch.setattr("exchangeable.devices.choice.room_on", lambda device: room)
+    parts = mixture.model.expect_on(device, chunked, mixture.log_prior)
+    compare(parts, whole)
+    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-6)
+    (kept,), (sent,) = data.memo.values(), chunked.memo.values()
+    if family == "hidden tree":
+        kept, sent = kept[1].codes, sent[1].codes
+    assert len(sent) > len(kept) == 1
+    assert all(isinstance(part, jax.Array) for part in jax.tree.leaves(kept))
+    assert all(isinstance(part, np.ndarray) for part in jax.tree.leaves(sent))
+    monkeypatch.setattr("exchangeable.devices.choice.room_on", lambda device: 500.0)
+    with pytest.raises(MemoryError, match="on the device"):
+        mixture.model.expect_on(device, InMemory(examples), mixture.log_prior)
 
 
 def test_a_device_that_is_not_there_is_named() -> None:

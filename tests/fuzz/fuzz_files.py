@@ -28,6 +28,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import numpy as np
+import pandas as pd
 from scipy.special import logsumexp
 
 import exchangeable
@@ -37,13 +38,14 @@ from exchangeable import (
     ExchangeableImputer,
     ExchangeableMixture,
     ModelFileError,
+    RaschModel,
 )
 from exchangeable.data.observed import Observed
 from exchangeable.fitting.checkpoint import load_states
 from exchangeable.storage import archive
 from exchangeable.structure.blocks import Blocks
 from killed_writers import JOBS
-from saved_models import HOLES, MODELS, X
+from saved_models import HOLES, MODELS, TABLE, TABLE_MODELS, X
 
 MEMORY = 6 << 30
 """Bytes of address space of a worker."""
@@ -65,15 +67,15 @@ def make_files(folder, families):
     """Write one intact file per model and checkpoint; return their names."""
     chosen = [
         name
-        for name in (*MODELS, *CHECKPOINTS)
+        for name in (*MODELS, *TABLE_MODELS, *CHECKPOINTS)
         if not families or any(part in name for part in families)
     ]
     for number, name in enumerate(chosen):
         path = folder / f"{number}.file"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if name in MODELS:
-                exchangeable.save(MODELS[name](), path)
+            if name not in CHECKPOINTS:
+                exchangeable.save({**MODELS, **TABLE_MODELS}[name](), path)
             else:
                 options = {"n_init": 2, "max_iter": 4, "tol": 0, "random_state": 0, "n_jobs": 1}
                 mixture = ExchangeableMixture(2, **options, **CHECKPOINTS[name], checkpoint=path)
@@ -89,6 +91,10 @@ def use(model):
     if isinstance(model, ExchangeableImputer):
         filled = model.transform(HOLES)
         return None if np.isin(filled, (0, 1)).all() else "imputed neither 0 nor 1"
+    if isinstance(model, RaschModel):
+        return _rasch_answers(model)
+    if getattr(model, "kinds_", None) and set(model.kinds_.values()) != {"binary"}:
+        return _typed_answers(model)
     if isinstance(getattr(model, "binarize", None), int | float):
         model.binarize = 0.0  # another limit would make other rows of those below
     n = model.n_features_in_
@@ -103,12 +109,20 @@ def use(model):
     return _answers(model, n)
 
 
+def _rasch_answers(model):
+    for y in range(model.weights_.size):
+        if np.isinf(model.abilities(component=y).estimate).any():
+            return "an ability is infinite"
+        total = model.score_distribution_[:, y].sum()
+        if not abs(total - 1) < CLOSE:
+            return f"scores have probabilities that add up to {total}"
+    return None
+
+
 def named(model, rows):
     """Return rows as a frame where the model has names."""
     if not hasattr(model, "feature_names_in_"):
         return rows
-    import pandas as pd
-
     return pd.DataFrame(rows, columns=model.feature_names_in_)
 
 
@@ -130,6 +144,34 @@ def _answers(model, n):
         posterior = model.predict_proba(named(model, holes))
         if not np.allclose(posterior.sum(axis=1), 1, atol=CLOSE):
             return f"posteriors add up to {posterior.sum(axis=1)}"
+    return None
+
+
+def _typed_answers(model):
+    rows = TABLE.iloc[:6, -model.n_features_in_ :].set_axis(model.feature_names_in_, axis=1)
+    hidden = np.zeros(rows.shape, dtype=bool)
+    hidden[0], hidden[1, ::2] = True, True
+    rows = rows.astype(object).mask(hidden)
+    scores = model.score_samples(rows)
+    if not abs(scores[0]) < CLOSE or np.isnan(scores).any():
+        return f"rows with holes score {scores}"
+    posterior = model.predict_proba(rows)
+    if not np.allclose(posterior.sum(axis=1), 1, atol=CLOSE):
+        return f"posteriors add up to {posterior.sum(axis=1)}"
+    filled, drawn = model.impute(rows), model.sample(5, random_state=0)[0]
+    if pd.isna(np.asarray(filled, dtype=object)).any():
+        return "left holes when imputing"
+    if pd.isna(np.asarray(drawn, dtype=object)).any():
+        return "drew holes"
+    return _levels_answers(model)
+
+
+def _levels_answers(model):
+    """Return what is wrong with the probabilities of levels."""
+    for name, answer in model.marginals().items():
+        chances = getattr(answer, "probabilities", None)
+        if chances is not None and not abs(np.sum(list(chances)) - 1) < CLOSE:
+            return f"levels of {name} have probabilities {chances}"
     return None
 
 

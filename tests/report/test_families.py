@@ -1,4 +1,4 @@
-"""What the page shows of every family and kind of column: cards, trees, and what it leaves out."""
+"""What the page shows of every family and kind of column: sentences, cards and trees."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from page_models import of_other_kinds, rows_of, small
 
 
 @pytest.mark.parametrize("family", BY_EM)
-def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
+def test_every_family_says_what_it_is_made_of(family, open_page):
     X, _ = rows_of(100, 6, 2)
     model = ExchangeableMixture(2, family=family, tol=0.1, random_state=0).fit(X)
     page = open_page(model)
@@ -21,14 +21,6 @@ def test_every_family_has_a_panel_or_says_what_it_is_made_of(family, open_page):
     assert ("learned from the data" in about) == learned
     assert page.locator("#block-rows tr").count() == len(model.partitions_[0])
     assert_cards_are_the_librarys(page, model)
-    computes = model._fitted().page_tables() is not None
-    assert page.locator("#panel").is_visible() == computes
-    assert page.locator("#how-to").is_visible() == computes
-    assert page.locator("#no-panel").is_hidden() == computes
-    if not computes:
-        notice = page.locator("#no-panel").text_content()
-        for left_out in ("setting what is known", "the most probable component", "to ask next"):
-            assert left_out in notice
 
 
 def test_joined_families_are_all_named(open_page):
@@ -64,8 +56,6 @@ def assert_cards_are_the_librarys(page, model):
 def test_columns_of_other_kinds_have_cards_and_a_table(open_page):
     model = of_other_kinds()
     page = open_page(model, names=["flag", "height"], width=390)
-    assert "The live panel is for binary columns" in page.locator("#no-panel").text_content()
-    assert page.locator("#panel").is_hidden()
     assert page.locator("#blocks").is_hidden()
     values = model.profiles()
     rows = page.locator("#marginals tbody tr")

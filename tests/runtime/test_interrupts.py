@@ -291,6 +291,17 @@ def test_an_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
     assert errors == "Interrupted: the command has not finished\n"
 
 
+def test_nothing_is_imported_before_an_interrupt_has_a_meaning(tmp_path: Path) -> None:
+    script = (
+        "import sys; before = {*sys.modules, *sys.builtin_module_names}; "
+        "import exchangeable.__main__; print(*sorted({*sys.modules} - before))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert run.stdout.split() == ["exchangeable", "exchangeable.__main__"]
+
+
 def test_a_command_that_is_not_about_tables_ends_so_too(tmp_path: Path) -> None:
     prepare = "import time; print('running', flush=True); time.sleep(60)"
     script = (

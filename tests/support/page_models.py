@@ -54,3 +54,17 @@ def of_other_kinds():
     return ExchangeableMixture(
         2, family="mixed", kinds={0: "binary", 1: "continuous"}, n_init=2, random_state=0
     ).fit(X)
+
+
+ANSWER = """(row) => {
+  const a = panel.model.answer(Float64Array.from(row, (value) => value ?? NaN));
+  if (!a.possible) return null;
+  return {...a, posterior: [...a.posterior], gains: [...a.gains], completion: [...a.completion],
+          marginals: a.marginals && [...a.marginals]};
+}"""
+
+
+def answer_of(page, row):
+    """What the page answers if a row is known, NaN standing for the unknown; None: impossible."""
+    known = [None if np.isnan(value) else float(value) for value in row]
+    return page.evaluate(ANSWER, known)

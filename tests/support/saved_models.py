@@ -13,8 +13,10 @@ from exchangeable import (
     ExchangeableDensity,
     ExchangeableImputer,
     ExchangeableMixture,
+    Hybrid,
     Nested,
     Pooled,
+    RaschModel,
     Transitions,
 )
 
@@ -24,6 +26,21 @@ X = (rng.random((240, 9)) < np.where(KIND[:, None] == np.arange(9) % 3, 0.8, 0.2
 HOLES = np.where(rng.random(X.shape) < 0.1, np.nan, X)
 FRAME = pd.DataFrame(X, columns=[f"<b>{j}</b>" for j in range(9)])
 WORDS = np.array(["alpha", "beta", "gamma"])[KIND]
+TABLE = pd.DataFrame(
+    {
+        "city": pd.Categorical(WORDS),
+        "answer": pd.Categorical(
+            np.array(["no", "maybe", "yes"])[(KIND + X[:, 0]) % 3], ["no", "maybe", "yes"], True
+        ),
+        "again": pd.Categorical(
+            np.array(["no", "maybe", "yes"])[(KIND + X[:, 1]) % 3], ["no", "maybe", "yes"], True
+        ),
+        "visits": rng.poisson(2.0 + KIND),
+        "age": rng.normal(30.0 + 10.0 * KIND),
+        "height": rng.normal(170.0 - 5.0 * KIND, 8.0),
+        "member": X[:, 2].astype(bool),
+    }
+)
 
 
 def _classifier(**options):
@@ -33,6 +50,11 @@ def _classifier(**options):
 def _mixture(**options):
     settings = dict(n_components=3, n_init=2, max_iter=15, tol=1e-2, random_state=0)
     return lambda: ExchangeableMixture(**{**settings, **options}).fit(X)
+
+
+def _table(**options):
+    settings = dict(n_components=2, max_iter=5, tol=1e-2, random_state=0)
+    return lambda: ExchangeableMixture(**{**settings, **options}).fit(TABLE)
 
 
 def _partial():
@@ -60,6 +82,7 @@ MODELS = {
         X, np.where(rng.random(240) < 0.5, -1, KIND)
     ),
     "classifier in parts": _partial,
+    "classifier hybrid": _classifier(training=Hybrid(penalty=1.0, n_folds=2)),
     "mixture": _mixture(),
     "mixture average": _mixture(combine="average"),
     "mixture independent": _mixture(blocks="independent"),
@@ -87,7 +110,17 @@ MODELS = {
     "mixture hidden in blocks": _mixture(
         family="hidden tree", blocks=[[0, 1, 2], [3, 4, 5, 6, 7], [8]], combine="average"
     ),
+    "mixture hidden with statistics": _mixture(
+        family="hidden tree", blocks=[([0, 1, 2, 3], "runs"), ([6, 5, 4], "transitions")]
+    ),
+    "mixture hidden of kinds": _mixture(family="mixed tree", combine="average"),
     "mixture holes": lambda: ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0).fit(HOLES),
+    "mixture with statistics": _mixture(
+        blocks=[([0, 1, 2, 3], Transitions(4)), ([4, 5, 6], Count(3)), [7, 8]]
+    ),
+    "mixture with covariates": lambda: ExchangeableMixture(
+        2, blocks="independent", max_iter=5, tol=0.1, random_state=0
+    ).fit(X, covariates=TABLE[["age"]]),
     "density": lambda: ExchangeableDensity(
         families=["urns"], n_init=2, max_components=4, max_iter=10, random_state=0
     ).fit(X),
@@ -104,6 +137,9 @@ MODELS = {
     "imputer": lambda: ExchangeableImputer(
         ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0)
     ).fit(HOLES),
+    "Rasch": lambda: RaschModel().fit(HOLES),
+    "partial credit": lambda: RaschModel().fit(FRAME + np.roll(X, 1, axis=0) * (np.arange(9) > 6)),
+    "mixed Rasch": lambda: RaschModel(2, n_init=1, tol=1e-2, random_state=0).fit(HOLES),
     "count": lambda: EVM(Count(9)).fit(FRAME, alpha=0.5),
     "block counts": lambda: EVM(BlockCounts([[0, 3], [1, 2], [4, 5, 6, 7, 8]])).fit(X, alpha=0.5),
     "transitions": lambda: EVM(Transitions(9)).fit(X, alpha=0.5),
@@ -111,14 +147,29 @@ MODELS = {
     "nested": lambda: EVM(Nested(Transitions(9), Count(1), [[j] for j in range(9)])).fit(X),
     "categories": lambda: EVM(CategoricalCounts(9, 3)).fit(KIND[:234].reshape(26, 9)),
 }
+OTHERS = [["city"], ["member"]]
+TABLE_MODELS = {
+    "table": _table(),
+    "table in blocks": _table(
+        family="mixed", blocks=[["answer", "again"], ["age", "height"], *OTHERS, ["visits"]]
+    ),
+    "table of urns": _table(
+        family="polya", blocks=[["answer", "again"], ["visits"], ["age"], ["height"], *OTHERS]
+    ),
+    "table classifier": lambda: ExchangeableClassifier().fit(TABLE.drop(columns="city"), WORDS),
+}
 
 
 def answers(model):
     """Return what a model says about the rows, whatever kind it is."""
     if isinstance(model, ExchangeableImputer):
         return [model.transform(HOLES)]
+    if isinstance(model, RaschModel):
+        rows = pd.DataFrame(X, columns=FRAME.columns) if _is_named(model) else HOLES
+        found = [model.item_parameters_.standard_errors, model.score_distribution_]
+        return [*found, model.abilities(rows).estimate, model.predict_proba(rows)]
     rows = KIND[:234].reshape(26, 9) if _is_categorical(model) else X
-    named = hasattr(model, "feature_names_in_")
+    named = _is_named(model)
     found = [model.score_samples(pd.DataFrame(rows, columns=FRAME.columns) if named else rows)]
     if _is_categorical(model):
         return [*found, model.marginals({0: 2})]
@@ -127,6 +178,10 @@ def answers(model):
         found.append(model.predict_proba(FRAME if named else HOLES))
     drawn = model.sample(5, random_state=0)
     return [*found, drawn if isinstance(model, EVM) else drawn[0]]
+
+
+def _is_named(model):
+    return hasattr(model, "feature_names_in_")
 
 
 def _is_categorical(model):

@@ -142,14 +142,16 @@ def _methods(
     """Return a paragraph that says what was done."""
     tried = sorted({row.n_components for row in selection.table})
     model = selection.best
-    kinds = dict.fromkeys(model.kinds_.values())
+    kinds = list(dict.fromkeys(model.kinds_.values()))
+    worded = " and ".join([*([", ".join(kinds[:-1])] if len(kinds) > 1 else []), kinds[-1]])
+    number = f"{model.weights_.size} class{'es' if model.weights_.size > 1 else ''}"
     weights = " with sampling weights" if weighted else ""
     sentences = [
         f"Latent class models with {_listed(tried)} classes were fitted to {n_rows:,} rows{weights}"
-        f" of {len(model.kinds_)} {' and '.join(kinds)} items by maximum likelihood (EM, "
+        f" of {len(model.kinds_)} {worded} items by maximum likelihood (EM, "
         f"{model.n_init} random starts, Laplace smoothing {model.alpha:g}); missing answers were "
         "summed over.",
-        f"The model with {model.weights_.size} classes was chosen by {NAMES[selection.criterion]}.",
+        f"The model with {number} was chosen by {NAMES[selection.criterion]}.",
     ]
     if selection.tests:
         draws = max(test.draws.size for test in selection.tests.values())

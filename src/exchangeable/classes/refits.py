@@ -1,4 +1,9 @@
-"""Fits of one kind to many sets of rows, without making an estimator for each."""
+"""Fits of one kind to many sets of rows, without making an estimator for each.
+
+A bootstrap fits the same kind of model to hundreds of sets of rows. `Refits` keeps how an estimator
+was fitted and asks the family's `quick_fit`, which runs EM from several starts in one compiled call
+where it can, or else runs `Runs` as `fit` does.
+"""
 
 from dataclasses import dataclass, replace
 

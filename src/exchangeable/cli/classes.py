@@ -9,15 +9,26 @@ from exchangeable import ExchangeableMixture, save
 from exchangeable.classes.analysis import Analysis, analyse
 from exchangeable.classes.selection import CRITERIA
 from exchangeable.cli.errors import one_line
-from exchangeable.cli.options import busy, data_argument, dialect_options, notes, seed_option
+from exchangeable.cli.options import (
+    busy,
+    data_argument,
+    date_format_option,
+    dates_option,
+    dialect_options,
+    drop_option,
+    kind_option,
+    levels_option,
+    notes,
+    seed_option,
+)
 from exchangeable.cli.preparing import column_kinds
 from exchangeable.cli.texts import examples
-from exchangeable.data.schema import KINDS
 from exchangeable.report.classes import write_classes_report
 from exchangeable.runtime.text import printable, printable_lines
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.layout import Choice, choose_columns
-from exchangeable.tables.learning import usual_kinds
+from exchangeable.tables.learning import check_kinds, items_of, usual_kinds
+from exchangeable.tables.ordering import alphabetical, order_levels
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, read_table
@@ -44,26 +55,18 @@ EXAMPLES = examples(
 @click.option("--report", metavar="FILE", help="Write a page with everything to FILE (.html).")
 @click.option("--tables", metavar="FOLDER", help="Write the tables to FOLDER, as CSV and LaTeX.")
 @click.option("-o", "--output", metavar="MODEL", help="Write the chosen model to a file.")
-@click.option(
-    "--drop",
-    multiple=True,
-    metavar="PATTERN",
-    help="Columns to leave out, by name or pattern such as 'date_*'; repeatable.",
-)
+@drop_option
 @click.option(
     "--keep", multiple=True, metavar="PATTERN", help="Use these columns as items only; repeatable."
 )
 @click.option(
     "--id", "key", metavar="COLUMN", help="Column that identifies rows; it is not an item."
 )
-@click.option(
-    "--kind",
-    "kinds",
-    multiple=True,
-    metavar="COLUMN=KIND",
-    help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
-)
+@kind_option
 @click.option("--weights", metavar="COLUMN", help="Column with the sampling weight of each row.")
+@levels_option
+@dates_option
+@date_format_option
 @click.option(
     "--covariate",
     "covariates",
@@ -126,10 +129,11 @@ def classes(
     """Find latent classes in the table DATA, and report all about them.
 
     Columns that are not weights, covariates, outcomes or dropped are the items; they may be of any
-    kind, and empty cells are unknown. Numbers of classes are compared, and the chosen model is
-    described by class sizes and item profiles with bootstrap standard errors, a classification
-    table, covariates of class membership (three steps, maximum likelihood) and distal outcomes
-    (three steps, Bolck, Croon and Hagenaars).
+    kind, and empty cells are unknown. Constant columns, texts that are different in every row and
+    numbers of rows are no items unless --kind says what they are. Numbers of classes are compared,
+    and the chosen model is described by class sizes and item profiles with bootstrap standard
+    errors, a classification table, covariates of class membership (three steps, maximum likelihood)
+    and distal outcomes (three steps, Bolck, Croon and Hagenaars).
     """
     tried = _numbers(components)
     if criterion == "blrt" and not bootstrap:
@@ -196,14 +200,27 @@ def _split(
     for name in (*covariates, *outcomes):
         with problems.noted():
             table.column(name)
+    ordered = order_levels(table, asked["levels"], problems)
+    kinds = column_kinds(asked["kinds"], [str(name) for name in table.frame.columns]) | ordered
     choice = Choice(
         key=asked["key"],
         weight=asked["weights"],
         drop=(*asked["drop"], *covariates, *outcomes),
         keep=asked["keep"],
+        dates=asked["dates"],
+        date_format=asked["date_format"],
+        kinds=kinds,
         empty=dialect.empty,
     )
-    items, layout, told = choose_columns(table, choice, problems)
+    names, layout, told = choose_columns(table, choice, problems)
+    if table.frame.columns.duplicated().any():
+        problems.report()  # columns of the same name cannot be looked at
+    frame = layout.frame(table, problems)
+    items, left_out = items_of(frame, names, choice)
+    told += [*left_out, *alphabetical(frame, items, choice)]
+    if names and not items:
+        problems.add("no items are left that tell rows apart; drop fewer columns")
+    check_kinds(frame, items, choice, problems)
     problems.report()
     found: dict[str, Any] = {}
     if covariates:

@@ -11,20 +11,23 @@ from exchangeable.cli.estimators import ESTIMATORS, STATISTICS, as_components, p
 from exchangeable.cli.options import (
     busy,
     data_argument,
+    date_format_option,
+    dates_option,
     dialect_options,
+    drop_option,
+    kind_option,
+    levels_option,
     notes,
     seed_option,
 )
 from exchangeable.cli.preparing import prepare
 from exchangeable.cli.texts import definitions, examples
-from exchangeable.data.schema import KINDS
 from exchangeable.families import REGISTRY
 from exchangeable.fitting.hybrid.settings import TRAINING
 from exchangeable.runtime.text import printable
 from exchangeable.structure.blocks import AUTO
 from exchangeable.structure.learner import METHODS
 from exchangeable.tables.delimited import Dialect
-from exchangeable.tables.layout import DATES
 from exchangeable.tables.reading import counted, read_table
 from exchangeable.tables.targets import UNLABELLED
 
@@ -67,12 +70,7 @@ EXAMPLES = examples(
     show_default=True,
     help="With --text, leave out words that occur in fewer documents than this.",
 )
-@click.option(
-    "--drop",
-    multiple=True,
-    metavar="PATTERN",
-    help="Columns to leave out, by name or pattern such as 'date_*'; repeatable.",
-)
+@drop_option
 @click.option(
     "--keep", multiple=True, metavar="PATTERN", help="Use these columns only; repeatable."
 )
@@ -83,14 +81,8 @@ EXAMPLES = examples(
     help="Column that identifies rows: it is not learned from, and 'predict' copies it.",
 )
 @click.option("--weights", metavar="COLUMN", help="Column that says how much each row counts.")
-@click.option(
-    "--dates",
-    type=click.Choice(DATES),
-    default=DATES[0],
-    show_default=True,
-    help="Split dates into year, month, weekday and hour, as far as these vary, or drop them.",
-)
-@click.option("--date-format", metavar="FORMAT", help="How dates are written, such as '%m/%d/%Y'.")
+@dates_option
+@date_format_option
 @click.option(
     "--binarize",
     type=click.Choice(["never", "auto"]),
@@ -99,13 +91,8 @@ EXAMPLES = examples(
     help="Code columns that are not binary, one variable per category, numbers being on above the "
     "median; by default they are fitted as they are.",
 )
-@click.option(
-    "--kind",
-    "kinds",
-    multiple=True,
-    metavar="COLUMN=KIND",
-    help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
-)
+@kind_option
+@levels_option
 @click.option(
     "--estimator",
     type=click.Choice(list(ESTIMATORS)),
@@ -152,7 +139,7 @@ EXAMPLES = examples(
     "--time-budget",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="For a density: after this time no new fit is begun.",
+    help="For a density: the time that its fit may take.",
 )
 @click.option(
     "--statistic", type=click.Choice(list(STATISTICS)), help="Of an EVM.  [default: count]"

@@ -8,10 +8,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from exchangeable.data.schema import KINDS
 from exchangeable.persistence import SavedModel, read_model
 from exchangeable.runtime.text import printable
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.delimited import Dialect
+from exchangeable.tables.layout import DATES
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding, known_levels, unseen_values
 from exchangeable.tables.reading import FORMATS, TableData, read_table
@@ -19,6 +21,19 @@ from exchangeable.tables.words import AnyCoding, SparseCoding, coding_from_json
 
 debug_option = click.option(
     "--debug", is_flag=True, help="Show the full traceback if something goes wrong."
+)
+drop_option = click.option(
+    "--drop",
+    multiple=True,
+    metavar="PATTERN",
+    help="Columns to leave out, by name or pattern such as 'date_*'; repeatable.",
+)
+kind_option = click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="COLUMN=KIND",
+    help=f"What a column is: {', '.join(KINDS)}; repeatable. By default its values decide.",
 )
 DIALECT: Sequence[Callable[..., Any]] = (
     click.option(
@@ -89,6 +104,22 @@ given_option = click.option(
     metavar="'NAME=VALUE,…'",
     help="What is known, such as 'a=1,b=0'; repeatable.",
 )
+dates_option = click.option(
+    "--dates",
+    type=click.Choice(DATES),
+    default=DATES[0],
+    show_default=True,
+    help="Split dates into year, month, weekday and hour, as far as these vary, or drop them.",
+)
+date_format_option = click.option(
+    "--date-format", metavar="FORMAT", help="How dates are written, such as '%m/%d/%Y'."
+)
+levels_option = click.option(
+    "--levels",
+    multiple=True,
+    metavar="COLUMN=LOWEST,…,HIGHEST",
+    help="The levels of an ordinal column in their order, by name or pattern; repeatable.",
+)
 id_option = click.option(
     "--id", "key", metavar="COLUMN", help="Column that identifies rows, which is copied."
 )
@@ -106,9 +137,14 @@ def shown(value: Any) -> Text:
     return Text(printable(str(value)))
 
 
-def open_model(path: str) -> tuple[SavedModel, AnyCoding]:
-    """Return a model and how tables become its rows."""
+def open_model(path: str, *needed: str) -> tuple[SavedModel, AnyCoding]:
+    """Return a model, which must have one of the methods needed, and how tables become its rows."""
     saved = read_model(path)
+    if needed and not any(hasattr(saved.model, name) for name in needed):
+        raise ValueError(
+            f"{path} is a {type(saved.model).__name__}, which has no answer to this; 'exchangeable "
+            "info' shows what it is"
+        )
     if not hasattr(saved.model, "n_features_in_") or hasattr(saved.model, "steps"):
         raise ValueError(
             f"{path} holds a {type(saved.model).__name__}, which takes what its first step takes, "
@@ -200,6 +236,11 @@ def _assignment(
         return {number[name]: int(value)}
     if name in number:
         raise ValueError(f"--given {part.strip()!r}: {name!r} must be 0 or 1, got {value!r}")
+    if name == coding.target:
+        raise ValueError(
+            f"--given {part.strip()!r}: {name!r} is what the model predicts; where it is known, "
+            f"'exchangeable query' takes it as --class {value}"
+        )
     close = [known for known in number if name.lower() in known.lower()][:8]
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     raise ValueError(f"--given {part.strip()!r}: the model has no variable {name!r}{hint}")

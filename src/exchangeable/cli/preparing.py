@@ -9,13 +9,14 @@ from exchangeable.data.schema import KINDS
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.layout import Choice, Layout, matching
 from exchangeable.tables.learning import learn_coding, usual_kinds
+from exchangeable.tables.ordering import order_levels
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, counted, read_labels
 from exchangeable.tables.targets import UNLABELLED, read_target, read_weights
 from exchangeable.tables.words import AnyCoding, SparseCoding, learn_words
 
-TABLE_ONLY = ("drop", "keep", "key", "weights", "text", "date_format", "kinds")
+TABLE_ONLY = ("drop", "keep", "key", "weights", "text", "date_format", "kinds", "levels")
 """Options about named columns, which sparse files do not have."""
 
 
@@ -119,7 +120,8 @@ def _coding(
                     table.column(name)
         problems.report()
         return learn_words(table, text, target, asked["min_documents"], layout), []
-    told = column_kinds(asked["kinds"], [str(name) for name in table.frame.columns])
+    ordered = order_levels(table, asked["levels"], problems)
+    told = column_kinds(asked["kinds"], [str(name) for name in table.frame.columns]) | ordered
     choice = Choice(
         target,
         asked["key"],

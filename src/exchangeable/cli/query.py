@@ -11,6 +11,7 @@ from exchangeable.cli.errors import one_line
 from exchangeable.cli.options import evidence_of, given_option, model_argument, open_model, shown
 from exchangeable.cli.texts import examples
 from exchangeable.queries.distributions import Discrete
+from exchangeable.queries.methods import MostProbable
 from exchangeable.tables.coding import Coding
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import import_pandas, listed
@@ -22,11 +23,15 @@ from exchangeable.tables.writing import plain, write_json
     epilog=examples(
         "query groups.exch --given 'tea=1,milk=0'",
         "query buys.exch --given 'age=34,city=Rome' --ask income,car",
+        "query buys.exch --class yes --ask age",
         "query spam.exch --given 'free=1' --top 5 --json",
     )
 )
 @model_argument
 @given_option
+@click.option(
+    "--class", "label", metavar="CLASS", help="The class or component, if that is known as well."
+)
 @click.option(
     "--ask", metavar="NAME,…", help="Variables to show; by default those that change most."
 )
@@ -36,21 +41,27 @@ from exchangeable.tables.writing import plain, write_json
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object.")
 @one_line
 def query(
-    model_path: str, given: tuple[str, ...], ask: str | None, top: int, as_json: bool
+    model_path: str,
+    given: tuple[str, ...],
+    label: str | None,
+    ask: str | None,
+    top: int,
+    as_json: bool,
 ) -> None:
     """Answer questions given what is known: classes, other variables, most probable completion.
 
     Probabilities are exact. A coded column is given by its own value, such as city=Rome.
     """
-    saved, coding = open_model(model_path)
+    saved, coding = open_model(model_path, "marginals")
     model = getattr(saved.model, "model_", saved.model)
-    evidence = evidence_of(given, coding, model)
+    evidence, known = evidence_of(given, coding, model), _known_class(model, label)
     if isinstance(coding, RawCoding):
-        _answer_any_kind(model, coding, evidence, ask, top, as_json)
+        _answer_any_kind(model, coding, evidence, known, ask, top, as_json)
         return
-    before, after = model.marginals(None), model.marginals(evidence or None)
+    before = model.marginals(None)
+    after = model.marginals(evidence or None, given_class=known)
     asked = _asked(ask, coding, evidence, np.abs(after - before), top)
-    completion = model.most_probable(evidence or None)
+    completion = model.most_probable(evidence or None, label=known)
     names = coding.variables
     columns = coding.columns if isinstance(coding, Coding) else ()
     truth = {column.name for column in columns if column.kind == "binary" and column.levels}
@@ -58,14 +69,13 @@ def query(
         "given": {
             names[j]: bool(value) if names[j] in truth else value for j, value in evidence.items()
         },
-        "classes": _posterior(model, evidence),
+        "classes": _posterior(model, evidence, known),
         "variables": [
             {"name": names[j], "before": before[j], "given": after[j]} for j in asked.tolist()
         ],
         "most probable": {
             "on": [names[j] for j in np.flatnonzero(completion.X)],
-            "class": completion.y,
-            "log-probability": completion.log_prob,
+            **_completed(completion),
         },
     }
     if as_json:
@@ -78,24 +88,24 @@ def _answer_any_kind(
     model: Any,
     coding: RawCoding,
     evidence: dict[int, Any],
+    known: Any,
     ask: str | None,
     top: int,
     as_json: bool,
 ) -> None:
     """Answer questions about columns of any kind: distributions, and the best completion."""
-    told = model.marginals(evidence)
+    told = model.marginals(evidence, given_class=known)
     names = coding.variables
     moved = np.array([0.0 if name in told else -1.0 for name in names])
     asked = [names[j] for j in _asked(ask, coding, evidence, moved, top)]
-    completion = model.most_probable(evidence)
+    completion = model.most_probable(evidence, label=known)
     answer: dict[str, Any] = {
         "given": {names[j]: value for j, value in evidence.items()},
-        "classes": _posterior(model, evidence),
+        "classes": _posterior(model, evidence, known),
         "columns": {name: _summary(told[name], top) for name in asked if name in told},
         "most probable": {
             "row": {name: completion.X[name].iloc[0] for name in names},
-            "class": completion.y,
-            "log-probability": completion.log_prob,
+            **_completed(completion),
         },
     }
     if as_json:
@@ -115,6 +125,16 @@ def _answer_any_kind(
     console.print(table)
     row = ", ".join(f"{name}={value}" for name, value in written["most probable"]["row"].items())
     console.print(shown(f"Most probable completion: {row}"))
+
+
+def _completed(completion: MostProbable) -> dict[str, Any]:
+    """Return the class, log-probability and exactness of a completion."""
+    return {
+        "class": completion.y,
+        "log-probability": completion.log_prob,
+        "exact": bool(completion.exact),
+        "gap": float(completion.gap),
+    }
 
 
 def _summary(answer: Any, top: int) -> dict[str, float]:
@@ -146,7 +166,25 @@ def _asked(
     return order[moved[order] >= 0]
 
 
-def _posterior(model: Any, evidence: dict[int, Any]) -> dict[str, float]:
+def _labels(model: Any) -> list[Any]:
+    """Return the classes, or the numbers of the components."""
+    found = model.classes_ if hasattr(model, "classes_") else np.arange(model.weights_.size)
+    return list(found.tolist())
+
+
+def _known_class(model: Any, word: str | None) -> Any:
+    """Return the class that a word stands for, None where none is said."""
+    if word is None:
+        return None
+    for label in _labels(model):
+        if str(label) == word:
+            return label
+    raise ValueError(f"--class {word}: the model has {listed(_labels(model))}")
+
+
+def _posterior(model: Any, evidence: dict[int, Any], known: Any) -> dict[str, float]:
+    if known is not None:
+        return {str(label): float(label == known) for label in _labels(model)}
     if not hasattr(model, "predict_proba"):
         return {}
     names = getattr(model, "feature_names_in_", None)
@@ -159,8 +197,7 @@ def _posterior(model: Any, evidence: dict[int, Any]) -> dict[str, float]:
     if names is not None:
         rows = import_pandas("a model with named columns").DataFrame(row, columns=names)
     probability = model.predict_proba(rows)[0]
-    labels = getattr(model, "classes_", np.arange(probability.size))
-    return {str(label): float(p) for label, p in zip(labels.tolist(), probability, strict=True)}
+    return {str(y): float(p) for y, p in zip(_labels(model), probability, strict=True)}
 
 
 def _show(answer: dict[str, Any], top: int, what: str) -> None:
@@ -188,3 +225,8 @@ def _show(answer: dict[str, Any], top: int, what: str) -> None:
             f"{what} {completion['class']}): {switched or 'nothing'} on"
         )
     )
+    if not completion["exact"]:
+        console.print(
+            "It is the best that was found; the log-probability of no other is higher by more than "
+            f"{completion['gap']:.3g}."
+        )

@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import Any
 
 DEVICES = ("auto", "cpu", "gpu")
+USABLE = 0.8
+"""Part of a device's memory that rows and what is made of them may take."""
 
 
 def check_device(device: Any) -> str:
@@ -69,3 +71,8 @@ def room_on(device: Any) -> float:
     if not known or "bytes_limit" not in known:
         return float("inf")
     return float(known["bytes_limit"] - known.get("bytes_in_use", 0))
+
+
+def usable_on(device: Any) -> float:
+    """Return the bytes that rows and what is made of them may take on a device."""
+    return USABLE * room_on(device)

@@ -11,6 +11,10 @@ LARGEST = 12.0
 """Log-odds are clipped at this: nothing is quite certain."""
 
 
+PER_VARIABLE = {"odds and counts": 3.0}
+"""Multiplications for each point and pair of variables, whatever the rows, by kind of component."""
+
+
 class Head(NamedTuple):
     """The shape of the components, which compiled code depends on.
 
@@ -30,6 +34,15 @@ class Head(NamedTuple):
     n_variables: int
     holes: bool
     groups: int = 1
+
+    def work(self, n_rows: int, n_points: int) -> float:
+        """Return about how many multiplications the scores of rows at points take.
+
+        >>> Head("odds", 100, False).work(512, 1024)
+        52428800.0
+        """
+        pairs = PER_VARIABLE.get(self.kind, 0.0) * self.n_variables
+        return float(n_points) * self.n_variables * (n_rows + pairs)
 
 
 @dataclass(frozen=True)

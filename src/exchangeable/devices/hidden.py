@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 TILE_BYTES = 1 << 32
-"""Messages of a tile of rows take about this much."""
+"""Messages of a tile of rows take about this much, if there is room."""
 SMALLEST_TILE = 64
 HIGHEST = jax.lax.Precision.HIGHEST
 UNLIKELY = 1e-30
@@ -60,9 +60,10 @@ class HiddenSums(NamedTuple):
     by_symbol: Any
 
 
-def tile_size(n_rows: int, n_nodes: int, n_states: int) -> int:
+def tile_size(n_rows: int, n_nodes: int, n_states: int, room: float = float("inf")) -> int:
     """Return how many rows are handled at once: all, or a power of two."""
-    fitting = max(SMALLEST_TILE, TILE_BYTES // (16 * n_nodes * n_states))
+    most = int(min(TILE_BYTES, room / 2))
+    fitting = max(SMALLEST_TILE, most // (16 * n_nodes * n_states))
     return min(n_rows, 1 << (fitting.bit_length() - 1))
 
 
@@ -121,7 +122,7 @@ def expect_tile(
 
 
 class HiddenRows(NamedTuple):
-    """What rows show, on a device, in tiles of equal size.
+    """What rows show, in tiles of equal size, on a device or to be sent there by every pass.
 
     Attributes
     ----------
@@ -138,32 +139,44 @@ class HiddenRows(NamedTuple):
     n_rows: int
 
 
-def put_rows(codes: Any, weights: Any, tile: int, device: Any) -> HiddenRows:
-    """Return rows on a device, the last tile filled up with copies that do not count."""
+def put_rows(codes: Any, weights: Any, tile: int, device: Any, stay: bool = True) -> HiddenRows:
+    """Return rows, which `stay` on a device, the last tile filled up with copies of no weight."""
     n_rows = len(codes)
     missing = -n_rows % tile
     codes = np.pad(codes, ((0, missing), (0, 0)), mode="edge")
     weights = np.pad(weights.astype(np.float32), (0, missing))
     starts = range(0, len(codes), tile)
-    return HiddenRows(
-        [jax.device_put(codes[begin : begin + tile], device) for begin in starts],
-        [jax.device_put(weights[begin : begin + tile], device) for begin in starts],
-        n_rows,
-    )
+    tiles = [(codes[begin : begin + tile], weights[begin : begin + tile]) for begin in starts]
+    if stay:
+        tiles = jax.device_put(tiles, device)
+    return HiddenRows([each for each, _ in tiles], [each for _, each in tiles], n_rows)
 
 
 def expect_hidden(
-    shape: Shape, rows: HiddenRows, evidence: Any, edges: Any, log_prior: Any
+    shape: Shape, rows: HiddenRows, evidence: Any, edges: Any, log_prior: Any, device: Any
 ) -> HiddenSums:
-    """Return the sums over all rows, added up in double precision."""
-    given = [jnp.asarray(np.asarray(each), dtype=jnp.float32) for each in (evidence, edges)]
-    prior = jnp.asarray(np.asarray(log_prior), dtype=jnp.float32)
-    parts = [
-        expect_tile(shape, codes, weights, *given, prior)
-        for codes, weights in zip(rows.codes, rows.weights, strict=True)
+    """Return the sums over all rows, added up in double precision.
+
+    The device works on one tile while the sums of the one before are fetched.
+    """
+    given = [
+        jax.device_put(np.asarray(each, dtype=np.float32), device)
+        for each in (evidence, edges, log_prior)
     ]
-    each = np.concatenate([np.asarray(part.each, dtype=np.float64) for part in parts])
-    summed = [
-        sum(np.asarray(part[number], dtype=np.float64) for part in parts) for number in (1, 2, 3)
-    ]
-    return HiddenSums(each[: rows.n_rows], *summed)
+    each: list[Any] = []
+    sums: list[Any] = [0.0] * 3
+
+    def take(found: HiddenSums) -> None:
+        each.append(np.asarray(found.each, dtype=np.float64))
+        for position, summed in enumerate(found[1:]):
+            sums[position] = sums[position] + np.asarray(summed, dtype=np.float64)
+
+    before: HiddenSums | None = None
+    for tile in zip(rows.codes, rows.weights, strict=True):
+        found = expect_tile(shape, *jax.device_put(tile, device), *given)
+        if before is not None:
+            take(before)
+        before = found
+    assert before is not None
+    take(before)
+    return HiddenSums(np.concatenate(each)[: rows.n_rows], *sums)

@@ -12,9 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-TILE_BYTES = 1 << 28
-"""The unpacked rows and the posteriors of a tile take about this much."""
-LARGEST_TILE = 1 << 16
 PARTS = 3
 """A number is the sum of this many of half the precision, which tensor cores multiply."""
 HIGHEST = jax.lax.Precision.HIGHEST
@@ -89,24 +86,6 @@ class LinearSums(NamedTuple):
     pairs: Any
     counts: Any
     blocks: Any
-
-
-def tile_size(n_rows: int, n_variables: int, n_classes: int) -> int:
-    """Return how many rows are unpacked at once, a power of two."""
-    fitting = max(8, TILE_BYTES // (4 * (n_variables + 3 * n_classes)))
-    return min(
-        1 << (fitting.bit_length() - 1), LARGEST_TILE, 1 << max(3, (n_rows - 1).bit_length())
-    )
-
-
-def put_rows(bits: Any, weights: Any, tile: int, device: Any) -> Rows:
-    """Return packed rows on a device, the last tile filled up with rows that do not count."""
-    n_rows, width = bits.shape
-    n_tiles = -(-n_rows // tile)
-    missing = n_tiles * tile - n_rows
-    padded = np.pad(bits, ((0, missing), (0, 0))).reshape(n_tiles, tile, width)
-    counted = np.pad(weights.astype(np.float32), (0, missing)).reshape(n_tiles, tile)
-    return Rows(jax.device_put(padded, device), jax.device_put(counted, device))
 
 
 def unpacked(bits: Any, n_variables: int, dtype: Any) -> Any:

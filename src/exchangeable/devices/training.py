@@ -1,7 +1,7 @@
 """Training of a decoder: epochs, early stopping on held-out rows, and what is left at the end."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -14,7 +14,11 @@ from exchangeable.devices.head import FEW_POINTS, SHARE_CELLS, Head, Settings
 MOST_STEPS = 64
 """Of an iteration; large epochs have several."""
 SCAN = 8
-"""Steps that are handed to the device at once."""
+"""Steps that are handed to the device at once, unless one is long."""
+LONG_STEP = 2e9
+"""Multiplications of a step that is handed over by itself."""
+ENDING = 1.5
+"""What follows the last step takes this many times what its scores do."""
 MOST_VALID = 8192
 """Held-out rows by which training is stopped."""
 CUT = 0.3
@@ -53,6 +57,23 @@ class Task(NamedTuple):
     final: Any
 
 
+class Pace(Protocol):
+    """Says whether there is time for more."""
+
+    first: float
+    latest: float
+
+    @property
+    def patient(self) -> bool:
+        """Whether work goes on until it has led to something."""
+
+    def step(self) -> None:
+        """Note that a step has ended."""
+
+    def goes_on(self, reserve: float = 0.0) -> bool:
+        """Return whether there is time for one more, and for what has to be done in the end."""
+
+
 class Training:
     """A decoder, trained by rows and stopped by rows held out.
 
@@ -66,13 +87,15 @@ class Training:
         The source of all draws.
     device : jax device
         Where to train.
+    pace : Pace
+        Whether there is time for more, asked after some steps.
     """
 
     def __init__(
-        self, task: Task, settings: Settings, rng: np.random.Generator, device: Any
+        self, task: Task, settings: Settings, rng: np.random.Generator, device: Any, pace: Pace
     ) -> None:
-        self.task, self.settings, self.device = task, settings, device
-        self.rng, self.converged = rng, False
+        self.task, self.settings, self.device, self.pace = task, settings, device, pace
+        self.rng, self.converged, self.late = rng, False, False
         self.train, self.valid = task.rows, task.valid.some(MOST_VALID, rng)
         self.batch = batch_size(self.train.weights.size, settings.batch_size)
         self.moving = float(len(task.final) > len(task.points))
@@ -84,9 +107,18 @@ class Training:
         with jax.default_device(device):
             self.best: Layers = engine.new_network(layers).layers
         self.best_worth = -np.inf
+        step = 3 * task.head.work(self.batch, len(self.uniform))
+        self.scan = 1 if step > LONG_STEP else SCAN
+        held = min(self.valid.weights.size, SHARE_CELLS // 2 // len(self.final))
+        seen = min(self.train.weights.size, SHARE_CELLS // len(self.final))
+        scores = sum(task.head.work(rows, len(self.final)) for rows in (seen, held))
+        self._ending = ENDING * scores / (self.scan * step)
 
     def iterations(self, tol: float, max_iter: int) -> Iterator[tuple[float, float]]:
-        """Train; after each iteration yield the averages of fitted and of held-out rows."""
+        """Train; after each iteration yield the averages of fitted and of held-out rows.
+
+        It ends when there is no time for more, `late`, perhaps before the first.
+        """
         settings = self.settings
         batches = dealt(self.train.weights, self.batch, self.rng)
         epoch = -(-self.train.weights.size // self.batch)
@@ -96,6 +128,8 @@ class Training:
         mark = -np.inf
         for number in range(max_iter):
             network, seen = self._advance(network, batches, n_steps, rate, done)
+            if self.late:
+                return
             done += n_steps
             held = self._held_out(network.average) if np.isfinite(seen) else np.nan
             if not np.isfinite(held):
@@ -124,12 +158,12 @@ class Training:
         self, network: engine.Network, batches: Any, n_steps: int, rate: float, done: int
     ) -> tuple[engine.Network, float]:
         """Return the network after some steps, and the average log-likelihood in them."""
-        seen = list[Any]()
-        for begin in range(0, n_steps, SCAN):
-            steps = done + begin + np.arange(SCAN)
-            numbers, weights = zip(*[next(batches) for _ in range(SCAN)], strict=True)
+        seen, scan = list[Any](), self.scan
+        for begin in range(0, n_steps, scan):
+            steps = done + begin + np.arange(scan)
+            numbers, weights = zip(*[next(batches) for _ in range(scan)], strict=True)
             warm = np.minimum((steps + 1) / (self.settings.warm_up + 1), 1.0)
-            shifts = self.moving * self.rng.random((SCAN, self.settings.latent))
+            shifts = self.moving * self.rng.random((scan, self.settings.latent))
             handed = engine.Batches(
                 self.train.symbols[np.stack(numbers)],
                 np.stack(weights).astype(np.float32),
@@ -146,7 +180,22 @@ class Training:
                     handed,
                 )
             seen.append(values)
+            if begin and not self._in_time(seen[-2]):
+                break
         return network, float(np.mean([np.asarray(values) for values in seen]))
+
+    def _in_time(self, values: Any) -> bool:
+        """Wait for the steps before the latest, and see whether there is time for more.
+
+        What is compiled for the first steps is compiled again, for other shapes, after the last.
+        """
+        values.block_until_ready()
+        self.pace.step()
+        if self.pace.patient and self.best_worth == -np.inf:
+            return True
+        compiling = max(0.0, self.pace.first - self.pace.latest)
+        self.late = not self.pace.goes_on(self._ending * self.pace.latest + compiling)
+        return not self.late
 
     def _held_out(self, layers: Layers) -> float:
         """Return the average log-likelihood of held-out rows at the points of training."""

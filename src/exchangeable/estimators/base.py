@@ -1,12 +1,13 @@
 """What all estimators share: their parameters, the rows they take, and the model they hold."""
 
 from html import escape
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.classes.profiles import Profiles, profiles_of
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.data.schema import Schema
 from exchangeable.estimators.kinds import (
@@ -22,11 +23,11 @@ from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.hybrid.settings import Hybrid, as_training
 from exchangeable.queries.typed import TypedQueries
-from exchangeable.rasch.errors import class_parameters
-from exchangeable.rasch.fitted import item_names, scale_of
-from exchangeable.rasch.parameters import ItemParameters
 from exchangeable.runtime.text import printable_lines
 from exchangeable.structure.blocks import Blocks
+
+if TYPE_CHECKING:
+    from exchangeable.rasch.parameters import ItemParameters
 
 
 class MixtureEstimator(TypedQueries):
@@ -35,10 +36,34 @@ class MixtureEstimator(TypedQueries):
     binarize: float | None
     _model: Model
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
     @property
     def _log_prior(self) -> FloatArray:
         """Log-probabilities of the classes or components."""
         raise NotImplementedError
+
+    def profiles(self) -> Profiles:
+        """Return what the classes or components are like: sizes, and answers to each column.
+
+        `to_frame` makes a table of it. Of mixtures `exchangeable.classes.standard_errors` adds
+        standard errors and intervals; `exchangeable.plotting.ProfileDisplay` draws profiles.
+
+        Examples
+        --------
+        >>> from exchangeable import ExchangeableClassifier
+        >>> model = ExchangeableClassifier(blocks="independent", alpha=0.0)
+        >>> print(model.fit([[1, 0], [1, 1], [0, 1]], ["a", "a", "b"]).profiles())
+        item        answer  class a  class b
+        class size            0.667    0.333
+        x0          1         1.000    0.000
+        x1          1         0.500    1.000
+        """
+        return profiles_of(self)
 
     @property
     def n_blocks_(self) -> IntArray:
@@ -61,12 +86,15 @@ class MixtureEstimator(TypedQueries):
         return np.exp(self._fitted().log_urn_weights().T)
 
     @property
-    def item_parameters_(self) -> ItemParameters:
+    def item_parameters_(self) -> "ItemParameters":
         """Difficulties of items in each class or component, where these are Rasch models.
 
         That is, one block of binary columns with weights, or of ordinal columns. Standard errors
         need the rows: `exchangeable.rasch.item_parameters` has them.
         """
+        from exchangeable.rasch.errors import class_parameters
+        from exchangeable.rasch.fitted import item_names, scale_of
+
         scale = scale_of(self)
         return class_parameters(scale, item_names(self, scale))
 

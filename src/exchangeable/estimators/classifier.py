@@ -1,6 +1,5 @@
 """Naive Bayes over exchangeable blocks, and what goes beyond: classes of any family."""
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +16,10 @@ from exchangeable.arrays import (
     normalize_log,
 )
 from exchangeable.data.observed import Observed, as_observed
-from exchangeable.data.stream.passes import Passes
-from exchangeable.data.stream.views import WatchedPasses
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.class_batches import add_labelled_batch
+from exchangeable.estimators.class_chunks import fit_class_chunks
+from exchangeable.estimators.described import lists_families
 from exchangeable.estimators.hybrid import (
     TRAINED,
     check_hybrid,
@@ -29,7 +29,6 @@ from exchangeable.estimators.hybrid import (
 )
 from exchangeable.estimators.kinds import COLUMNS, decide_kinds, labels_of, observe_typed
 from exchangeable.estimators.labels import (
-    UNLABELLED,
     check_class_weight,
     open_labels,
     weigh_classes,
@@ -38,29 +37,22 @@ from exchangeable.estimators.names import give_names
 from exchangeable.estimators.rows import (
     by_chunks,
     open_rows,
-    take_names,
     validated_with_labels,
     warn_if_cut,
 )
-from exchangeable.families.common.recipes import class_weights
-from exchangeable.families.contract import Family, FamilySpec
-from exchangeable.families.mixture import Mixture
+from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.classes import (
     FittedClasses,
     class_groups,
     fit_classes,
-    fit_classes_in_chunks,
     log_prior,
     unique_labels,
+    with_prior,
 )
 from exchangeable.fitting.hybrid.settings import Hybrid, as_training
-from exchangeable.fitting.streams import Stream
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
 from exchangeable.runtime.attempts import all_or_nothing
-from exchangeable.structure.blocks import as_blocks, kind_of
-from exchangeable.structure.learner import BlockLearner
-from exchangeable.structure.rounds import check_learner
 
 
 def _adds_up(classifier: Any) -> bool:
@@ -74,6 +66,7 @@ def _adds_up(classifier: Any) -> bool:
     return True
 
 
+@lists_families("classes")
 class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     r"""Naive Bayes classifier over blocks of exchangeable variables.
 
@@ -85,24 +78,21 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    family : {"blocks", "urns", "tree", "weighted tree", "count tree"}, default="blocks"
-        What each class is made of. ``"blocks"``: blocks of exchangeable variables, the paper's
-        model. ``"urns"``: the variables of a block have weights; given how many are on, heavier
-        ones are on more often. ``"tree"``: a tree over the variables. ``"weighted tree"``: such a
-        tree, and a distribution of how many variables are on. ``"count tree"``: a tree over the
-        numbers of ones in the blocks.
+    family : str, default="blocks"
+        What each class is made of, with the blocks and priors that it has by default:
+
+        {families}
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
         How each class's variables are put into blocks: a method's name, or `Blocks` with its
         settings. A list of lists of variables (numbers or feature names) is used for all classes, a
         dict from class to such a list for each its own. ``"auto"``, the default, is what suits the
-        family: ``"evidence"`` for blocks and trees over counts, ``"full"`` for weights,
-        ``"independent"`` for trees of variables.
+        family.
     pooling : float, optional
         Strength of the pooled prior: each class is given this many pseudo-rows distributed as the
-        whole training set. By default ``"blocks"`` have Laplace smoothing alone, other families 8.
+        whole training set. By default what suits the family, which may be Laplace smoothing alone.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; by default 32 for trees, 200
-        for weighted trees, 4 for each free parameter of an edge between blocks.
+        Pseudo-rows that pull each edge of a tree towards independence, or each free parameter of an
+        edge between blocks; by default what suits the family.
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each count in a block. Under a pooled
         prior it smooths the training set's own frequencies.
@@ -241,12 +231,6 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         >>> np.allclose(model.predict_proba(X), fitted.predict_proba(X))
         True
         """
-        for name in ("coef_", "intercept_", "classes_"):
-            if not hasattr(classifier, name):
-                raise TypeError(
-                    f"{type(classifier).__name__} has no {name}; expected a fitted "
-                    "LogisticRegression"
-                )
         mixture = mixture_of(classifier)
         model = cls(training="discriminative")
         model.n_features_in_ = mixture.model.n_variables
@@ -259,8 +243,6 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -291,7 +273,8 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
         if elsewhere is not None:
-            return self._fit_chunks(spec, elsewhere, feature_names)
+            self._keep(*fit_class_chunks(self, *elsewhere, feature_names))
+            return self
         y, known = open_labels(y, self.semi_supervised)
         spec, observed, y = self._labelled_rows(spec, X, y)
         give_names(self, feature_names)
@@ -356,72 +339,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         sample_weight: npt.ArrayLike | None,
     ) -> FittedClasses:
         """Fit classes by steps, or by EM where labels or entries are missing."""
-        problem = self._with_prior(problem)
+        problem = with_prior(problem, self.fit_prior, self.class_prior)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         return fit_classes(spec, problem, observed, labels, weight, rule_of(self), self.n_jobs)
-
-    def _with_prior(self, problem: Problem) -> Problem:
-        """Return the problem with the probabilities of the classes, where they are not learned."""
-        if self.class_prior is None and self.fit_prior:
-            return problem
-        fixed = log_prior(np.ones(problem.n_components), False, self.class_prior)
-        return replace(problem, log_prior=fixed)
-
-    def _fit_chunks(self, spec: FamilySpec, data: Passes, feature_names: Any) -> Self:
-        """Fit to rows in chunks or on a cluster, by passes that sum."""
-        if self.class_weight is not None:
-            raise ValueError(
-                f"class_weight={self.class_weight!r} needs X in memory; for rows in chunks give "
-                "sample_weight, or class_prior"
-            )
-        direct = spec.direct is not None and self.pooling is None
-        watched = WatchedPasses(data)
-        by_label = self._sums_by_label(spec if direct else None, watched)
-        marks = (None, UNLABELLED) if self.semi_supervised else ()
-        unlabelled = sum(by_label.pop(mark)[0] for mark in marks if mark in by_label)
-        if None in by_label:
-            raise ValueError(
-                "Input y contains NaN or None, but every row needs a class; leave out such rows, "
-                "or learn from them with semi_supervised=True"
-            )
-        if not by_label:
-            raise ValueError("all rows are unlabelled: y holds -1 or None only; one needs a class")
-        classes = unique_labels(list(by_label), "y")
-        sums = [by_label[label] for label in classes.tolist()]
-        if not sum(total for total, *_ in sums) > 0:
-            which = "labelled row; one" if unlabelled else "row; at least one"
-            raise ValueError(f"sample_weight is zero for every {which} must count")
-        if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
-            odd = classes[classes != np.floor(classes)][0]
-            raise ValueError(
-                f"Unknown label type: continuous. y holds {odd}, which is no class; use a "
-                "regressor, or integers"
-            )
-        take_names(self, data, feature_names)
-        problem = problem_of(self, spec, data.n_variables, classes.tolist(), labelled=True)
-        totals = np.array([total for total, *_ in sums])
-        partly = unlabelled > 0
-        if direct and not partly and not watched.has_holes:
-            model = spec.direct.fit_chunks(problem, data, classes, sums)
-            self._keep(FittedClasses(model, totals), classes)
-            return self
-        if isinstance(problem.structure, BlockLearner):
-            check_learner(problem.structure)
-        problem, rule = self._with_prior(problem), rule_of(self)
-        fitted = fit_classes_in_chunks(spec, problem, data, classes, totals, rule, partly)
-        self._keep(fitted, classes)
-        return self
-
-    def _sums_by_label(self, direct: FamilySpec | None, data: WatchedPasses) -> dict[Any, Any]:
-        """Return the weight of each class, first, and what a direct fit sums of its rows."""
-        if direct is None:
-            weights: dict[Any, float] = data.total(class_weights)
-            return {label: (weight,) for label, weight in weights.items()}
-        early = None
-        if kind_of(as_blocks(self.blocks)[1]) != "given":
-            early = problem_of(self, direct, 1, [], labelled=True).structure
-        sums: dict[Any, Any] = direct.direct.sums(data, early)
-        return sums
 
     @available_if(_adds_up)
     @all_or_nothing
@@ -450,62 +370,10 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, 1 by default.
         """
-        spec = self._check_options()
-        first = not hasattr(self, "classes_")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        known = unique_labels(classes, "classes") if first else self.classes_
-        own, schema = decide_kinds(self, spec, X)
-        if schema is not None:
-            own.check("partial_fit", "partial_fit")
-        y = open_labels(y, semi_supervised=False).y
-        X, y = validated_with_labels(self, X, y, reset=first)
-        observed = as_observed(X, self.binarize, self.n_jobs)
-        if not (classes is None or np.array_equal(known, np.unique(np.asarray(classes)))):
-            raise ValueError(f"classes={classes!r} is not the same as on the first call: {known}")
-        unknown = np.setdiff1d(y, known)
-        if unknown.size:
-            raise ValueError(f"y contains {unknown.tolist()}, which are not in {known}")
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                "class_weight='balanced' needs all rows at once; for partial_fit give a dict from "
-                "class to weight"
-            )
-        number = np.searchsorted(known, y)
-        weight = weigh_classes(self.class_weight, known, number, sample_weight)
-        problem = problem_of(self, spec, observed.n_variables, known.tolist(), labelled=True)
-        before = None if first else self._fitted()
-        if before is not None and not isinstance(before, spec.model):
-            raise ValueError(
-                f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
-            )
-        if spec.direct is None or problem.pooling is not None:
-            return self._go_on(spec, problem, observed, number, known, weight)
-        groups = class_groups(y, known, weight)
-        model = spec.direct.add(problem, before, observed, groups, self.n_jobs)
-        self._keep(FittedClasses(model, model.totals), known)
-        return self
-
-    def _go_on(
-        self,
-        spec: FamilySpec,
-        problem: Problem,
-        observed: Observed,
-        labels: IntArray,
-        classes: npt.NDArray[Any],
-        sample_weight: npt.ArrayLike | None,
-    ) -> Self:
-        """Add a batch to sums from which the family makes its parameters."""
-        stream = Stream(spec, problem, rule_of(self), self.n_jobs)
-        weight, before = check_sample_weight(sample_weight, len(labels)), None
-        if hasattr(self, "_model"):
-            before = Mixture(self._model, Family.log_shares_of(self.class_count_))
-        kept = getattr(self, "_kept", None)
-        if before is not None and kept is None:
-            kept = stream.imagine(before, self.class_count_)
-        mixture, kept = stream.add_labelled(before, kept, observed, labels, weight)
-        self._keep(FittedClasses(mixture.model, kept.sums.totals), classes)
-        self._kept = kept
+        added = add_labelled_batch(self, self._check_options(), X, y, classes, sample_weight)
+        self._keep(added.fitted, added.classes)
+        if added.kept is not None:
+            self._kept = added.kept
         return self
 
     @by_chunks

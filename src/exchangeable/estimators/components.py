@@ -18,7 +18,7 @@ class ComponentEstimator(MixtureEstimator):
     n_jobs: int | None
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         # scikit-learn's check of sparse input asks whatever has a predict_proba for these.
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags

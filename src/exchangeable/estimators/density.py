@@ -1,8 +1,8 @@
 """Automatic search for a density model of binary rows, or of a table."""
 
 import copy
-import time
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -25,9 +25,10 @@ from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.schema import Schema
 from exchangeable.devices.choice import check_device, find_device
 from exchangeable.estimators.components import ComponentEstimator
-from exchangeable.estimators.kinds import decide_schema, specs_for
+from exchangeable.estimators.kinds import decide_families
 from exchangeable.estimators.names import give_names
 from exchangeable.families import REGISTRY, WITH_STATISTICS, family_named
+from exchangeable.families.contract import FamilySpec
 from exchangeable.fitting.compression import Compressor, part_numbers
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.kept_fits import KeptFits
@@ -37,6 +38,7 @@ from exchangeable.fitting.search import Search
 from exchangeable.fitting.tasks import em_device, held_out
 from exchangeable.fitting.trials import NO_BLOCKS, STATISTICS, Fitter, NamedBlocks
 from exchangeable.runtime.attempts import all_or_nothing
+from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.interrupts import interrupts
 from exchangeable.structure.statistic_blocks import has_statistics, statistic_blocks
 
@@ -69,8 +71,9 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     max_components : int, optional
         Largest number of components of one fit; by default what suits the family.
     time_budget : float, optional
-        Seconds after which no fit is begun and those that go on are cut short. Every family for
-        which there is time is tried at least briefly. By default the search ends by itself.
+        Seconds that `fit` may take, with the join at its end: fits that go on are cut short, and
+        those that would take longer are not begun. Every family for which there is time is tried at
+        least briefly; `left_out_` names the others. By default the search ends by itself.
     validation_fraction : float, default=0.1
         Share of the rows to hold out where `fit` gets no ``X_valid``.
     alpha : float, default=0.1
@@ -190,12 +193,6 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.device = device
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
-
     @all_or_nothing
     def fit(
         self,
@@ -223,8 +220,9 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
             pipeline the vectorizer before this step.
         """
-        began = time.monotonic()
-        schema = decide_schema(self, X)[0]
+        clock = self._clock()
+        began = clock.now()
+        specs, schema = decide_families(self, self._named_families(), X)
         observed = self._rows_of(X, schema)
         give_names(self, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
@@ -240,8 +238,9 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             valid = self._observed(X_valid)
             held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         examples = merge_equal_rows(observed, weight)[0]
-        families, left_out = self._families(observed.n_variables, schema)
-        search = self._search(examples, held, families, left_out, rng, began)
+        families, left_out = self._families(specs, observed.n_variables, schema)
+        search = self._search(examples, held, families, left_out, rng, clock)
+        search.began = began
         with (
             interrupts() as interrupt,
             threadpool_limits(1, "blas"),
@@ -319,24 +318,28 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         share = check_number(self.validation_fraction, "validation_fraction")
         return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
 
+    def _named_families(self) -> list[FamilySpec]:
+        """Return the families that users name."""
+        if self.families is None:
+            return []
+        names = [self.families] if isinstance(self.families, str) else list(self.families)
+        if not names or any(name not in REGISTRY for name in names):
+            raise ValueError(
+                f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
+            )
+        return [family_named(name) for name in names]
+
     def _families(
-        self, n_variables: int, schema: Schema | None
+        self, named: Sequence[FamilySpec], n_variables: int, schema: Schema | None
     ) -> tuple[list[str], dict[str, str]]:
         """Return the families to try, and why others are left out.
 
         Without names these are all that are searched, for such columns, and can be had.
         """
-        if self.families is not None:
-            names = [self.families] if isinstance(self.families, str) else list(self.families)
-            unknown = [name for name in names if name not in REGISTRY]
-            if unknown or not names:
-                raise ValueError(
-                    f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
-                )
-            specs = specs_for([family_named(name) for name in names], schema)
-            for spec in specs:
+        if named:
+            for spec in named:
                 spec.check_size(n_variables)
-            return [spec.name for spec in specs], {}
+            return [spec.name for spec in named], {}
         names, left_out = list[str](), dict[str, str]()
         for spec in REGISTRY.values():
             if spec.search is None or (len(spec.kinds) > 1) != (schema is not None):
@@ -356,14 +359,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         families: list[str],
         left_out: dict[str, str],
         rng: np.random.Generator,
-        began: float,
+        clock: Clock,
     ) -> Search:
-        deadline = np.inf
-        if self.time_budget is not None:
-            budget = check_number(self.time_budget, "time_budget")
-            if not budget > 0:
-                raise ValueError(f"time_budget must be positive, got {budget}")
-            deadline = began + budget
         if not 0 <= check_number(self.tol, "tol") < np.inf:
             raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
         alpha = check_alpha(self.alpha)
@@ -392,10 +389,19 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             families,
             None if most is None else check_count(most, "max_components"),
             check_count(self.n_init, "n_init"),
-            deadline,
+            clock,
             notes=left_out,
-            began=began,
         )
+
+    def _clock(self) -> Clock:
+        """Return when the fit has to end."""
+        clock = Clock()
+        if self.time_budget is None:
+            return clock
+        budget = check_number(self.time_budget, "time_budget")
+        if not budget > 0:
+            raise ValueError(f"time_budget must be positive, got {budget}")
+        return replace(clock, deadline=clock.now() + budget)
 
     def _named_blocks(self, n_variables: int) -> NamedBlocks:
         """Return the blocks with statistics."""

@@ -1,8 +1,11 @@
-"""How `ExchangeableClassifier` trains for its predictions, and takes them from other packages."""
+"""How `ExchangeableClassifier` trains for its predictions, and takes them from other packages.
+
+Training itself is imported when it begins: most classifiers are not trained this way.
+"""
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +19,13 @@ from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import fill_by_frequency
-from exchangeable.fitting.hybrid.components import train_components
-from exchangeable.fitting.hybrid.convex import Fit, Solver
-from exchangeable.fitting.hybrid.design import Design, ones_of_rows
-from exchangeable.fitting.hybrid.own import OwnFamily
 from exchangeable.fitting.hybrid.settings import Hybrid, checked
-from exchangeable.fitting.hybrid.shared_terms import typed_mixture
-from exchangeable.fitting.hybrid.trained import Trained
-from exchangeable.fitting.hybrid.training import train
 from exchangeable.fitting.tasks import problem_of, rule_of
 from exchangeable.runtime.interrupts import interrupts
+
+if TYPE_CHECKING:
+    from exchangeable.fitting.hybrid.convex import Fit
+    from exchangeable.fitting.hybrid.trained import Trained
 
 COARSER, LONGER = 10.0, 10
 """Conditional fits end when the gradient is below this many times `tol`, which predicts rows held
@@ -59,8 +59,15 @@ def fit_hybrid(
     labels: IntArray,
     classes: npt.NDArray[Any],
     sample_weight: npt.ArrayLike | None,
-) -> tuple[Trained, FloatArray]:
+) -> "tuple[Trained, FloatArray]":
     """Train an estimator's classes; return them and the weight of the rows of each."""
+    from exchangeable.fitting.hybrid.components import train_components
+    from exchangeable.fitting.hybrid.convex import Solver
+    from exchangeable.fitting.hybrid.design import Design, ones_of_rows
+    from exchangeable.fitting.hybrid.own import OwnFamily
+    from exchangeable.fitting.hybrid.shared_terms import typed_mixture
+    from exchangeable.fitting.hybrid.training import train
+
     asked = checked(settings)
     weights = check_sample_weight(sample_weight, labels.size)
     counting = np.flatnonzero(weights > 0)
@@ -113,7 +120,7 @@ def _check_components(settings: Hybrid, spec: FamilySpec) -> None:
         raise ValueError("warm_start does not go with n_components > 1; leave it out")
 
 
-def keep_trained(estimator: Any, found: Trained, settings: Hybrid) -> None:
+def keep_trained(estimator: Any, found: "Trained", settings: Hybrid) -> None:
     """Store what training has found, beside the model itself."""
     estimator.scales_, estimator.loss_ = found.scales, found.loss
     estimator.penalties_ = np.array(checked(settings).penalties)[: found.shares.size]
@@ -133,8 +140,10 @@ TRAINED = ("scales_", "loss_", "penalties_", "penalty_shares_", "fit_slopes_", "
 """What only training other than generative leaves behind."""
 
 
-def _last_fits(estimator: Any, n_variables: int) -> list[Fit]:
+def _last_fits(estimator: Any, n_variables: int) -> "list[Fit]":
     """Return the fits that an estimator has kept, if they are for as many variables."""
+    from exchangeable.fitting.hybrid.convex import Fit
+
     slopes = getattr(estimator, "fit_slopes_", None)
     if slopes is None or slopes.shape[1] != n_variables + 1:
         return []
@@ -150,6 +159,11 @@ def mixture_of(classifier: Any) -> Mixture:
     Its variables are independent given the class, and all are as probable to be on as to be off on
     average over the classes: a logistic regression does not know how often they are on.
     """
+    for name in ("coef_", "intercept_", "classes_"):
+        if not hasattr(classifier, name):
+            raise TypeError(
+                f"{type(classifier).__name__} has no {name}; expected a fitted LogisticRegression"
+            )
     coefficients = np.asarray(classifier.coef_, dtype=np.float64)
     intercept = np.asarray(classifier.intercept_, dtype=np.float64)
     if coefficients.shape[0] == 1:

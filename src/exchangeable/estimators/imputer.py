@@ -7,13 +7,18 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exchangeable.arrays import RandomState
+from exchangeable.arrays import RandomState, as_generator
 from exchangeable.data.raw_columns import library_of
-from exchangeable.estimators.kinds import schema_of
+from exchangeable.estimators.kinds import decide_schema, schema_of
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.estimators.rows import validated
 from exchangeable.queries.methods import METHODS
 from exchangeable.runtime.attempts import all_or_nothing
+
+TOGETHER = (1, 2, 3, 5)
+"""Numbers of components, with columns that go together, among which the imputer chooses."""
+FEWEST = 20
+"""Fewer rows than this do not choose."""
 
 
 class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -22,8 +27,9 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
     Parameters
     ----------
     model : ExchangeableMixture, optional
-        The mixture to fit, which is cloned; ``ExchangeableMixture(random_state=random_state)`` by
-        default.
+        The mixture to fit, which is cloned. By default one of 20 components; where a column is not
+        binary, the likeliest of that and of mixtures of 1, 2, 3 and 5 components whose columns go
+        together (``blocks="full"``), on a fifth of the rows that is held out.
     method : {"most_probable", "marginal", "draw"}, default="most_probable"
         How to fill a hole, as in `ExchangeableMixture.impute`.
     random_state : int, RandomState, Generator or None
@@ -79,11 +85,7 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
             raise ValueError(
                 f"method={self.method!r} is unknown; expected one of {', '.join(METHODS)}"
             )
-        if self.model is None:
-            n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-            model = ExchangeableMixture(min(20, n_rows), random_state=self.random_state)
-        else:
-            model = clone(self.model)
+        model = self._default(X, sample_weight) if self.model is None else clone(self.model)
         self.model_ = model.fit(X, sample_weight=sample_weight)
         self._check_columns(X, reset=True)
         return self
@@ -102,9 +104,35 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         binary = schema_of(self.model_) is None and library_of(filled) is not None
         return np.asarray(filled, dtype=np.float64) if binary else filled
 
+    def _default(self, X: Any, sample_weight: npt.ArrayLike | None) -> ExchangeableMixture:
+        """Return the mixture to fit: where columns are of several kinds, what held-out rows say."""
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        plain = ExchangeableMixture(min(20, n_rows), random_state=self.random_state)
+        if n_rows < FEWEST or decide_schema(plain, X)[0] is None:
+            return plain
+        seed = int(as_generator(self.random_state).integers(1 << 31))
+        best, highest = plain, _held_out(plain, seed, X, sample_weight)
+        for n_components in TOGETHER:
+            model = ExchangeableMixture(n_components, blocks="full", random_state=self.random_state)
+            worth = _held_out(model, seed, X, sample_weight)
+            if worth > highest:
+                best, highest = model, worth
+            elif best is not plain:
+                break
+        return best
+
     def _check_columns(self, X: Any, reset: bool) -> None:
         """Set, or compare with X, what scikit-learn's estimators know of the columns."""
         if schema_of(self.model_) is None:
             validated(self, X, reset=reset)
         else:
             validate_data(self, X, reset=reset, skip_check_array=True)
+
+
+def _held_out(
+    model: ExchangeableMixture, seed: int, X: Any, sample_weight: npt.ArrayLike | None
+) -> float:
+    """Return the average log-likelihood of a fifth of the rows under a fit to the others."""
+    judged = clone(model).set_params(validation_fraction=0.2, random_state=seed)
+    judged.fit(X, sample_weight=sample_weight)
+    return float(max(max(history) for history in judged.valid_history_))

@@ -1,6 +1,6 @@
 """Mixtures for density estimation and clustering, of any family."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -20,29 +20,28 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.classes.choice import select_components
-from exchangeable.classes.profiles import Profiles, profiles_of
 from exchangeable.classes.refits import Refits
 from exchangeable.classes.selection import Selection
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
+from exchangeable.estimators.batches import add_batch
 from exchangeable.estimators.covariates import (
     CovariatePredictions,
     add_covariates,
     forget_covariates,
 )
-from exchangeable.estimators.kinds import decide_kinds, spec_for
+from exchangeable.estimators.described import lists_families
+from exchangeable.estimators.kinds import kinds_of_batch, spec_for
 from exchangeable.estimators.rows import check_width, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
-from exchangeable.fitting.batches import parts_of
 from exchangeable.fitting.mixtures import FittedMixture, fit_mixture
 from exchangeable.fitting.runs import Runs
-from exchangeable.fitting.streams import Stream
 from exchangeable.fitting.tasks import (
     COMBINE,
     STARTS,
@@ -58,8 +57,6 @@ from exchangeable.fitting.tasks import (
     spec_of,
 )
 from exchangeable.runtime.attempts import all_or_nothing
-from exchangeable.structure.learner import BlockLearner
-from exchangeable.structure.rounds import check_learner
 
 
 def _takes_batches(mixture: Any) -> bool:
@@ -79,6 +76,7 @@ def _merged(observed: Observed) -> Examples:
     return merge_equal_rows(observed, np.ones(observed.n_rows))[0]
 
 
+@lists_families()
 class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     """Mixture of components whose variables fall into exchangeable blocks.
 
@@ -93,31 +91,25 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         Number of components; for ``family="hidden tree"`` of states of each block. By default 20,
         or as many as there are rows; 8,192 for neural families.
     family : str or Neural, default="blocks"
-        What each component is made of. ``"blocks"``, the default: blocks of exchangeable variables,
-        the paper's model. ``"urns"``: the variables of a block have weights; given how many are on,
-        heavier ones are on more often. ``"tree"``: a tree over the variables, for mixtures of
-        Chow-Liu trees. ``"weighted tree"``: such a tree, and a distribution of how many variables
-        are on. ``"count tree"``: a tree over the numbers of ones in the blocks that structural EM
-        has found. ``"hidden tree"``: one tree over blocks, single variables unless `blocks` lists
-        others, each with a hidden state; the components are the states of its root.
-        ``"neural independent"``, ``"neural urns"``, ``"neural tree"``: a small network decodes
-        thousands of components from points of a latent space; `Neural` has its settings. It is
-        trained with JAX (the extra ``neural``), stopped by held-out rows, and then gone.
-        ``"mixed"``: columns of any kind; those of a block that are of one kind go together.
+        What each component is made of, with the blocks and priors that it has by default:
+
+        {families}
+
+        A network is trained with JAX (the extra ``neural``), stopped by held-out rows, and then
+        gone; `Neural` has its settings.
     blocks : {"auto", "evidence", "welch", "independent", "full"}, Blocks, list or dict
         How each component's variables are put into blocks: a method's name, or `Blocks` with its
         settings. ``"evidence"`` goes on, where the paper's sweep has converged, with what evidence
         merging makes of its blocks. A list of lists of variables (numbers or feature names) is used
         for all components, a dict from component (0, 1, …) to such a list for each its own.
-        ``"auto"``, the default, is what suits the family: ``"evidence"`` for blocks and trees over
-        counts, ``"full"`` for weights, ``"independent"`` for trees of variables.
+        ``"auto"``, the default, is what suits the family.
     pooling : float, optional
-        Strength of the pooled prior: each component is given this many pseudo-rows distributed as
-        the whole training set. By default ``"blocks"`` have Laplace smoothing alone, each state of
-        a hidden tree half a row, and components of other families 8.
+        Strength of the pooled prior: each component, or state of a hidden tree, is given this many
+        pseudo-rows distributed as the whole training set. By default what suits the family, which
+        may be Laplace smoothing alone.
     shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence; by default 32 for trees, 200
-        for weighted trees, 4 for each free parameter of an edge between blocks, 1 for hidden trees.
+        Pseudo-rows that pull each edge of a tree towards independence, or each free parameter of an
+        edge between blocks; by default what suits the family.
     alpha : float, default=0.1
         Laplace smoothing: added to the weight of the rows with each count in a block. Under a
         pooled prior it smooths the training set's own frequencies.
@@ -255,12 +247,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.device = device
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
-
     @all_or_nothing
     def fit(
         self,
@@ -303,7 +289,7 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, None, sample_weight)
         if elsewhere is not None:
-            return self._fit_chunks(spec, elsewhere, X_valid, feature_names)
+            return self._fit_chunks(*elsewhere, X_valid, feature_names)
         spec, observed = self._rows_to_fit(spec, X, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
@@ -321,10 +307,10 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
 
     def _held_out(self, spec: FamilySpec, X_valid: Any) -> Examples | Streamed | None:
         """Return the rows that are given to be held out, wherever they lie."""
-        elsewhere = None if X_valid is None else open_rows(self, spec, X_valid)
+        elsewhere = None if X_valid is None else open_rows(self, spec, X_valid, fitted=True)
         if elsewhere is None:
             return None if X_valid is None else _merged(self._observed(X_valid))
-        valid = Streamed.of(elsewhere)
+        valid = Streamed.of(elsewhere[1])
         check_width(self, valid.n_variables)
         return valid
 
@@ -336,8 +322,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         n_components = components_of(self, spec, data.n_rows)
         take_names(self, passes, feature_names)
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
-        if isinstance(problem.structure, BlockLearner):
-            check_learner(problem.structure)
         valid = self._held_out(spec, X_valid)
         rng = as_generator(self.random_state)
         generators = rng.spawn(self._n_runs())
@@ -382,45 +366,18 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
             How much each row counts, 1 by default.
         """
         spec, first = self._check_options(), not hasattr(self, "_model")
-        own, schema = decide_kinds(self, spec, X)
-        if schema is not None:
-            own.check("partial_fit", "partial_fit")
+        spec = kinds_of_batch(self, spec, X, first)[0]
         if first:
             self.fit(X, sample_weight=sample_weight)
         observed = self._observed(X)
         weight = check_sample_weight(sample_weight, observed.n_rows)
-        mixture = self._mixture()
-        if not isinstance(mixture.model, spec.model):
-            raise ValueError(
-                f"partial_fit cannot go on from a fit of another family than {spec.name!r}; use fit"
-            )
-        k = mixture.log_prior.size
-        problem = problem_of(self, spec, observed.n_variables, range(k), labelled=False)
-        parts = parts_of(observed, weight, self.random_state)
-        if spec.stream is None or problem.pooling is not None:
-            mixture = self._go_on(Stream(spec, problem, rule_of(self), self.n_jobs), parts, first)
-        else:
-            for rows in parts:
-                if first:
-                    mixture = spec.stream.keep(mixture, rows)
-                else:
-                    mixture = spec.stream.add(problem, mixture, rows, self.n_jobs)
+        mixture, kept = add_batch(self, spec, observed, weight, first)
         self._model, self.weights_ = mixture.model, np.exp(mixture.log_prior)
+        if kept is not None:
+            self._kept = kept
         if not first:
             self.n_samples_weight_: float = self.n_samples_weight_ + float(weight.sum())
         return self
-
-    def _go_on(self, stream: Stream, parts: Iterator[Examples], first: bool) -> Mixture:
-        """Return the mixture after some more rows, having kept what the next ones need."""
-        mixture = self._mixture()
-        if first:
-            self._kept = stream.begin(mixture, parts)
-            return mixture
-        kept = getattr(self, "_kept", None)
-        if kept is None:
-            kept = stream.imagine(mixture, self.weights_ * self.n_samples_weight_)
-        mixture, self._kept = stream.add(mixture, kept, parts)
-        return mixture
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> IntArray:
         """Fit, and return the most probable component of every row."""
@@ -482,14 +439,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         """
         asked = sample_weight, param_grid, bootstrap
         return select_components(cls, X, X_valid, n_components, criterion, *asked, parameters)
-
-    def profiles(self) -> Profiles:
-        """Return what the components are like: sizes, and how each column is answered in each.
-
-        `exchangeable.classes.standard_errors` adds standard errors and intervals, and
-        `exchangeable.plotting.ProfileDisplay` draws them.
-        """
-        return profiles_of(self)
 
     @property
     def n_parameters_(self) -> int:

@@ -162,15 +162,19 @@ def _costs(store: Store, sets: list[str]) -> str:
             rows.append(
                 [
                     *(name, model, row["seed"], row.get("valid", "").replace("-", MINUS)),
-                    *(row["seconds"], row.get("scoring_seconds", ""), size),
+                    *(row["seconds"], row.get("processor_seconds", "")),
+                    *(row.get("scoring_seconds", ""), size),
                     *(row.get("cores", ""), row.get("device", "")),
                 ]
             )
     text = (
-        "## Seconds and size\n\nSeconds of the fit, with the search, and of scoring the test rows; "
-        "number of parameters; cores, and where networks were trained.\n\n"
+        "## Seconds and size\n\nSeconds of the fit, with the search, those that processors worked "
+        "for it, and seconds of scoring the test rows; number of parameters; cores, and where "
+        "networks were trained. Where processors worked for less than the cores could have, the "
+        "machine was busy with other work, and a free one gets further within the same budget.\n\n"
     )
-    head = ["data", "model", "seed", "validation", "seconds", "scoring", "size", "cores", "device"]
+    head = ["data", "model", "seed", "validation", "seconds", "processor", "scoring", "size"]
+    head += ["cores", "device"]
     return text + _table(head, rows)
 
 

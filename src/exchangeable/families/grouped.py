@@ -10,6 +10,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.observed import Observed
 from exchangeable.families.contract import Arrays, Model
+from exchangeable.families.page import OnPage
 from exchangeable.families.sums import RowsInMemory, Sums
 
 
@@ -70,6 +71,14 @@ class GroupedModel(Model):
     def log_urn_weights(self) -> FloatArray:
         """Return the log-weights of each class's most probable component."""
         return self.inner.log_urn_weights()[:, self._leading()]
+
+    def on_page(self) -> OnPage | None:
+        """Return what the components answer with, their classes and shares."""
+        inner = self.inner.on_page()
+        if inner is None:
+            return None
+        data = {"inner": inner, "group": self.group, "shares": self.log_shares}
+        return OnPage("grouped", "exchangeable.families", data, 3 * inner.steps)
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import Arrays, Completions, Model, Normal
+from exchangeable.families.contract import Arrays, Completions, Model, Normal, Normals
+from exchangeable.families.page import OnPage
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 
@@ -98,6 +99,15 @@ class JoinedModel(Model):
         """Return, for each class, the (node, parent) of each edge of its forest."""
         return self._listed(lambda part: part.edges())
 
+    def on_page(self) -> OnPage | None:
+        """Return what the parts answer with, None if one of them cannot."""
+        parts = [part.on_page() for part in self.parts]
+        found = [part for part in parts if part is not None]
+        if len(found) < len(parts):
+            return None
+        steps = sum(part.steps for part in found)
+        return OnPage("joined", "exchangeable.families", {"parts": found}, steps)
+
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
         return np.concatenate([part.score(observed, n_jobs) for part in self.parts], axis=1)
@@ -107,7 +117,9 @@ class JoinedModel(Model):
         part, inner = self._class(y)
         return part.marginals(observed, inner)
 
-    def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
+    def predictive(
+        self, observed: Observed, variable: int, y: int
+    ) -> FloatArray | Normal | Normals:
         """Return the distribution of a variable that no row knows, given what rows know."""
         part, inner = self._class(y)
         return part.predictive(observed, variable, inner)

@@ -14,6 +14,7 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.partitions import Partition
+from exchangeable.runtime.clock import Clock
 from exchangeable.structure.learner import BlockLearner, Structure
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
@@ -60,6 +61,8 @@ class Problem:
         Settings of the family's own.
     device : {"auto", "cpu", "gpu"}
         Where passes over rows, or training, are to be made.
+    clock : Clock
+        When the fit has to end, for families that have long steps to look at.
     """
 
     n_components: int
@@ -80,6 +83,7 @@ class Problem:
     open_ended: bool = False
     settings: Any = None
     device: str = "auto"
+    clock: Clock = field(default_factory=Clock)
 
     @property
     def rows(self) -> Examples:

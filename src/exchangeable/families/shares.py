@@ -3,6 +3,7 @@
 import numpy as np
 
 from exchangeable.arrays import FloatArray
+from exchangeable.runtime.clock import Clock
 
 LEAST_SHARE = 0.02
 """A model that counts for less is left out."""
@@ -14,9 +15,12 @@ STEPS = 200
 TOLERANCE = 1e-6
 FEW_ROWS = 8
 """With fewer rows nothing is held out."""
+ENDLESS = Clock()
 
 
-def fit_shares(log_likelihoods: FloatArray, weights: FloatArray) -> FloatArray:
+def fit_shares(
+    log_likelihoods: FloatArray, weights: FloatArray, clock: Clock = ENDLESS
+) -> FloatArray:
     """Return how much each model counts in the best mixture of them, small shares left out.
 
     It begins with the best model by itself, and adds the one that helps most as long as one helps.
@@ -27,6 +31,8 @@ def fit_shares(log_likelihoods: FloatArray, weights: FloatArray) -> FloatArray:
         What each model gives to each row.
     weights : array of shape (n_rows,)
         The rows' weights.
+    clock : Clock
+        When no more models are added.
 
     Examples
     --------
@@ -39,7 +45,7 @@ def fit_shares(log_likelihoods: FloatArray, weights: FloatArray) -> FloatArray:
     shares = np.zeros(n_models)
     shares[int(np.argmax(weights @ log_likelihoods))] = 1.0
     able = shares == 0
-    while able.any() and np.count_nonzero(shares) < MOST_MODELS:
+    while able.any() and np.count_nonzero(shares) < MOST_MODELS and not clock.over:
         evidence = np.maximum(likelihoods @ shares, 1e-300)
         slopes = np.where(able, (weights / evidence) @ likelihoods / total, 0.0)
         added = int(np.argmax(slopes))
@@ -61,21 +67,21 @@ def fit_shares(log_likelihoods: FloatArray, weights: FloatArray) -> FloatArray:
     return shares
 
 
-def cross_fitted(log_likelihoods: FloatArray, weights: FloatArray) -> float:
+def cross_fitted(log_likelihoods: FloatArray, weights: FloatArray, clock: Clock = ENDLESS) -> float:
     """Return the average log-likelihood of rows under shares that were fitted to other rows.
 
     It does not grow by itself with the number of models, as that of the rows fitted does. Rows that
     occur several times are halved.
     """
     if len(weights) < FEW_ROWS:
-        return mixed(log_likelihoods, weights, fit_shares(log_likelihoods, weights))
+        return mixed(log_likelihoods, weights, fit_shares(log_likelihoods, weights, clock))
     once = weights < 2 * np.median(weights)
     turn = np.zeros(len(weights), dtype=bool)
     turn[once] = np.arange(once.sum()) % 2 == 0
     total = 0.0
     for here in (np.where(once, turn, 0.5), np.where(once, ~turn, 0.5)):
         there = weights * (1 - here)
-        shares = fit_shares(log_likelihoods[there > 0], there[there > 0])
+        shares = fit_shares(log_likelihoods[there > 0], there[there > 0], clock)
         own = weights * here
         total += mixed(log_likelihoods[own > 0], own[own > 0], shares) * float(own.sum())
     return total / float(weights.sum())

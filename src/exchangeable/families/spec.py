@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from exchangeable.families.abilities import ABILITIES
 from exchangeable.families.family import Family, Trainer
 from exchangeable.families.items import Conditional
+from exchangeable.families.later import Later
 from exchangeable.families.model import Model
 from exchangeable.runtime.memory import check_memory, times_available
 
@@ -39,6 +40,8 @@ class SearchSpace:
     nanoseconds : float
         About how long a fit takes for each row, variable and component; it decides what comes
         first, and what is not begun where time is short.
+    squared : float
+        The same for each row, pair of variables and component.
     start_up : float
         Seconds that a fit takes at least.
     """
@@ -56,11 +59,13 @@ class SearchSpace:
         }
     )
     nanoseconds: float = 100.0
+    squared: float = 0.0
     start_up: float = 0.0
 
     def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
         """Return about how long a fit takes."""
-        return self.start_up + 1e-9 * self.nanoseconds * n_rows * n_variables * n_components
+        each = self.nanoseconds + self.squared * n_variables
+        return self.start_up + 1e-9 * each * n_rows * n_variables * n_components
 
 
 NUMBER = 8
@@ -193,6 +198,13 @@ class FamilySpec:
                 f"family {self.name!r} cannot {unknown[0]!r}, which is not an ability; expected "
                 f"some of {', '.join(ABILITIES)}"
             )
+
+    def __getattribute__(self, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        if type(value) is Later:
+            value = value.found()
+            object.__setattr__(self, name, value)
+        return value
 
     def earlier(self, problem: Any) -> "tuple[str, Problem] | None":
         """Return the family that is fitted first, and its problem, if there is one."""

@@ -36,6 +36,7 @@ __all__ = [
     "fit_classes_in_chunks",
     "log_prior",
     "unique_labels",
+    "with_prior",
 ]
 
 
@@ -195,3 +196,11 @@ def log_prior(
         prior = np.full(totals.size, 1 / totals.size)
     with np.errstate(divide="ignore"):
         return np.log(prior)
+
+
+def with_prior(problem: Problem, fit_prior: bool, class_prior: npt.ArrayLike | None) -> Problem:
+    """Return the problem with the probabilities of the classes, where they are not learned."""
+    if class_prior is None and fit_prior:
+        return problem
+    fixed = log_prior(np.ones(problem.n_components), False, class_prior)
+    return replace(problem, log_prior=fixed)

@@ -2,8 +2,22 @@
 
 An iteration finds posteriors and sums (E), lets the family turn sums into parameters and, where
 blocks are learned, tries those that are proposed (M), and takes what makes the rows likeliest. What
-must not fall is the penalised log-likelihood, the log-likelihood plus the log-density of the prior:
-a step that would lower it is not taken, and ends the run, which has then not converged.
+must not fall is the penalised log-likelihood, the log-likelihood plus the log-density of the prior
+(for a pooled prior, what its pseudo-rows score): if new blocks or trees would lower it, a step with
+the old ones is tried; if that lowers it too, by more than rounding, the step is not taken and the
+run ends, which has then not converged. Two estimates have no prior that could be written down:
+counts of urns, smoothed by the kernel that predicts left-out rows best, and edges of trees, shrunk
+towards independence or towards urns; because of them a step can lower the objective. Blocks that
+differ have different priors, whose densities cannot be compared: candidates with other blocks are
+judged by the log-likelihood alone. With held-out rows their log-likelihood decides instead: the run
+ends after three iterations without progress, and keeps the best parameters.
+
+The state is complete after every iteration (`EMState`), so that checkpoints and Ctrl-C work for
+every family. Rows with holes are fitted by exact expectations; only starts, proposals of blocks and
+the choice of a tree use rows completed by a draw, always from the same random numbers. Of complete
+rows every posterior is kept whose square is a normal number (down to e^−345): Welch's test in the
+sweep has no scale, so that very small posteriors can separate variables, as in Algorithm 1 of the
+paper.
 """
 
 from collections.abc import Callable, Sequence
@@ -210,7 +224,6 @@ def _judged(
         return replace(
             state, mixture=mixture, best=mixture, totals=totals, history=history, best_iter=n_iter
         )
-    state = replace(state, mixture=mixture, totals=totals, history=history)
     if isinstance(valid, Streamed):
         worth = valid.log_likelihood(mixture) / valid.total
     else:
@@ -219,6 +232,9 @@ def _judged(
     better = not state.valid_history or worth > state.worth
     return replace(
         state,
+        mixture=mixture,
+        history=history,
+        totals=totals,
         best=mixture if better else state.best,
         best_iter=n_iter if better else state.best_iter,
         valid_history=[*state.valid_history, worth],

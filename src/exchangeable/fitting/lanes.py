@@ -1,20 +1,28 @@
 """Fits of a search side by side: those by EM in threads, those that are trained one by one.
 
-A network keeps a GPU busy while the processor fits others; without a GPU it waits for them.
+A network keeps a GPU busy while the processor fits others; without a GPU it waits for them. So does
+a fit for which there is no memory beside those at work.
 """
 
 import math
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exchangeable.fitting.trials import Fit, Fitter, Settings
+from exchangeable.runtime.clock import Clock, OutOfTime
+from exchangeable.runtime.memory import Room, available
 from exchangeable.runtime.threads import n_threads, run
 
 FAILURES = (MemoryError, FloatingPointError, RuntimeError)
 """What ends one fit of a search, not the search."""
+MEMORY_PART = 0.8
+"""Part of the memory that fits side by side may take."""
+MORE_MEMORY = 4.0
+"""Families say what a fit needs at least; it takes about so many times that."""
+BRIEF = 12.0
+"""A fit leads to something after such a part of the time that it takes to end by itself."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,17 @@ class Task:
     settings: Settings
     number: int = 0
     seconds: float = 0.0
+
+    @property
+    def start(self) -> tuple[Settings, int]:
+        """What is fitted, from which start."""
+        return self.settings, self.number
+
+    @property
+    def least(self) -> float:
+        """Seconds after which it has led to something, about."""
+        start_up = self.settings.space.start_up
+        return start_up + max(0.0, self.seconds - start_up) / BRIEF
 
 
 Result = Fit | BaseException | None
@@ -58,14 +77,14 @@ class Lanes:
     n_jobs: int | None = None
     side_by_side: bool = False
 
-    def run(self, tasks: Sequence[Task], deadline: float, fairly: bool = False) -> list[Result]:
+    def run(self, tasks: Sequence[Task], clock: Clock, fairly: bool = False) -> list[Result]:
         """Make fits in the order given, and return what came of each.
 
         Parameters
         ----------
         tasks : sequence of Task
             What to fit.
-        deadline : float
+        clock : Clock
             When all fits end; none is begun that would take longer.
         fairly : bool
             Whether each has its part of the time, so that all are begun.
@@ -74,8 +93,10 @@ class Lanes:
         trained = [number for number, task in enumerate(tasks) if task.settings.trained]
         others = [number for number, task in enumerate(tasks) if not task.settings.trained]
 
-        def make(numbers: list[int], workers: int, end: float) -> None:
-            workers = max(1, min(workers, len(numbers), self._at_once(tasks, numbers)))
+        room = Room(MEMORY_PART * available())
+
+        def make(numbers: list[int], workers: int, clock: Clock) -> None:
+            workers = max(1, min(workers, len(numbers)))
             threads = max(1, n_threads(self.n_jobs) // workers)
             begun = threading.Lock()
             left = [len(numbers)]
@@ -83,43 +104,40 @@ class Lanes:
             def one(number: int) -> None:
                 with begun:
                     behind, left[0] = left[0], left[0] - 1
-                now, task = time.monotonic(), tasks[number]
-                until = now + (end - now) / math.ceil(behind / workers) if fairly else end
-                found = any(isinstance(result, Fit) for result in results)
-                least = task.settings.space.start_up if fairly else task.seconds
-                late = (found or not fairly) and now + least > until
-                if not (late or self.fitter.stop.is_set()):
-                    results[number] = self._one(task, until, threads)
+                task = tasks[number]
+                own, least = clock, task.seconds
+                if fairly:
+                    own, least = clock.part(1 / math.ceil(behind / workers)), task.least
+                    found = any(isinstance(result, Fit) for result in results)
+                    own = replace(own, patient=not found)
+                with room.taking(self._needs(task)):
+                    if (own.patient or own.left > least) and not self.fitter.stop.is_set():
+                        results[number] = self._one(task, own, threads)
 
             run(one, numbers, workers)
 
         workers = n_threads(self.n_jobs)
         if trained and others and self.side_by_side:
             with ThreadPoolExecutor(1) as apart:
-                training = apart.submit(make, trained, 1, deadline)
-                make(others, workers, deadline)
+                training = apart.submit(make, trained, 1, clock)
+                make(others, workers, clock)
                 training.result()
         else:
-            now, part = time.monotonic(), len(others) / max(1, len(tasks))
-            make(others, workers, now + part * (deadline - now) if fairly else deadline)
-            make(trained, 1, deadline)
+            part = len(others) / max(1, len(tasks))
+            make(others, workers, clock.part(part) if fairly else clock)
+            make(trained, 1, clock)
         return results
 
-    def _one(self, task: Task, deadline: float, threads: int) -> Result:
+    def _one(self, task: Task, clock: Clock, threads: int) -> Result:
         try:
-            return self.fitter.fit(task.settings, task.number, deadline, threads)
+            return self.fitter.fit(task.settings, task.number, clock, threads)
+        except OutOfTime:
+            return None
         except FAILURES as error:
             return error
 
-    def _at_once(self, tasks: Sequence[Task], numbers: list[int]) -> int:
-        """Return how many of the fits there is memory for at a time."""
-        rows = self.fitter.examples.rows
-        return min(
-            (
-                task.settings.spec.runs_at_once(
-                    rows.n_rows, rows.n_variables, task.settings.n_components
-                )
-                for task in (tasks[number] for number in numbers)
-            ),
-            default=1,
-        )
+    def _needs(self, task: Task) -> float:
+        """Return about how many bytes a fit takes."""
+        rows, settings = self.fitter.examples.rows, task.settings
+        least = settings.spec.memory(rows.n_rows, rows.n_variables, settings.n_components)
+        return MORE_MEMORY * least

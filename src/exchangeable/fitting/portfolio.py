@@ -1,5 +1,6 @@
 """What a search has fitted: averages of fits, and the share of each in a mixture of them all."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +11,18 @@ from exchangeable.data.examples import Examples
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.shares import cross_fitted, fit_shares, mixed
 from exchangeable.fitting.trials import Fit, Settings
+from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.memory import available
 
 MEMORY_SHARE = 0.3
 """Part of the memory, as it was at first, that kept fits may take."""
 BYTES = 24.0
 """About what a parameter takes: models keep what they compute of it."""
+SECONDS_PER_BYTE = 2e-9
+"""A join copies parameters several times."""
+MORE_TO_WEIGH = 1.5
+"""The next join has more groups than the latest."""
+ENDLESS = Clock()
 
 
 @dataclass
@@ -124,6 +131,7 @@ class Portfolio:
     groups: dict[Settings, Group] = field(default_factory=dict)
     worth: float = -np.inf
     _room: float = field(default_factory=lambda: MEMORY_SHARE * available())
+    _weighing: float = 0.0
 
     @property
     def alive(self) -> list[Group]:
@@ -140,33 +148,50 @@ class Portfolio:
         return sum(g.share for g in self.groups.values() if g.settings.family == family)
 
     def add(self, settings: Settings, fit: Fit, begun: int) -> None:
-        """Add a fit to the group of its settings, in place of one that was cut short."""
+        """Add a fit to the group of its settings, in place of a worse one that was cut short."""
         group = self.groups.get(settings)
-        if group is None or (not group.first.whole and group.n_made == 1):
+        if group is None:
             self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds)
-        else:
+        elif group.first.whole or group.n_made > 1:
             group.add(fit, self.valid.weights)
+        elif fit.whole or fit.valid > group.first.valid:
+            self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds, group.share)
 
-    def weigh(self) -> None:
-        """Find the share of every group, and what the join is worth."""
-        alive = self.alive
-        each = np.stack([group.each for group in alive], axis=1)
-        weights = self.valid.weights
-        shares, before = fit_shares(each, weights), np.array([group.share for group in alive])
+    def weigh(self, clock: Clock = ENDLESS) -> None:
+        """Find the share of every group, and what the join is worth.
+
+        Where time runs short, shares are at least as good as those before.
+        """
+        alive, began = self.alive, clock.now()
+        each, weights = self.each_of(alive), self.valid.weights
+        shares = fit_shares(each, weights, clock)
+        before = np.array([group.share for group in alive])
         if before.any() and mixed(each, weights, before) > mixed(each, weights, shares):
             shares = before
         for group, share in zip(alive, shares, strict=True):
             group.share = float(share)
-        self.worth = cross_fitted(each, weights)
+        if self.worth == -np.inf or not clock.over:
+            self.worth = cross_fitted(each, weights, clock)
         self._forget()
+        self._weighing = clock.now() - began
+
+    @property
+    def seconds_to_end(self) -> float:
+        """About how long it takes to find shares once more, and to join what counts."""
+        taken = BYTES * sum(group.n_parameters for group in self.alive if group.share > 0)
+        return MORE_TO_WEIGH * self._weighing + SECONDS_PER_BYTE * taken
 
     def join(self) -> tuple[Mixture, list[Group], float]:
         """Return one mixture of all groups that count, those, and the held-out log-likelihood."""
         kept = [group for group in self.alive if group.share > 0]
         shares = np.array([group.share for group in kept])
         averages = [Mixture.average([fit.mixture for fit in group.used]) for group in kept]
-        each = np.stack([group.each for group in kept], axis=1)
-        return Mixture.join(averages, shares), kept, mixed(each, self.valid.weights, shares)
+        worth = mixed(self.each_of(kept), self.valid.weights, shares)
+        return Mixture.join(averages, shares), kept, worth
+
+    def each_of(self, groups: Sequence[Group]) -> FloatArray:
+        """Return log-probabilities of the held-out rows under each group, one per column."""
+        return np.stack([group.each for group in groups], axis=1)
 
     def _forget(self) -> None:
         """Forget fits that do not count, the worst first, as far as memory is short."""

@@ -42,7 +42,7 @@ def run_training(
     """Train until the family has enough, `max_iter`, or `stop` is set; return the best found.
 
     The last entries of the histories are those of the mixture that is returned; where rows are not
-    to be `scored`, which takes long with many components, that of the rows is as training saw it.
+    to be `scored`, which takes long with many components, these are as training saw them.
     """
     history, valid_history = list[float](), list[float]()
     for seen, held in trainer.train(data, rng, rule.tol, rule.max_iter):
@@ -56,10 +56,11 @@ def run_training(
     valid = trainer.problem.valid_rows
     if scored or not history:
         history.append(mixture.log_likelihood(data.examples, data.n_jobs) / data.total)
+        if valid is not None:
+            valid_history.append(mixture.log_likelihood(valid, data.n_jobs) / valid.total)
     else:
         history.append(history[-1])
-    if valid is not None:
-        valid_history.append(mixture.log_likelihood(valid, data.n_jobs) / valid.total)
+        valid_history.append(valid_history[-1])
     return EMState(
         mixture,
         mixture,

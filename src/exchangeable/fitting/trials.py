@@ -1,7 +1,6 @@
 """One fit of a search: what is fitted, to which rows, and what came of it."""
 
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.runs import Runs
+from exchangeable.runtime.clock import Clock, Pace
 from exchangeable.structure.blocks import Blocks, structure_of
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
@@ -28,6 +28,10 @@ LIMITS = {"pooling": (0.05, 1e4), "shrinkage": (0.1, 1e5), "learning_rate": (1e-
 """What a search does not leave."""
 FINER = 5
 """A fit to be averaged is taken this many times nearer to its end than a first one."""
+LAST_SCORE = 0.5
+"""Held-out rows are scored once more after the last iteration; that takes this part of one."""
+SECOND_BEGINNING = 1.5
+"""The first step of a family that starts from another takes this many times as long as that's."""
 MOST_BEFORE = 16
 """Fits of families that come before others, kept for further ones that start from them."""
 
@@ -43,6 +47,7 @@ class NamedBlocks(NamedTuple):
 
 
 NO_BLOCKS = NamedBlocks((), np.empty(0, dtype=np.int64))
+ENDLESS = Clock()
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,7 @@ class Settings:
         varied: bool = False,
         device: str = "auto",
         named: NamedBlocks = NO_BLOCKS,
+        clock: Clock = ENDLESS,
     ) -> Problem:
         """Return the settings as a problem; `named` are the blocks with statistics, if any."""
         method: Any = self.spec.blocks[0] if self.blocks in ("auto", STATISTICS) else self.blocks
@@ -173,6 +179,7 @@ class Settings:
             varied=varied,
             settings=self.own_settings,
             device=device,
+            clock=clock,
         )
 
 
@@ -253,35 +260,41 @@ class Fitter:
     named: NamedBlocks = NO_BLOCKS
     _before: dict[tuple[Any, ...], Mixture] = field(default_factory=dict)
     _locks: Any = field(default_factory=lambda: defaultdict(threading.Lock))
+    _endings: dict[str, float] = field(default_factory=dict)
 
     def fit(
         self,
         settings: Settings,
         number: int = 0,
-        deadline: float = np.inf,
+        clock: Clock = ENDLESS,
         n_jobs: int | None = None,
     ) -> Fit:
         """Fit some settings from the numbered start; those from 1 on are to be averaged.
 
-        A fit ends with the iteration in which the deadline passes, or `stop` is set.
+        A fit ends with the last iteration that there is time for, or in which `stop` is set. If
+        there is no time for any, it raises `OutOfTime`.
         """
         known = None if self.kept is None else self.kept.get(settings, number)
         if known is not None:
             return known
-        began = time.monotonic()
+        began = clock.now()
         rule = self.rule
         if number > 0:
             rule = StopRule(rule.tol / FINER, rule.max_iter, patience=rule.patience + 2)
-        state = self.run(settings, self.seed + number, rule, number > 0, deadline, n_jobs)
+        ending = self._endings.get(settings.family, 0.0) * settings.n_components
+        pace = Pace(clock.earlier(ending))
+        state = self.run(settings, self.seed + number, rule, number > 0, pace, n_jobs)
         best = state.best
         each = best.model.log_likelihoods(best.log_prior, self.valid, n_jobs)
+        ended = clock.now()
+        self._endings[settings.family] = (ended - pace.ended) / settings.n_components
         fit = Fit(
             best,
             each,
             float(self.valid.weights @ each) / self.valid.total,
             state.history[state.best_iter],
             state.best_iter,
-            time.monotonic() - began,
+            ended - began,
             state.ended or state.n_iter >= rule.max_iter,
         )
         if self.kept is not None and fit.whole:
@@ -294,36 +307,43 @@ class Fitter:
         seed: int,
         rule: StopRule,
         varied: bool = False,
-        deadline: float = np.inf,
+        pace: Pace | None = None,
         n_jobs: int | None = None,
     ) -> EMState:
         """Fit some settings from one start; fits to be averaged should be `varied`."""
-        stop = threading.Event()
+        stop, pace = threading.Event(), pace or Pace(ENDLESS)
+        clock = pace.clock
 
-        def watch(state: Any) -> None:
-            if time.monotonic() >= deadline or self.stop.is_set():
-                stop.set()
+        def one(
+            settings: Settings, problem: Problem, before: Mixture | None, to_come: float = 0.0
+        ) -> EMState:
+            def watch(state: Any) -> None:
+                pace.step()
+                reserve = LAST_SCORE * pace.latest + to_come * pace.first
+                if self.stop.is_set() or not pace.goes_on(reserve):
+                    stop.set()
 
-        def one(settings: Settings, problem: Problem, before: Mixture | None) -> EMState:
             generator = np.random.default_rng([seed, settings.n_components])
             data = InMemory(self.examples, device=self.em_device)
             runs = Runs(settings.spec, problem, data, rule, "rows", [generator], scored=False)
             return runs.run(0, None, watch, stop, n_jobs, before)
 
         rows = self.examples, self.valid, self.alpha
-        problem = settings.problem(*rows, varied, self.device, self.named)
+        problem = settings.problem(*rows, varied, self.device, self.named, clock)
         found = settings.spec.earlier(problem)
+        clock.check()
         if found is None:
             return one(settings, problem, None)
         name, earlier = found
         key = (name, settings.blocks, earlier.n_components, earlier.pooling, seed, rule)
         with self._locks[key]:  # fits that differ in shrinkage alone share what comes before
+            clock.check()
             before = self._before.get(key)
             if before is None:
                 first = Settings(
                     name, settings.n_components, settings.pooling, blocks=settings.blocks
                 )
-                before = one(first, earlier, None).best
+                before = one(first, earlier, None, SECOND_BEGINNING).best
                 if not stop.is_set():
                     self._keep(key, before)
         return one(settings, problem, before)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,13 @@ class Continuous:
 
     def _expected(self, function: Any) -> FloatArray:
         """Return what a function of the measurement is expected to be in each component."""
-        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        nodes, weights = _quadrature()
         at = self.means[:, None] + np.sqrt(self.variances)[:, None] * nodes
         return np.asarray(function(self.transform.invert(at)) @ weights / weights.sum())
+
+
+@lru_cache
+def _quadrature() -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights for a normal distribution."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    return np.asarray(nodes), np.asarray(weights)

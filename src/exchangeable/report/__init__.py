@@ -1,12 +1,11 @@
 """A self-contained HTML page about a model: its blocks, its counts, and a panel for questions.
 
-The page holds the model's tables and the arithmetic in plain JavaScript, and needs no network. A
-family takes part by what its model returns from `page_tables`; where that is None, and for columns
-that are not binary, the page says which questions it leaves out. Cards of the classes are on every
-page.
+The page holds the model's parameters and the arithmetic in plain JavaScript, and needs no network.
+A family takes part by what its model returns from `on_page`, and by the script in its folder; where
+there is none, or an answer would take too long, the page says which questions it leaves out. Cards
+of the classes are on every page.
 """
 
-import base64
 import html
 import json
 import os
@@ -15,24 +14,24 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.classes.rows import column_names
 from exchangeable.estimators.base import MixtureEstimator
 from exchangeable.families.contract import Model
+from exchangeable.families.page import stacked_labels
 from exchangeable.report.about import about, word_for_classes
 from exchangeable.report.cards import profile_data
+from exchangeable.report.live import live_panel, packed
 from exchangeable.report.trees import tree_data
 from exchangeable.runtime.text import without_surrogates
 from exchangeable.storage.files import replacing
 
 __all__ = ["report_html", "write_report"]
 
-LOOK_UPS = {"tables"}
-"""What models give from whose look-ups the page can compute the distributions of counts."""
-SCRIPTS = ("arithmetic", "charts", "trees", "panel", "profiles", "page")
-PARTS = ("page.css", *(f"{name}.js" for name in SCRIPTS))
+BEFORE = ("arithmetic",)
+AFTER = ("columns", "answers", "charts", "trees", "panel", "profiles", "page")
+"""The page's own scripts, before and after those of the families."""
 
 
 def write_report(
@@ -83,9 +82,12 @@ def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | 
         )
     check_is_fitted(model, "_model")
     heading = title or type(model).__name__
+    panel = live_panel(model)
+    data = json.dumps(_data(model, names, heading) | panel.data, ensure_ascii=False)
     folder = files("exchangeable.report")
-    style, *scripts = ((folder / part).read_text(encoding="utf-8") for part in PARTS)
-    data = json.dumps(_data(model, names, heading), ensure_ascii=False)
+    own = {name: (folder / f"{name}.js").read_text(encoding="utf-8") for name in (*BEFORE, *AFTER)}
+    scripts = [*(own[name] for name in BEFORE), *panel.scripts, *(own[name] for name in AFTER)]
+    style = (folder / "page.css").read_text(encoding="utf-8")
     page = (folder / "page.html").read_text(encoding="utf-8")
     for key, value in (
         ("title", html.escape(heading)),
@@ -109,7 +111,7 @@ def _data(model: MixtureEstimator, names: Sequence[str] | None, title: str) -> d
         "what": what,
         "classes": [str(y) if what == "class" else f"{what} {y}" for y in model._labels().tolist()],
         "names": found,
-        "logPrior": _packed(np.asarray(model._log_prior, dtype=np.float64)),
+        "logPrior": packed(np.asarray(model._log_prior, dtype=np.float64)),
         "about": about(model),
         **profile_data(model, found),
         **(_of_binary(model, inner, found) if model._schema() is None else {}),
@@ -127,29 +129,11 @@ def _names(model: Any, names: Sequence[str] | None, n: int) -> list[str]:
 
 
 def _of_binary(model: MixtureEstimator, inner: Model, names: list[str]) -> dict[str, Any]:
-    """Return what only pages about binary columns have: look-ups, and trees if there are any."""
-    return {**_tables(inner), **tree_data(inner, np.asarray(model._log_prior), names)}
-
-
-def _tables(inner: Model) -> dict[str, str]:
-    """Return the arrays with which the page computes.
-
-    Models whose answers are look-ups give these. Others need the distributions of counts as well,
-    which is all that a page without a panel shows.
-    """
-    tables = inner.page_tables() or {}
-    if tables.keys() != LOOK_UPS:
-        with np.errstate(divide="ignore"):
-            log_q = [np.log(q) for blocks in inner.count_probabilities() for q in blocks]
-        tables = {**tables, "logq": np.concatenate(log_q)}
-    labels = np.stack([p.labels for p in inner.partitions]).astype(np.uint32)
+    """Return what only pages about binary columns have: blocks, and trees if there are any."""
+    with np.errstate(divide="ignore"):
+        log_q = [np.log(q) for blocks in inner.count_probabilities() for q in blocks]
     return {
-        "labels": _packed(labels),
-        **{name: _packed(np.asarray(values)) for name, values in tables.items()},
+        "labels": packed(stacked_labels(inner.partitions)),
+        "logq": packed(np.concatenate(log_q)),
+        **tree_data(inner, np.asarray(model._log_prior), names),
     }
-
-
-def _packed(array: npt.NDArray[Any]) -> str:
-    """Return an array's bytes as text, exact to the last bit."""
-    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return base64.b64encode(little.tobytes()).decode("ascii")

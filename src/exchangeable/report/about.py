@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.kinds import specs_for
 from exchangeable.families import REGISTRY, as_family
 from exchangeable.structure.blocks import as_blocks, kind_of
 
@@ -23,7 +24,8 @@ BLOCKS = {
 def families_of(model: Any) -> list[str]:
     """Return the names of the families that the model is made of."""
     members = [member["family"] for member in getattr(model, "members_", ())]
-    return list(dict.fromkeys(members)) or [as_family(model.family)[0].name]
+    fitted = specs_for([as_family(model.family)[0]], model._schema()) if not members else []
+    return list(dict.fromkeys([*members, *(spec.name for spec in fitted)]))
 
 
 def word_for_classes(model: Any) -> str:
@@ -67,7 +69,7 @@ def _blocks(model: Any, what: str) -> str:
 
 
 def fixed(value: float, digits: int = 4) -> str:
-    """Return a number with so many digits after the point, never a zero with a sign.
+    """Return a number with this many digits after the point, never a zero with a sign.
 
     Examples
     --------

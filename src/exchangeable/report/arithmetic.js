@@ -1,10 +1,17 @@
 "use strict";
-/* The model's arithmetic, the same as the library's: counts in blocks, look-ups, sums over unknown
-   variables. Everything is in logarithms. Evidence is an array of -1 (unknown), 0 and 1. */
+/* What every family's evaluator needs. Everything is in logarithms. A row is an array of numbers with
+   NaN for what is not known: 0 and 1, numbers of levels, counts, measurements on their own scale. */
 
-function unpack(text, Type) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  return new Type(bytes.buffer);
+const TYPES = { f8: Float64Array, i4: Int32Array };
+
+/* Turns packed arrays, wherever they are, into arrays of numbers. */
+function unpack(value) {
+  if (Array.isArray(value)) return value.map(unpack);
+  if (value === null || typeof value !== "object") return value;
+  if (value.packed !== undefined) {
+    return new TYPES[value.packed](Uint8Array.from(atob(value.bytes), (c) => c.charCodeAt(0)).buffer);
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, unpack(inner)]));
 }
 
 /* ln l! for l = 0..n, by compensated summation, so that thousands of terms stay exact. */
@@ -21,122 +28,13 @@ function logFactorials(n) {
   return result;
 }
 
-class Model {
-  constructor(data) {
-    this.names = data.names;
-    this.classes = data.classes;
-    this.titles = data.titles;
-    this.logPrior = unpack(data.logPrior, Float64Array);
-    this.logFactorial = logFactorials(this.names.length);
-    this.computes = data.tables !== undefined;
-    const values = unpack(this.computes ? data.tables : data.logq, Float64Array);
-    this.logq = data.logq === undefined ? null : unpack(data.logq, Float64Array);
-    const labels = unpack(data.labels, Uint32Array);
-    const n = this.names.length;
-    let start = 0;
-    this.parts = this.classes.map((_, y) => {
-      const part = { labels: labels.subarray(y * n, (y + 1) * n), sizes: [], starts: [], values };
-      for (const b of part.labels) part.sizes[b] = (part.sizes[b] || 0) + 1;
-      for (const size of part.sizes) { part.starts.push(start); start += size + 1; }
-      return part;
-    });
-  }
-
-  /* Probabilities of each number of ones in a block. */
-  counts(y, b) {
-    const part = this.parts[y], m = part.sizes[b], q = new Float64Array(m + 1);
-    const f = this.logFactorial;
-    for (let l = 0; l <= m; l++) {
-      const index = part.starts[b] + l;
-      q[l] = Math.exp(this.logq ? this.logq[index] : part.values[index] + f[m] - f[l] - f[m - l]);
-    }
-    return q;
-  }
-
-  /* Log of the sum over the states of a block's unknown variables, and how many of these are on on
-     average. `first` is the index of the look-up with none of them on. */
-  sumOut(values, first, holes) {
-    if (holes === 0) return [values[first], 0];
-    const f = this.logFactorial;
-    let highest = -Infinity;
-    for (let s = 0; s <= holes; s++) {
-      highest = Math.max(highest, values[first + s] - f[s] - f[holes - s]);
-    }
-    if (highest === -Infinity) return [-Infinity, 0];
-    let total = 0, ones = 0;
-    for (let s = 0; s <= holes; s++) {
-      const share = Math.exp(values[first + s] - f[s] - f[holes - s] - highest);
-      total += share;
-      ones += s * share;
-    }
-    return [highest + Math.log(total) + f[holes], ones / total];
-  }
-
-  /* The number of known ones and of unknown variables in each block of a class. */
-  tally(part, evidence) {
-    const ones = new Int32Array(part.sizes.length), holes = new Int32Array(part.sizes.length);
-    for (let j = 0; j < evidence.length; j++) {
-      if (evidence[j] === 1) ones[part.labels[j]]++;
-      else if (evidence[j] < 0) holes[part.labels[j]]++;
-    }
-    return [ones, holes];
-  }
-
-  /* For one class: log P(e, y), probabilities of the unknown variables, most probable completion. */
-  ofClass(y, evidence) {
-    const part = this.parts[y], [ones, holes] = this.tally(part, evidence), { labels } = part;
-    const chance = new Float64Array(ones.length), wanted = new Int32Array(ones.length);
-    let score = this.logPrior[y], completed = this.logPrior[y];
-    for (let b = 0; b < ones.length; b++) {
-      const first = part.starts[b] + ones[b];
-      const [sum, expected] = this.sumOut(part.values, first, holes[b]);
-      score += sum;
-      if (holes[b]) chance[b] = expected / holes[b];
-      for (let s = 1; s <= holes[b]; s++) {
-        if (part.values[first + s] > part.values[first + wanted[b]]) wanted[b] = s;
-      }
-      completed += part.values[first + wanted[b]];
-    }
-    const fill = () => evidence.map((value, j) => (value >= 0 ? value : wanted[labels[j]]-- > 0 ? 1 : 0));
-    return { score, completed, chance: (j) => chance[labels[j]], fill };
-  }
-
-  /* All answers, of class `given` alone where that is known (-1: it is not). */
-  answer(evidence, given = -1) {
-    const k = this.classes.length, n = this.names.length;
-    const nothing = { score: -Infinity, completed: -Infinity };
-    const found = this.classes.map((_, y) => (given < 0 || y === given ? this.ofClass(y, evidence) : nothing));
-    const highest = found.reduce((most, { score }) => Math.max(most, score), -Infinity);
-    if (highest === -Infinity) return { possible: false, logEvidence: -Infinity };
-    const posterior = Float64Array.from(found, ({ score }) => Math.exp(score - highest));
-    const total = posterior.reduce((sum, value) => sum + value, 0);
-    const marginals = new Float64Array(n), within = new Float64Array(n);
-    for (let y = 0; y < k; y++) {
-      posterior[y] /= total;
-      if (posterior[y] === 0) continue;
-      const { chance } = found[y];
-      for (let j = 0; j < n; j++) {
-        const p = chance(j);
-        marginals[j] += posterior[y] * p;
-        if (posterior[y] > 1e-12) within[j] += posterior[y] * coinEntropy(p);
-      }
-    }
-    /* How much each unknown variable would tell about the class, in nats. */
-    const gains = within.map((value, j) => (evidence[j] >= 0 ? 0 : Math.max(coinEntropy(marginals[j]) - value, 0)));
-    for (let j = 0; j < n; j++) {
-      marginals[j] = evidence[j] >= 0 ? evidence[j] : Math.min(marginals[j], 1);
-    }
-    let chosen = Math.max(given, 0);
-    for (let y = 1; y < k; y++) if (found[y].completed > found[chosen].completed) chosen = y;
-    return {
-      possible: true, posterior, marginals, gains, logEvidence: highest + Math.log(total),
-      completion: found[chosen].fill(), completionClass: chosen, completionLogProb: found[chosen].completed,
-    };
-  }
-}
-
-function coinEntropy(p) {
-  return p > 0 && p < 1 ? -p * Math.log(p) - (1 - p) * Math.log1p(-p) : 0;
+/* ln Γ(x) for x > 0: Stirling's series, after x has been raised above 12. */
+function logGamma(x) {
+  let shift = 0;
+  while (x < 12) { shift -= Math.log(x); x += 1; }
+  const y = 1 / (x * x);
+  const series = (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y * (1 / 1188 - (y * 691) / 360360))))) / x;
+  return shift + (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series;
 }
 
 function logAdd(a, b) {
@@ -144,68 +42,120 @@ function logAdd(a, b) {
   return high === -Infinity ? high : high + Math.log1p(Math.exp(Math.min(a, b) - high));
 }
 
-/* Blocks whose variables have weights: given how many are on, heavier ones are on more often. Sums
-   over unknown variables are elementary symmetric polynomials, built up variable by variable. */
-class WeightedModel extends Model {
-  constructor(data) {
-    super(data);
-    const weights = unpack(data.weights, Float64Array), n = this.names.length;
-    this.parts.forEach((part, y) => {
-      part.weights = weights.subarray(y * n, (y + 1) * n);
-      part.members = part.sizes.map(() => []);
-      part.labels.forEach((b, j) => part.members[b].push(j));
-    });
+function logSum(values) {
+  const highest = values.reduce((most, value) => Math.max(most, value), -Infinity);
+  if (highest === -Infinity) return highest;
+  return highest + Math.log(values.reduce((sum, value) => sum + Math.exp(value - highest), 0));
+}
+
+/* Where the highest value stands, the first of several. */
+function highestAt(values) {
+  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
+}
+
+function coinEntropy(p) {
+  return p > 0 && p < 1 ? -p * Math.log(p) - (1 - p) * Math.log1p(-p) : 0;
+}
+
+function unknown(value) { return value !== value; }
+
+/* For each class the size of its blocks, and where their counts begin in a table of all classes. */
+function layOut(labels, n) {
+  let start = 0;
+  return Array.from({ length: labels.length / n }, (_, y) => {
+    const part = { labels: labels.subarray(y * n, (y + 1) * n), sizes: [], starts: [] };
+    for (const b of part.labels) part.sizes[b] = (part.sizes[b] || 0) + 1;
+    for (const size of part.sizes) { part.starts.push(start); start += size + 1; }
+    return part;
+  });
+}
+
+/* The number of known ones and of unknown variables in each block. */
+function tally({ labels, sizes }, row) {
+  const ones = new Int32Array(sizes.length), holes = new Int32Array(sizes.length);
+  for (let j = 0; j < row.length; j++) {
+    if (row[j] === 1) ones[labels[j]]++;
+    else if (unknown(row[j])) holes[labels[j]]++;
+  }
+  return [ones, holes];
+}
+
+/* A row whose unknown variables are on until as many are as each block wants. */
+function fillBlocks(labels, row, wanted) {
+  const left = Array.from(wanted);
+  return row.map((value, j) => (unknown(value) ? (left[labels[j]]-- > 0 ? 1 : 0) : value));
+}
+
+/* Nodes, parents before children; a root's parent is no node. */
+function parentsFirst(parent) {
+  const n = parent.length, children = Array.from({ length: n + 1 }, () => []), order = [];
+  parent.forEach((p, v) => children[p < 0 || p >= n ? n : p].push(v));
+  const waiting = children[n].slice().reverse();
+  while (waiting.length) {
+    const v = waiting.pop();
+    order.push(v);
+    for (const child of children[v]) waiting.push(child);
+  }
+  return order;
+}
+
+/* Sums and maxima behind one interface: `add` joins log-probabilities, `shares` says what part of a
+   total each of its terms is. Of a maximum the first of the highest terms is all of it, so that the
+   same pass back that finds probabilities also finds the most probable completion. */
+const SUMS = {
+  add: logSum,
+  shares: (terms, total) => (total === -Infinity ? terms.map(() => 0) : terms.map((term) => Math.exp(term - total))),
+};
+const MAXIMA = {
+  add: (terms) => terms.reduce((most, term) => Math.max(most, term), -Infinity),
+  shares: (terms) => { const best = highestAt(terms); return terms.map((_, i) => (i === best ? 1 : 0)); },
+};
+
+/* Evaluators by name. Each is made of what a model gives and the number of variables; `classes` is how
+   many classes it has, and `ofClass(y, row)` returns log P(row | y) as `score`, `predictive(j)` of what
+   is not known (a probability, those of levels or counts, or mean and variance), and `complete()`. */
+const EVALUATORS = {};
+
+function evaluatorOf({ evaluator, data }, n) { return new EVALUATORS[evaluator](data, n); }
+
+class Evaluator {
+  /* What each class says; null for those that are not asked (`only` < 0: all are). */
+  evaluate(row, only) {
+    return Array.from({ length: this.classes }, (_, y) => (only < 0 || y === only ? this.ofClass(y, row) : null));
   }
 
-  ofClass(y, evidence) {
-    const part = this.parts[y], chances = new Float64Array(evidence.length);
-    const filled = evidence.slice();
-    let score = this.logPrior[y], completed = this.logPrior[y];
-    part.members.forEach((members, b) => {
-      const on = members.filter((j) => evidence[j] === 1), holes = members.filter((j) => evidence[j] < 0);
-      const known = on.reduce((sum, j) => sum + part.weights[j], 0);
-      const table = part.values.subarray(part.starts[b] + on.length, part.starts[b] + on.length + holes.length + 1);
-      score += known + this.sumOver(holes, part.weights, table, chances);
-      completed += known + this.fillUrn(holes, part.weights, table, filled);
+  /* The completion and class that are jointly most probable; none exceeds `bound`. */
+  mostProbable(row, logPrior, only, found = this.evaluate(row, only)) {
+    let best = { logProb: -Infinity };
+    found.forEach((each, y) => {
+      if (each === null || each.score === -Infinity) return;
+      const made = each.complete(), logProb = made.logProb + logPrior[y];
+      if (logProb > best.logProb) best = { logProb, bound: logProb, row: made.row, class: y };
     });
-    return { score, completed, chance: (j) => chances[j], fill: () => filled };
+    return best;
   }
+}
 
-  /* Log of the sum over the states of the unknown variables; writes the probability of each. */
-  sumOver(holes, weights, table, chances) {
-    const h = holes.length, after = new Array(h + 1);
-    after[h] = Float64Array.from(table);
-    for (let i = h - 1; i >= 0; i--) {
-      after[i] = new Float64Array(i + 1);
-      for (let s = 0; s <= i; s++) after[i][s] = logAdd(after[i + 1][s], weights[holes[i]] + after[i + 1][s + 1]);
+/* Evaluators whose classes follow one another, as one. */
+function evaluateParts(parts, row, only) {
+  let begin = 0;
+  return parts.flatMap((part) => {
+    const mine = only < 0 ? -1 : only - begin, asked = mine < part.classes && (only < 0 || mine >= 0);
+    begin += part.classes;
+    return asked ? part.evaluate(row, mine) : new Array(part.classes).fill(null);
+  });
+}
+
+function bestOfParts(parts, row, logPrior, only) {
+  let begin = 0, best = { logProb: -Infinity }, bound = -Infinity;
+  for (const part of parts) {
+    const mine = only < 0 ? -1 : only - begin;
+    if (only < 0 || (mine >= 0 && mine < part.classes)) {
+      const made = part.mostProbable(row, logPrior.subarray(begin, begin + part.classes), mine);
+      if (made.logProb > best.logProb) best = { ...made, class: made.class + begin };
+      bound = Math.max(bound, made.logProb === -Infinity ? bound : made.bound);
     }
-    const total = after[0][0];
-    if (total === -Infinity) return total;
-    let before = Float64Array.of(0);
-    for (let i = 0; i < h; i++) {
-      const next = new Float64Array(i + 2).fill(-Infinity), weight = weights[holes[i]];
-      let chance = 0;
-      for (let s = 0; s <= i; s++) {
-        const taken = before[s] + weight;
-        chance += Math.exp(taken + after[i + 1][s + 1] - total);
-        next[s] = logAdd(next[s], before[s]);
-        next[s + 1] = logAdd(next[s + 1], taken);
-      }
-      chances[holes[i]] = chance;
-      before = next;
-    }
-    return total;
+    begin += part.classes;
   }
-
-  /* Turns on the heaviest unknown variables, as many as is most probable; returns the log. */
-  fillUrn(holes, weights, table, filled) {
-    const ranked = holes.slice().sort((a, b) => weights[b] - weights[a] || a - b);
-    let best = 0, highest = table[0], gathered = 0;
-    ranked.forEach((j, i) => {
-      gathered += weights[j];
-      if (gathered + table[i + 1] > highest) { best = i + 1; highest = gathered + table[i + 1]; }
-    });
-    ranked.forEach((j, i) => { filled[j] = i < best ? 1 : 0; });
-    return highest;
-  }
+  return { ...best, bound };
 }

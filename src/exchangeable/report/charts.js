@@ -32,7 +32,7 @@ function meter(value, mark) {
   return bar;
 }
 
-/* A number with so many digits after the point, never a zero with a sign. */
+/* A number with this many digits after the point, never a zero with a sign. */
 function fixed(value, digits) {
   const text = value.toFixed(digits);
   return Number(text) === 0 ? (0).toFixed(digits) : text;
@@ -84,4 +84,41 @@ function drawCounts(box, q, logFactorial) {
     if (i % every === 0) svg.append(draw("text", { x: x(i) + wide / 2, y: height - 7, "text-anchor": "middle" }, bar.from));
   });
   box.replaceChildren(svg);
+}
+
+/* The values of a column that a picture shows: levels, counts up to where hardly any lie, or a range. */
+function pictured(column, told, before) {
+  if (column.kind === "continuous") return column.ends;
+  if (column.levels.length) return [0, column.levels.length - 1];
+  const end = ({ shares }) => { let sum = 0; return shares.findIndex((p) => (sum += p) > 0.995); };
+  return [0, Math.max(1, ...[told, before].filter((each) => each !== null).map(end))];
+}
+
+/* How a column is distributed: bars, or a curve, with what was so before anything was known as marks. */
+function drawDistribution(column, told, before, value, { width, height, labels }) {
+  const svg = draw("svg", { class: "distribution", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+  const [low, high] = pictured(column, told, before), bottom = labels ? 22 : 1, floor = height - bottom;
+  const now = told || before;
+  if (column.kind === "continuous") {
+    const at = Array.from({ length: labels ? 121 : 41 }, (_, i, n = labels ? 120 : 40) => low + ((high - low) * i) / n);
+    const x = (each) => (width * (each - low)) / (high - low || 1);
+    const curves = [now, before].map((each) => at.map((point) => column.density(each, point)));
+    const most = Math.max(...curves.flat()) || 1, y = (p) => floor - (floor - 2) * (p / most);
+    const points = (line) => at.map((point, i) => `${x(point).toFixed(1)},${y(line[i]).toFixed(1)}`).join(" ");
+    if (told) svg.append(draw("polygon", { class: "dense", points: `0,${floor} ${points(curves[0])} ${width},${floor}` }));
+    svg.append(draw("polyline", { class: "before", points: points(curves[1]) }));
+    if (!unknown(value)) svg.append(draw("line", { class: "at", x1: x(column.invert(value)), x2: x(column.invert(value)), y1: 0, y2: floor }));
+    if (labels) [low, (low + high) / 2, high].forEach((each, i) => svg.append(draw("text", { x: x(each), y: height - 6, "text-anchor": ["start", "middle", "end"][i] }, brief(each))));
+    return svg;
+  }
+  const n = high - low + 1, wide = width / n, most = Math.max(...now.shares.slice(0, n), ...before.shares.slice(0, n));
+  const every = Math.ceil(n / (column.levels.length ? 6 : 12)), letters = Math.max(3, Math.floor((every * wide) / 6.5));
+  for (let v = 0; v < n; v++) {
+    const share = told ? told.shares[v] || 0 : v === value ? most : 0, tall = (floor - 2) * (share / most), usual = floor - (floor - 2) * ((before.shares[v] || 0) / most);
+    svg.append(draw("rect", { x: v * wide + Math.min(1, wide / 8), width: Math.max(wide - Math.min(2, wide / 4), 0.5), y: floor - tall, height: tall }));
+    svg.append(draw("line", { class: "before", x1: v * wide + wide * 0.15, x2: (v + 1) * wide - wide * 0.15, y1: usual, y2: usual }));
+    const text = column.levels.length ? column.levels[v] : String(v);
+    if (labels && v % every === 0) svg.append(draw("text", { x: v * wide + wide / 2, y: height - 6, "text-anchor": "middle" }, text.length > letters ? `${text.slice(0, letters - 1)}…` : text));
+  }
+  return svg;
 }

@@ -1,12 +1,16 @@
 /* Overview, list of blocks, and the start of everything. */
 
 class Blocks {
-  constructor(model, data) {
-    this.model = model;
+  constructor(data) {
+    this.names = data.names;
+    this.titles = data.titles;
+    this.parts = layOut(unpack(data.labels), data.names.length);
+    this.logq = unpack(data.logq);
+    this.logFactorial = logFactorials(data.names.length);
     this.sort = ["size", -1];
     this.limit = PAGE;
     const which = this.find("which");
-    model.titles.forEach((label, y) => which.append(make("option", { value: y, text: label })));
+    data.titles.forEach((label, y) => which.append(make("option", { value: y, text: label })));
     which.addEventListener("change", () => this.open(Number(which.value)));
     this.find("block-search").addEventListener("input", () => { this.limit = PAGE; this.list(); });
     for (const button of document.querySelectorAll("[data-sort]")) {
@@ -21,11 +25,17 @@ class Blocks {
 
   find(id) { return document.getElementById(id); }
 
+  /* Probabilities of each number of ones in a block. */
+  counts(y, b) {
+    const { starts, sizes } = this.parts[y];
+    return this.logq.subarray(starts[b], starts[b] + sizes[b] + 1).map(Math.exp);
+  }
+
   open(y) {
     this.y = y;
-    const part = this.model.parts[y], members = part.sizes.map(() => []);
+    const part = this.parts[y], members = part.sizes.map(() => []);
     part.labels.forEach((b, j) => members[b].push(j));
-    this.blocks = members.map((variables, number) => ({ number, variables, size: variables.length, ...moments(this.model.counts(y, number)) }));
+    this.blocks = members.map((variables, number) => ({ number, variables, size: variables.length, ...moments(this.counts(y, number)) }));
     this.limit = PAGE;
     this.list();
     const largest = this.blocks.reduce((best, block) => (block.size > best.size ? block : best));
@@ -33,7 +43,7 @@ class Blocks {
   }
 
   list() {
-    const wanted = this.find("block-search").value.trim().toLowerCase(), { names } = this.model;
+    const wanted = this.find("block-search").value.trim().toLowerCase(), { names } = this;
     const holds = (block) => block.variables.some((j) => names[j].toLowerCase().includes(wanted));
     const [key, sign] = this.sort;
     const found = this.blocks.filter((block) => !wanted || holds(block));
@@ -50,7 +60,7 @@ class Blocks {
   }
 
   row(block) {
-    const { names } = this.model;
+    const { names } = this;
     const listed = block.variables.slice(0, 12).map((j) => names[j]).join(", ") + (block.size > 12 ? ", …" : "");
     const button = make("button", { type: "button", text: block.number, "aria-label": `Show block ${block.number}`, onclick: () => this.choose(block.number) });
     const node = make("tr", block.number === this.chosen ? { class: "chosen" } : {},
@@ -63,9 +73,9 @@ class Blocks {
   choose(number) {
     this.chosen = number;
     for (const row of document.querySelectorAll("#block-rows tr")) row.className = Number(row.dataset.block) === number ? "chosen" : "";
-    const block = this.blocks[number], { names, titles } = this.model;
+    const block = this.blocks[number], { names, titles } = this;
     this.find("chart-title").textContent = `How many of ${block.size.toLocaleString("en")} are on — block ${number} of ${titles[this.y]}`;
-    drawCounts(this.find("chart"), this.model.counts(this.y, number), this.model.logFactorial);
+    drawCounts(this.find("chart"), this.counts(this.y, number), this.logFactorial);
     const chips = block.variables.slice(0, 400).map((j) => make("span", { text: names[j] }));
     if (block.size > 400) chips.push(make("span", { text: `and ${block.size - 400} more` }));
     this.find("members").replaceChildren(...chips);
@@ -84,8 +94,7 @@ function moments(q) {
 
 /* Which questions the page leaves out, and where to ask them instead. */
 function notePanel(data) {
-  const why = data.table ? "The live panel is for binary columns, so this page leaves it out" : "The answers of this model take more than looking up counts, so this page leaves out its live panel";
-  return `${why}: setting what is known, the probabilities that follow, the most probable ${data.what} and completion, and what to ask next. What each ${data.what} is like is below. Ask the rest on the command line with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}), most_probable and information_gain.`;
+  return `${data.leftOut}, so this page leaves out its live panel: setting what is known, the probabilities that follow, the most probable ${data.what} and completion, and what to ask next. What each ${data.what} is like is below. Ask the rest on the command line with "exchangeable query MODEL --given 'a=1,b=0'", or in Python with model.marginals({"a": 1}), most_probable and information_gain.`;
 }
 
 function overview(data) {
@@ -100,14 +109,13 @@ function leaveOut(...ids) { for (const id of ids) document.getElementById(id).hi
 {
   const data = JSON.parse(document.getElementById("data").textContent);
   overview(data);
-  const model = data.labels === undefined ? null : data.weights === undefined ? new Model(data) : new WeightedModel(data);
-  if (model && model.computes) window.panel = new Panel(model, data);
+  if (data.leftOut === undefined) window.panel = new Panel(new Mixture(data), data);
   else {
     leaveOut("panel", "how-to", "in-sight");
     const notice = document.getElementById("no-panel");
     notice.hidden = false;
     notice.textContent = notePanel(data);
   }
-  if (model) window.blocks = new Blocks(model, data);
-  else leaveOut("blocks", "blocks-link");
+  if (data.labels === undefined) leaveOut("blocks", "blocks-link");
+  else window.blocks = new Blocks(data);
 }

@@ -1,28 +1,43 @@
 /* The live panel: set what is known, see the answers. */
 
 const PAGE = 60;
+const SMALL = { width: 96, height: 24, labels: false }, LARGE = { width: 420, height: 150, labels: true };
 
 class Panel {
   constructor(model, data) {
     this.model = model;
     this.what = data.what;
-    this.evidence = new Int8Array(model.names.length).fill(-1);
+    this.evidence = new Float64Array(model.names.length).fill(NaN);
     this.given = -1;
     this.nothing = model.answer(this.evidence);
     this.limit = PAGE;
     this.find("search").addEventListener("input", () => { this.limit = PAGE; this.list(); });
     this.find("order").addEventListener("change", () => { this.limit = PAGE; this.list(); });
-    this.find("clear").addEventListener("click", () => { this.evidence.fill(-1); this.setClass(-1); this.list(); });
+    this.find("clear").addEventListener("click", () => { this.evidence.fill(NaN); this.setClass(-1); this.list(); });
     const given = this.find("given");
     this.find("given-title").textContent = data.what;
     given.append(make("option", { value: -1, text: "not known" }), ...model.titles.map((text, value) => make("option", { value, text })));
     given.addEventListener("change", () => this.setClass(Number(given.value)));
     this.find("classes-title").textContent = `Which ${this.what}`;
+    this.kinds();
     this.update();
     this.list();
   }
 
   find(id) { return document.getElementById(id); }
+
+  /* What pages about columns of other kinds have, and those about binary columns have not. */
+  kinds() {
+    const { binary, columns, names } = this.model, column = this.find("column");
+    this.measure = columns.some(({ kind }) => kind === "continuous") ? "log-density" : "log-probability";
+    this.find("evidence-word").textContent = this.measure;
+    if (binary) return;
+    this.find("variables").classList.add("kinds");
+    this.find("order").querySelector("[value=chance]").remove();
+    this.find("column-card").hidden = false;
+    column.append(...names.map((text, value) => make("option", { value, text })));
+    column.addEventListener("change", () => this.column());
+  }
 
   set(j, value) { this.evidence[j] = value; this.update(); }
 
@@ -35,17 +50,15 @@ class Panel {
   /* The variables to list, in the chosen order. */
   chosen() {
     const wanted = this.find("search").value.trim().toLowerCase();
-    const { names } = this.model, before = this.nothing.marginals, now = this.result;
-    const chance = now.possible ? now.marginals : before;
+    const { names, columns } = this.model, before = this.nothing, now = this.result.possible ? this.result : before;
     let found = names.map((_, j) => j);
     if (wanted) found = found.filter((j) => names[j].toLowerCase().includes(wanted));
     const order = this.find("order").value;
+    const by = (key) => { const keys = found.map(key), rank = new Map(found.map((j, i) => [j, keys[i]])); found.sort((a, b) => rank.get(b) - rank.get(a) || a - b); };
     if (order === "name") found.sort((a, b) => names[a].localeCompare(names[b]) || a - b);
-    if (order === "chance") found.sort((a, b) => chance[b] - chance[a] || a - b);
-    if (order === "gain" && now.possible) found.sort((a, b) => now.gains[b] - now.gains[a] || a - b);
-    if (order === "moved") {
-      found.sort((a, b) => Math.abs(chance[b] - before[b]) - Math.abs(chance[a] - before[a]) || a - b);
-    }
+    if (order === "chance") by((j) => now.marginals[j]);
+    if (order === "gain") by((j) => now.gains[j]);
+    if (order === "moved") by((j) => (this.model.binary ? Math.abs(now.marginals[j] - before.marginals[j]) : columns[j].moved(now.told[j], before.told[j])));
     return found;
   }
 
@@ -62,17 +75,13 @@ class Panel {
   }
 
   row(j) {
-    const name = this.model.names[j];
-    const group = make("fieldset", { class: "set", role: "radiogroup", "aria-label": name });
-    for (const [value, text, meaning] of [["-1", "?", "unknown"], ["0", "0", "off"], ["1", "1", "on"]]) {
-      const input = make("input", { type: "radio", name: `v${j}`, value, "aria-label": meaning });
-      input.addEventListener("change", () => this.set(j, Number(value)));
-      group.append(make("label", { title: meaning }, input, make("span", { text, "aria-hidden": "true" })));
-    }
-    const bar = meter(0, this.nothing.marginals[j]), number = make("span", { class: "number" });
-    const node = make("li", {}, make("span", { class: "name", text: name, title: name }), group, bar, number);
+    const { names, columns, binary } = this.model;
+    const [control, show] = columns[j].control(names[j], j, (value) => this.set(j, value));
+    const picture = binary ? meter(0, this.nothing.marginals[j]) : make("div", { class: "picture" }), number = make("span", { class: "number" });
+    const node = make("li", {}, make("span", { class: "name", text: names[j], title: names[j] }), control, picture, number);
+    if (!binary) picture.addEventListener("click", () => { this.find("column").value = j; this.column(); });
     node.dataset.variable = j;
-    return { j, node, group, fill: bar.firstChild, number };
+    return { j, node, control, show, picture, number };
   }
 
   update() {
@@ -82,25 +91,38 @@ class Panel {
     this.classes();
     this.next();
     this.completion();
+    this.column();
   }
 
   refresh() {
-    for (const row of this.rows || []) {
-      const value = this.evidence[row.j];
-      row.node.className = value < 0 ? "" : "known";
-      row.group.querySelector(`input[value="${value}"]`).checked = true;
-      const p = this.result.possible ? this.result.marginals[row.j] : NaN;
-      row.fill.style.width = `${100 * (p || 0)}%`;
-      row.number.textContent = this.result.possible ? shown(p) : "–";
+    const { possible, marginals, told } = this.result, { binary, columns } = this.model;
+    for (const { j, node, show, picture, number } of this.rows || []) {
+      const value = this.evidence[j], known = !unknown(value);
+      node.className = known ? "known" : "";
+      show(value, possible ? told[j] : null);
+      if (binary) {
+        picture.firstChild.style.width = `${possible ? 100 * marginals[j] : 0}%`;
+        number.textContent = possible ? shown(marginals[j]) : "–";
+      } else {
+        picture.replaceChildren(...(possible ? [drawDistribution(columns[j], told[j], this.nothing.told[j], value, SMALL)] : []));
+        number.textContent = known ? columns[j].text(value) : possible ? columns[j].summary(told[j]) : "–";
+        number.title = number.textContent;
+      }
     }
+  }
+
+  /* A column's value in words, after its name. */
+  words(j, value) {
+    const column = this.model.columns[j];
+    return column.plain ? `${this.model.names[j]} ${value ? "on" : "off"}` : `${this.model.names[j]} = ${column.text(value)}`;
   }
 
   known() {
     const chips = [];
     this.evidence.forEach((value, j) => {
-      if (value < 0) return;
-      const text = `${this.model.names[j]} ${value ? "on" : "off"} ×`;
-      chips.push(make("button", { type: "button", class: value ? "yes" : "no", text, title: "Forget this", onclick: () => this.set(j, -1) }));
+      if (unknown(value)) return;
+      const kind = this.model.columns[j].plain && value === 0 ? "no" : "yes";
+      chips.push(make("button", { type: "button", class: kind, text: `${this.words(j, value)} ×`, title: "Forget this", onclick: () => this.set(j, NaN) }));
     });
     const box = this.find("known");
     box.replaceChildren(...(chips.length ? chips : [make("span", { text: "nothing yet" })]));
@@ -127,7 +149,7 @@ class Panel {
     box.replaceChildren(...rows);
   }
 
-  /* The variables that would tell most about the class, each with its two answers. */
+  /* The variables that would tell most about the class, each with its answers. */
   next() {
     const { posterior, gains } = this.result, list = this.find("next"), text = this.find("next-text");
     const open = this.result.possible ? posterior.reduce((sum, p) => sum - (p > 0 ? p * Math.log(p) : 0), 0) : 0;
@@ -138,20 +160,56 @@ class Panel {
       : this.given >= 0 || open <= 1e-9 ? `Nothing: the ${this.what} is certain.` : `Nothing that is still open tells more about the ${this.what}.`;
     list.replaceChildren(...most.slice(0, 5).map((j) => make("li", {},
       make("span", { class: "name", text: this.model.names[j], title: this.model.names[j] }),
-      make("span", { class: "number", text: `${fixed((100 * gains[j]) / open, 1)} %` }),
-      ...[0, 1].map((value) => make("button", { type: "button", text: value, "aria-label": `${this.model.names[j]} is ${value ? "on" : "off"}`, onclick: () => this.set(j, value) })))));
+      make("span", { class: "number", text: `${fixed((100 * gains[j]) / open, 1)} %` }), ...this.replies(j))));
+  }
+
+  /* Buttons that answer a question, or one that leads to where it is answered. */
+  replies(j) {
+    const name = this.model.names[j];
+    if (this.model.columns[j].plain) {
+      return [0, 1].map((value) => make("button", { type: "button", text: value, "aria-label": `${name} is ${value ? "on" : "off"}`, onclick: () => this.set(j, value) }));
+    }
+    return [make("button", { type: "button", class: "reply", text: "Answer", "aria-label": `Answer ${name}`, onclick: () => this.lead(j) })];
+  }
+
+  lead(j) {
+    this.find("search").value = this.model.names[j];
+    this.list();
+    const { node, control } = this.rows.find((row) => row.j === j);
+    node.scrollIntoView({ block: "center" });
+    (control.matches("select, input") ? control : control.querySelector("select, input")).focus();
   }
 
   completion() {
     const box = this.find("completion"), text = this.find("completion-text");
     if (!this.result.possible) { box.replaceChildren(); text.textContent = this.find("two-maxima").textContent = ""; return; }
-    const { completion, completionClass, completionLogProb } = this.result;
-    const on = Array.from(completion.keys()).filter((j) => completion[j]);
-    text.textContent = `${on.length} of ${completion.length} on, ${this.model.titles[completionClass]}, log-probability ${fixed(completionLogProb, 4)}`;
-    const chips = on.slice(0, 150).map((j) => make("span", { class: this.evidence[j] === 1 ? "yes" : "", text: this.model.names[j] }));
-    if (on.length > 150) chips.push(make("span", { text: `and ${on.length - 150} more` }));
+    const { completion, completionClass, completionLogProb } = this.result, { binary, names, titles } = this.model;
+    const listed = Array.from(completion.keys()).filter((j) => !binary || completion[j]);
+    const count = binary ? `${listed.length} of ${completion.length} on, ` : "";
+    text.textContent = `${count}${titles[completionClass]}, ${this.measure} ${fixed(completionLogProb, 4)}${this.gap()}`;
+    const chips = listed.slice(0, 150).map((j) => make("span", { class: unknown(this.evidence[j]) ? "" : "yes", text: binary ? names[j] : this.words(j, completion[j]) }));
+    if (listed.length > 150) chips.push(make("span", { text: `and ${listed.length - 150} more` }));
     box.replaceChildren(...chips);
     this.find("two-maxima").textContent = this.twoMaxima();
+  }
+
+  /* Where a search has ended early: by how much another completion could be better at most. */
+  gap() {
+    const { completionGap } = this.result;
+    return completionGap > 0 ? `. It is the best that was found; none exceeds it by more than ${fixed(completionGap, 4)}` : "";
+  }
+
+  /* The distribution of one column, large enough to be read. */
+  column() {
+    if (this.model.binary) return;
+    const j = Number(this.find("column").value), { columns } = this.model, text = this.find("column-text"), box = this.find("column-chart");
+    if (!this.result.possible) { text.textContent = ""; box.replaceChildren(); return; }
+    const column = columns[j], told = this.result.told[j], value = this.evidence[j];
+    box.replaceChildren(drawDistribution(column, told, this.nothing.told[j], value, LARGE));
+    if (told === null) text.textContent = `Known: ${column.text(value)}.`;
+    else if (column.kind === "continuous") text.textContent = `Mean ${brief(told.mean)}, standard deviation ${brief(told.deviation)}.`;
+    else if (column.kind === "count") text.textContent = `Mean ${brief(told.mean)}; most probable: ${highestAt(told.shares)}.`;
+    else text.textContent = `Most probable: ${column.levels[highestAt(told.shares)]}, with probability ${shown(Math.max(...told.shares))}.`;
   }
 
   short(y) { return this.what === "class" ? this.model.classes[y] : y; }
@@ -170,9 +228,4 @@ class Panel {
     const { titles } = this.model;
     return `This completion belongs to ${titles[completionClass]}, although ${titles[best]} is the most probable ${this.what}. Both are right: a completion is one single row with its ${this.what} and is judged by their joint probability, whereas the probability of a ${this.what} adds up all rows that agree with what is known. In ${titles[best]} they are many, none of them more probable than this one.`;
   }
-}
-
-/* Where the highest value stands, the first of several. */
-function highestAt(values) {
-  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 }

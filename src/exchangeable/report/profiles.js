@@ -1,14 +1,12 @@
 /* What the classes are like: a card for each, and a table for columns that are not binary. */
 
-function rounded(value) { return String(Number(value.toPrecision(4)) || 0); }
-
 function card(data, { class: y, size, lines }) {
   const head = make("h3", {}, make("span", { class: "name", text: data.titles[y], title: data.titles[y] }),
     make("span", { class: "number", text: `${fixed(100 * size, 1)} %` }));
   const rows = lines.map(({ text, share, own, whole }) => make("li", {},
     make("span", { class: "name", text, title: text }),
-    share ? meter(own, whole) : make("span", { class: "quiet", text: `overall ${rounded(whole)}` }),
-    make("span", { class: "number", text: share ? shown(own) : rounded(own) })));
+    share ? meter(own, whole) : make("span", { class: "quiet", text: `overall ${brief(whole)}` }),
+    make("span", { class: "number", text: share ? shown(own) : brief(own) })));
   const like = rows.length ? make("ul", { class: "telling" }, ...rows) : make("p", { class: "quiet", text: "Nothing sets it apart from the average." });
   return make("article", { class: "card" }, head, meter(size), like);
 }

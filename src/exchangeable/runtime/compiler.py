@@ -7,14 +7,52 @@ kernels call are neither optimised nor made machine code: both is done where the
 """
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import (
+    AnnotateTypes,
+    DumpParforDiagnostics,
+    InlineOverloads,
+    NopythonRewrites,
+)
+from numba.core.untyped_passes import InlineClosureLikes, LiteralUnroll, WithLifting
+
+from exchangeable.runtime.contexts import KernelContext, KernelTyping
 
 DEFAULTS = Flags().values()  # type: ignore[no-untyped-call]
 HASH = hash(Flags())  # type: ignore[no-untyped-call]
 """The hash of all flags: Numba's depends on their names only."""
+
+
+UNUSED = {
+    AnnotateTypes,
+    DumpParforDiagnostics,
+    InlineOverloads,
+    LiteralUnroll,
+    WithLifting,
+}
+"""Passes for what no kernel has: blocks of ``with``, loops over tuples of several types, functions
+of Numba that are written out, and reports for people."""
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[misc,no-untyped-call,unused-ignore]
+class ArrayRewrites(NopythonRewrites):  # type: ignore[misc,no-untyped-call,unused-ignore]
+    """Joins expressions of whole arrays, if a kernel has any."""
+
+    _name = "exchangeable_array_rewrites"
+
+    def run_pass(self, state: Any) -> bool:
+        """Rewrite a kernel's expressions."""
+        for expression, signature in state.calltypes.items():
+            whole = signature is not None and isinstance(signature.return_type, types.Array)
+            if whole and getattr(expression, "op", None) in ("unary", "binop", "call"):
+                return bool(super().run_pass(state))  # type: ignore[no-untyped-call]
+        return False
 
 
 class KernelFlags(Flags):
@@ -77,6 +115,21 @@ class KernelCompiler(Compiler):
         super().__init__(  # type: ignore[no-untyped-call]
             typingctx, targetctx, library, args, return_type, quick, locals
         )
+        self.state.typingctx = KernelTyping.of(typingctx)
+        KernelContext.turn(self.state.targetctx)
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's passes without those that find nothing to do in kernels."""
+        pipelines = super().define_pipelines()  # type: ignore[no-untyped-call]
+        inner = any(isinstance(value, CodeType) for value in self.state.func_id.code.co_consts)
+        skipped = UNUSED if inner else {*UNUSED, InlineClosureLikes}
+        for pipeline in pipelines:
+            pipeline.passes = [
+                (ArrayRewrites if each is NopythonRewrites else each, description)
+                for each, description in pipeline.passes
+                if each not in skipped
+            ]
+        return list(pipelines)
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         """Return a function compiled for the types of its arguments."""

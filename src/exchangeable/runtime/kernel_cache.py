@@ -24,8 +24,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import user_cache_dir
 
-from exchangeable.runtime.compiler import HelperCompiler, KernelCompiler
-from exchangeable.runtime.compiling import listen
+from exchangeable.runtime.compiling import is_known, listen
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels: no interpreter's lock, and division as in NumPy."""
@@ -93,6 +92,15 @@ class DeferredCache:
         self._try(lambda: self._cache().flush())
 
 
+def _compiler(name: str) -> dict[str, Any]:
+    """Return the option of `numba.njit` that names one of our compilers, none where it may fail."""
+    if not is_known():
+        return {}
+    from exchangeable.runtime import compiler
+
+    return {"pipeline_class": getattr(compiler, name)}
+
+
 def compiled(**options: Any) -> Any:
     """Return a decorator like `numba.njit` for kernels: cached, and without the interpreter's lock.
 
@@ -103,7 +111,7 @@ def compiled(**options: Any) -> Any:
     **options : optional
         Further options of `numba.njit`.
     """
-    compiler: Any = njit(**OPTIONS, pipeline_class=KernelCompiler, **options)
+    compiler: Any = njit(**OPTIONS, **_compiler("KernelCompiler"), **options)
 
     def declare(function: Callable[..., Any]) -> Any:
         kernel: Any = compiler(function)
@@ -139,7 +147,7 @@ def for_kernels(**options: Any) -> Any:
     **options : optional
         Further options of `numba.njit`.
     """
-    compiler: Any = njit(**OPTIONS, pipeline_class=HelperCompiler, **options)
+    compiler: Any = njit(**OPTIONS, **_compiler("HelperCompiler"), **options)
 
     def declare(function: Callable[..., Any]) -> Any:
         helper: Any = compiler(function)

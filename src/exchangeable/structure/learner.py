@@ -293,4 +293,4 @@ def _from_lists(blocks: Any, n_variables: int, names: Sequence[str] | None) -> P
         if unknown:
             raise ValueError(f"block {b} names {unknown[0]!r}, which is not a feature of X")
         numbered.append([number[v] if isinstance(v, str) else v for v in variables])
-    return Partition.from_blocks(numbered, n_variables)
+    return Partition.from_blocks(numbered, n_variables, names)

@@ -7,12 +7,15 @@ from exchangeable.data.schema import KINDS
 from exchangeable.data.schema import MOST_LEVELS as MOST_CATEGORIES
 from exchangeable.tables.coding import MOST_LEVELS, Coding, Column, learn_column
 from exchangeable.tables.layout import Choice, choose_columns
+from exchangeable.tables.ordering import alphabetical
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
-from exchangeable.tables.reading import TableData, import_pandas
+from exchangeable.tables.reading import TableData, import_pandas, listed
 
 MOST_YEARS = 24
 """Years, or hours, that are levels; more years are measurements."""
+MANY = 20
+"""Rows from which on it is no accident that every one of them has another text."""
 MOSTLY = 0.8
 """Share of cells that are numbers from which on the others are taken for mistakes."""
 
@@ -48,9 +51,9 @@ def learn_coding(
         with problems.noted():
             columns.append(learn_column(name, frame[name]))
     other = [column for column in columns if column.kind != "binary"]
-    notes += _keys(frame, other, choice)
+    notes += [*_keys(frame, other, choice), *alphabetical(frame, names, choice)]
     if binarize != "auto" and any_kind and (other or choice.kinds):
-        _check_kinds(frame, names, choice, problems)
+        check_kinds(frame, names, choice, problems)
         return RawCoding(tuple(names), choice.target, layout), notes
     if other and binarize != "auto":
         shown = ", ".join(f"{c.name!r} ({_kind_of(c)})" for c in other[:12])
@@ -100,7 +103,7 @@ def usual_kinds(rows: Any, coding: RawCoding) -> dict[str, str]:
     return kinds
 
 
-def _check_kinds(frame: Any, names: list[str], choice: Choice, problems: Problems) -> None:
+def check_kinds(frame: Any, names: list[str], choice: Choice, problems: Problems) -> None:
     """Note which columns cannot be of their kind, or seem to be something else than they are."""
     for name in names:
         told = choice.kinds.get(name)
@@ -137,19 +140,51 @@ def _check_mistakes(column: Any, name: str) -> None:
     )
 
 
+def items_of(frame: Any, names: list[str], choice: Choice) -> tuple[list[str], list[str]]:
+    """Return the columns that can tell classes of rows apart, and what is said about the others.
+
+    Constant columns cannot, nor those that have another text in every row or number the rows;
+    columns whose kind a user has named are kept.
+    """
+    why = dict[str, list[str]]()
+    for name in names:
+        if name in choice.kinds:
+            continue
+        if frame[name].nunique() < 2:
+            why.setdefault("constant", []).append(name)
+        elif _has_other_texts(frame[name]):
+            why.setdefault("another text in every row", []).append(name)
+        elif _numbers_rows(frame[name]):
+            why.setdefault("numbers of rows", []).append(name)
+    out = {name for found in why.values() for name in found}
+    notes = [
+        f"left out as {reason}: {listed(found)} (--kind 'COLUMN=KIND' takes a column in)"
+        for reason, found in why.items()
+    ]
+    return [name for name in names if name not in out], notes
+
+
+def _has_other_texts(column: Any) -> bool:
+    """Whether no two rows have the same text."""
+    known = column.dropna()
+    return column.dtype.kind in "OUT" and len(known) > MANY and bool(known.is_unique)
+
+
+def _numbers_rows(column: Any) -> bool:
+    """Whether whole numbers rise from every row to the next."""
+    whole = column.dtype.kind in "iu" and len(column) > MANY
+    return whole and bool(column.is_unique and column.is_monotonic_increasing)
+
+
 def _keys(frame: Any, columns: list[Column], choice: Choice) -> list[str]:
-    """Return a note about columns that have another text in every row."""
-    names = [
-        column.name
-        for column in columns
-        if column.kind == "category"
-        and column.name not in choice.kinds
-        and len(column.levels) == frame[column.name].notna().sum() > 20
-    ]
-    return [
-        f"{name!r} has another text in every row; if it is a key, give it by --id {name!r}"
-        for name in names
-    ]
+    """Return a note about columns that seem to name or number the rows."""
+    told = []
+    for name in (column.name for column in columns if column.name not in choice.kinds):
+        texts, numbers = _has_other_texts(frame[name]), _numbers_rows(frame[name])
+        if texts or numbers:
+            what = "another text in every row" if texts else "numbers that rise from row to row"
+            told.append(f"{name!r} has {what}; if it is a key, give it by --id {name!r}")
+    return told
 
 
 def _kind_of(column: Column) -> str:

@@ -188,7 +188,7 @@ def test_measurements_answer_as_the_multivariate_normal_does(blocks: str, holes:
     for y in range(2):
         covariance = np.diag(part.variances[:, y])
         if blocks == "full":
-            covariance = covariance + np.outer(part.loadings[:, y], part.loadings[:, y])
+            covariance = covariance + part.loadings[:, :, y] @ part.loadings[:, :, y].T
         for i, row in enumerate(values):
             known = np.flatnonzero(~np.isnan(row))
             expected = 0.0

@@ -62,7 +62,7 @@ def test_multinomial_naive_bayes() -> None:
     np.testing.assert_allclose(given, peer.predict_joint_log_proba(COUNTS), atol=1e-9)
 
 
-def log_likelihood_after(X: np.ndarray, kind: str, posterior: np.ndarray, steps: int) -> float:
+def log_likelihood_after(X: np.ndarray, kind: Any, posterior: np.ndarray, steps: int) -> float:
     """Return the average log-likelihood after some steps of EM from given posteriors."""
     k = posterior.shape[1]
     estimator = ExchangeableMixture(k, alpha=0.0)
@@ -79,18 +79,27 @@ def log_likelihood_after(X: np.ndarray, kind: str, posterior: np.ndarray, steps:
 
 
 @pytest.mark.parametrize("holes", [False, True], ids=["complete", "holes"])
-@pytest.mark.parametrize("kind", ["nominal", "continuous"])
+@pytest.mark.parametrize("kind", ["nominal", "continuous", "both"])
 def test_stepmix_from_the_same_start(kind: str, holes: bool) -> None:
     stepmix = pytest.importorskip("stepmix")
     source = np.random.default_rng(1)
-    X: Any = (NUMBERS if kind == "continuous" else LEVELS).astype(float)
+    kinds: Any = {0: "nominal", 1: "nominal", 2: "continuous"} if kind == "both" else kind
+    both = np.column_stack([LEVELS[:, :2], NUMBERS[:, 0]])
+    X: Any = {"continuous": NUMBERS, "nominal": LEVELS, "both": both}[kind].astype(float)
     if holes:
         X = np.where(source.random(X.shape) < 0.1, np.nan, X)
     X = pd.DataFrame(X).drop_duplicates().to_numpy()
-    measurement = {"nominal": "categorical", "continuous": "gaussian_diag"}[kind]
-    peer = stepmix.StepMix(
-        3, measurement=f"{measurement}_nan" if holes else measurement, max_iter=1, random_state=0
-    )
+    suffix = "_nan" if holes else ""
+    levels, numbers = f"categorical{suffix}", f"gaussian_diag{suffix}"
+    measurement: Any = {
+        "nominal": levels,
+        "continuous": numbers,
+        "both": {
+            "levels": {"model": levels, "n_columns": 2},
+            "numbers": {"model": numbers, "n_columns": 1},
+        },
+    }[kind]
+    peer = stepmix.StepMix(3, measurement=measurement, max_iter=1, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         peer.fit(X)
@@ -99,7 +108,7 @@ def test_stepmix_from_the_same_start(kind: str, holes: bool) -> None:
         for _ in range(20):
             peer._m_step(X, np.exp(peer._e_step(X)[1]))
         expected = peer.score(X)
-    assert log_likelihood_after(X, kind, posterior, 20) == pytest.approx(expected, abs=1e-6)
+    assert log_likelihood_after(X, kinds, posterior, 20) == pytest.approx(expected, abs=1e-6)
 
 
 def conditional_fit(items: np.ndarray) -> np.ndarray:

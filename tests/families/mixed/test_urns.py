@@ -168,7 +168,7 @@ def test_alike_measurements_are_exchangeable_normals() -> None:
     sample = Z.T @ Z / len(Z)
     off = (sample.sum() - np.trace(sample)) / 12
     wanted = np.full((4, 4), off) + np.eye(4) * (1 - off)
-    found = np.outer(part.loadings[:, 0], part.loadings[:, 0]) + np.diag(part.variances[:, 0])
+    found = part.loadings[:, :, 0] @ part.loadings[:, :, 0].T + np.diag(part.variances[:, 0])
     np.testing.assert_allclose(found, wanted, atol=1e-4)
     assert np.ptp(part.means[:, 0]) == 0
     score = stats.multivariate_normal.logpdf(Z, np.zeros(4), found)

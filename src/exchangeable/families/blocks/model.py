@@ -21,6 +21,7 @@ from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.common.tables import Tables, score_tables
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.page import OnPage, stacked_labels
 from exchangeable.families.sums import RowsInMemory
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import run
@@ -349,9 +350,11 @@ class BlockModel(Model):
         gain = table[partition.starts + count] - zero
         return float(zero.sum()), (gain / np.maximum(count, 1))[partition.labels[row]]
 
-    def page_tables(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the look-ups with which the page answers by itself."""
-        return {"tables": self.made_tables.values}
+    def on_page(self) -> OnPage:
+        """Return blocks and look-ups."""
+        values = self.made_tables.values
+        data = {"labels": stacked_labels(self.partitions), "tables": values}
+        return OnPage("blocks", "exchangeable.families.blocks", data, 4.0 * values.size)
 
     def encode(self) -> Arrays:
         """Return the parameters as the arrays that a file keeps."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import flags
-from exchangeable.devices.choice import check_room, import_jax
+from exchangeable.devices.choice import check_room, import_jax, usable_on
 from exchangeable.families.common.log_linear import LinearSums, LogLinear
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.sums import RowsInMemory
@@ -22,21 +22,25 @@ def can(examples: Examples) -> bool:
 
 
 def put_rows(device: Any, data: RowsInMemory, n_classes: int) -> Any:
-    """Return the rows on a device, where they stay from pass to pass."""
-    (linear,) = import_jax("device='gpu'", "exchangeable.devices.linear")
+    """Return the rows in chunks: one that stays on a device, or several to be sent there."""
+    (chunks,) = import_jax("device='gpu'", "exchangeable.devices.chunks")
     if ROWS not in data.memo:
         rows = data.examples.rows
         bits = np.packbits(flags(rows), axis=1, bitorder="little")
-        tile = linear.tile_size(rows.n_rows, rows.n_variables, n_classes)
-        needed = bits.nbytes + 4.0 * rows.n_rows * (n_classes + 2) + 2.0 * linear.TILE_BYTES
-        check_room(device, needed, f"EM over {rows.n_rows:,} rows and {n_classes:,} components")
-        data.memo[ROWS] = linear.put_rows(bits, data.examples.weights, tile, device)
+        layout = chunks.layout(rows.n_rows, rows.n_variables, n_classes, usable_on(device))
+        what = f"EM over rows of {rows.n_variables:,} variables with {n_classes:,} components"
+        check_room(device, layout.n_bytes, what)
+        data.memo[ROWS] = chunks.put_rows(
+            bits, data.examples.weights, layout.tile, layout.tiles, device
+        )
     return data.memo[ROWS]
 
 
 def expect(device: Any, data: RowsInMemory, model: LogLinear, log_prior: FloatArray) -> LinearSums:
     """Return what a pass sums, the posteriors included."""
-    (linear,) = import_jax("device='gpu'", "exchangeable.devices.linear")
+    linear, passes = import_jax(
+        "device='gpu'", "exchangeable.devices.linear", "exchangeable.devices.chunks"
+    )
     examples, k = data.examples, model.base.size
     rows = put_rows(device, data, k)
     tables = block_tables(model.tables) if model.tables.starts.size else None
@@ -44,13 +48,12 @@ def expect(device: Any, data: RowsInMemory, model: LogLinear, log_prior: FloatAr
         model.base + log_prior, model.slope, model.parent, model.pair, model.by_count, tables
     )
     halved = getattr(device, "platform", "cpu") != "cpu"
-    sums = linear.expect_linear(rows, parameters, keep=True, halved=halved)
-    wide = [np.asarray(each, dtype=np.float64) for each in sums]
-    each, posterior, totals, ones, pairs, counts, blocks = wide
-    n_rows = examples.rows.n_rows
+    each, posterior, totals, ones, pairs, counts, blocks = passes.expect_chunks(
+        rows, parameters, examples.rows.n_rows, halved, device
+    )
     return LinearSums(
-        float(examples.weights @ each.ravel()[:n_rows]),
-        posterior.reshape(-1, k)[:n_rows],
+        float(examples.weights @ each),
+        posterior,
         totals,
         ones,
         pairs,

@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
-from exchangeable.families.count_trees.family import CountTreeFamily
-from exchangeable.families.count_trees.model import CountTreeModel
+from exchangeable.families.later import later
 
 
 def _blocks_first(problem: Any) -> tuple[str, Any]:
@@ -18,8 +17,8 @@ SPECS = (
         name="count tree",
         summary="a tree over the blocks of each component: how many are on in one depends on "
         "how many are on in another",
-        model=CountTreeModel,
-        family=CountTreeFamily,
+        model=later(f"{__name__}.model", "CountTreeModel"),
+        family=later(f"{__name__}.family", "CountTreeFamily"),
         blocks=("evidence", "welch", "full", "given"),
         blocks_hint="family='tree' is a tree over single variables",
         pooling=8.0,

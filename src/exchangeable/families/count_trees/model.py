@@ -25,6 +25,7 @@ from exchangeable.families.common.log_linear_model import posteriors_with_holes
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.count_trees import saved
 from exchangeable.families.count_trees.forest import CHUNK, CountForest, CountTree
+from exchangeable.families.page import OnPage
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges, run
@@ -126,6 +127,23 @@ class CountTreeModel(Model):
     def edges(self) -> list[IntArray]:
         """Return, for each class, the (block, parent) of each edge of its forest."""
         return [forest.edges() for forest in self.forests]
+
+    def on_page(self) -> OnPage:
+        """Return, for each class, blocks, bins, parents, look-ups by count and ratios of bins."""
+        classes = [
+            {
+                "labels": tree.forest.partition.labels,
+                "bins": tree.forest.bins,
+                "parent": tree.forest.parent,
+                "table": tree.table,
+                "ratio": tree.log_ratio,
+            }
+            for tree in self.trees
+        ]
+        steps = 4.0 * sum(tree.table.size + tree.log_ratio.size for tree in self.trees)
+        return OnPage(
+            "count trees", "exchangeable.families.count_trees", {"classes": classes}, steps
+        )
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""

@@ -1,8 +1,7 @@
 """Hidden trees: one tree over blocks, each of which has a hidden state."""
 
 from exchangeable.families.contract import NUMBER, FamilySpec, SearchSpace, least_memory
-from exchangeable.families.hidden_trees.family import HiddenFamily
-from exchangeable.families.hidden_trees.model import HiddenModel
+from exchangeable.families.later import later
 
 
 def _memory(n_rows: int, n_variables: int, n_components: int) -> float:
@@ -20,8 +19,8 @@ SPECS = (
         name="hidden tree",
         summary="one tree over blocks with a hidden state each; n_components is the number of "
         "states",
-        model=HiddenModel,
-        family=HiddenFamily,
+        model=later(f"{__name__}.model", "HiddenModel"),
+        family=later(f"{__name__}.family", "HiddenFamily"),
         blocks=("independent", "full", "given"),
         blocks_hint="all states share one set of blocks, which are not learned",
         shared_blocks=True,
@@ -38,6 +37,7 @@ SPECS = (
             "exact completion": "a maximum over rows of a sum over hidden states is hard; the "
             "answer is searched for up to a limit of work, and says whether it is certain",
         },
+        other_kinds="mixed tree",
         search=SearchSpace(16, 128, (0.5, 0.5), alone=True, nanoseconds=1500.0),
     ),
 )

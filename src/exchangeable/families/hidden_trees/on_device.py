@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.devices.choice import check_room, import_jax
-from exchangeable.families.hidden_trees.messages import Messages, Symbols, TreeSums, scaled
+from exchangeable.devices.choice import check_room, import_jax, usable_on
+from exchangeable.families.hidden_trees.messages import Messages, Symbols, TreeSums
+from exchangeable.families.hidden_trees.states import scaled
 from exchangeable.families.sums import RowsInMemory
 
 ROWS = "symbols on a device"
@@ -20,10 +21,12 @@ def expect_on_device(
     n_blocks, examples = messages.parent.size, data.examples
     if ROWS not in data.memo:  # rows and blocks stay the same from pass to pass
         symbols = Symbols.of(examples.observed, messages.partition)
-        tile = hidden.tile_size(examples.rows.n_rows, n_blocks, messages.n_states)
-        needed = 4.0 * symbols.codes.size + 20.0 * tile * n_blocks * messages.n_states
-        check_room(device, needed, f"EM of {messages.n_states:,} states in {n_blocks:,} blocks")
-        rows = hidden.put_rows(symbols.codes, examples.weights, tile, device)
+        room, n_states = usable_on(device), messages.n_states
+        tile = hidden.tile_size(examples.rows.n_rows, n_blocks, n_states, room)
+        work = 20.0 * tile * n_blocks * n_states + 16.0 * messages.edges.size
+        check_room(device, work, f"EM of {n_states:,} states in {n_blocks:,} blocks")
+        stay = 4.0 * symbols.codes.size + work <= room
+        rows = hidden.put_rows(symbols.codes, examples.weights, tile, device, stay)
         data.memo[ROWS] = symbols, rows
     symbols, rows = data.memo[ROWS]
     log_evidence = messages.log_evidence(symbols)
@@ -32,7 +35,7 @@ def expect_on_device(
     shape = hidden.Shape(
         tuple(messages.order.tolist()), tuple(messages.parent.tolist()), tuple(first.tolist())
     )
-    sums = hidden.expect_hidden(shape, rows, evidence, messages.edges, log_prior)
+    sums = hidden.expect_hidden(shape, rows, evidence, messages.edges, log_prior, device)
     each = sums.each + top[symbols.codes].sum(axis=1)
     counts = messages.counts(symbols, log_evidence, sums.by_symbol)
     return TreeSums(

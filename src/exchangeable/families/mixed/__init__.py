@@ -4,10 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
-from exchangeable.families.mixed.conditional import conditional
-from exchangeable.families.mixed.family import MixedFamily, UrnsFamily
-from exchangeable.families.mixed.features import MixedFeatures
-from exchangeable.families.mixed.model import MixedModel
+from exchangeable.families.later import later
 from exchangeable.families.problem import Problem
 
 
@@ -25,8 +22,6 @@ def independent_first(name: str, problem: Problem) -> tuple[str, Problem] | None
 CANNOT = {
     "device": "its parts are of different kinds, whose sums do not make one array; its passes are "
     "made on the processor",
-    "partial_fit": "levels and transforms are decided from all rows at once; use fit",
-    "chunks": "levels and transforms are decided from all rows; load X into memory",
     "accept": "its blocks are not learned",
     "relearn": "its blocks are not learned",
 }
@@ -35,25 +30,25 @@ SPECS = (
     FamilySpec(
         name="mixed",
         summary="columns of any kind: categories, scales, counts and measurements",
-        model=MixedModel,
-        family=MixedFamily,
+        model=later(f"{__name__}.model", "MixedModel"),
+        family=later(f"{__name__}.family", "MixedFamily"),
         blocks=("independent", "evidence", "full", "given"),
         blocks_hint="Welch's test is for binary columns",
         shared_blocks=True,
         before=partial(independent_first, "mixed"),
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("independent", "full")),
-        features=MixedFeatures.of,
+        features=later(f"{__name__}.features", "MixedFeatures.of"),
         kinds=KINDS,
         row_priors=True,
-        conditional=conditional,
+        conditional=later(f"{__name__}.conditional", "conditional"),
         cannot=CANNOT,
     ),
     FamilySpec(
         name="polya",
         summary="columns of any kind; those of a block are draws from Pólya's urn, which makes "
         "what has occurred more probable: items that are alike, counts that come in bursts",
-        model=MixedModel,
-        family=UrnsFamily,
+        model=later(f"{__name__}.model", "MixedModel"),
+        family=later(f"{__name__}.family", "UrnsFamily"),
         blocks=("independent", "evidence", "full", "given"),
         blocks_hint="Welch's test is for binary columns",
         shared_blocks=True,

@@ -4,6 +4,7 @@ All columns of a block have one mean, one variance, and one covariance with each
 with one factor whose means, loadings and variances are equal. Σx and Σx² say all about a row.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -11,8 +12,8 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
-from exchangeable.families.mixed.factor import NAMES, Factor
-from exchangeable.families.mixed.part import PartSums, Prior
+from exchangeable.families.mixed.factor import Factor
+from exchangeable.families.mixed.part import Ask, PartSums, Prior
 
 
 @dataclass(frozen=True)
@@ -27,23 +28,19 @@ class Alike(Factor):
         return 3 * self.n_classes
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return columns whose factor takes half of their variance."""
-        found = super().first(columns, types, values, mass, prior)
+        found = yield from cls._principal(columns, types, n_classes, prior, 1)
         means = _equal(found.means)
-        spread = _equal(found.variances + found.loadings**2 + (found.means - means) ** 2)
-        return replace(found, means=means, loadings=np.sqrt(0.5 * spread), variances=0.5 * spread)
+        spread = _equal(found.variances + found.loadings[:, 0] ** 2 + (found.means - means) ** 2)
+        loadings = np.sqrt(0.5 * spread)[:, None]
+        return replace(found, means=means, loadings=loadings, variances=0.5 * spread)
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the regression of all columns together on the factor."""
-        together = {name: _equal(sums[name]) for name in NAMES}
+        together = {name: _equal(own) for name, own in sums.items()}
         return super().following(together, _equal_prior(prior), careful)
 
     def log_prior(self, prior: Prior) -> float:
@@ -62,6 +59,7 @@ def _equal_prior(prior: Prior) -> Prior:
         return prior
     pooled: Any = prior.pooled
     means = _equal(pooled.means)
-    spread = _equal(pooled.variances + pooled.loadings**2 + (pooled.means - means) ** 2)
-    equal = replace(pooled, means=means, loadings=np.zeros_like(means), variances=spread)
+    spread = _equal(pooled.variances + pooled.loadings[:, 0] ** 2 + (pooled.means - means) ** 2)
+    idle = np.zeros_like(pooled.loadings)
+    equal = replace(pooled, means=means, loadings=idle, variances=spread)
     return replace(prior, pooled=equal)

@@ -12,8 +12,12 @@ _compile = compiled(fastmath={"contract"})
 
 
 @_compile
-def settle_rows(joint, priors, work, posterior):  # type: ignore[no-untyped-def]
-    """Write the posteriors of log P(x, y), a line per class; return the weighted log-likelihood."""
+def settle_rows(joint, start, priors, work, posterior, mass):  # type: ignore[no-untyped-def]
+    """Write posteriors and weights of a span of rows; return its weighted log-likelihood.
+
+    `joint` is log P(x, y) of the rows from `start`; all arrays have a line per class. The `priors`
+    and `posterior` are those of all rows.
+    """
     worth, n_rows = 0.0, joint.shape[1]
     for begin in range(0, n_rows, TILE):
         end = min(begin + TILE, n_rows)
@@ -21,7 +25,12 @@ def settle_rows(joint, priors, work, posterior):  # type: ignore[no-untyped-def]
             line, tile = joint[y], work[y]
             for row in range(begin, end):
                 tile[row - begin] = line[row]
-        worth += settle(work, begin, end, priors, posterior)
+        worth += settle(work, start + begin, start + end, priors, posterior)
+        weights = priors.weights[start + begin : start + end]
+        for y in range(joint.shape[0]):
+            share, line = posterior[y, start + begin : start + end], mass[y, begin:end]
+            for row in range(end - begin):
+                line[row] = weights[row] * share[row]
     return worth
 
 
@@ -128,35 +137,36 @@ def fit_sizes(histogram, starts, means, low, high, halvings, sizes):  # type: ig
 
 
 @_compile
-def score_normals(values, means, precisions, constants, out):  # type: ignore[no-untyped-def]
-    """Add log N of known numbers: constants − (x − mean)²·precision / 2, a line per column.
+def score_normals(columns, means, precisions, constants, joint):  # type: ignore[no-untyped-def]
+    """Add log N of known numbers: constants − (x − mean)²·precision / 2.
 
-    `out` has a line per class, so that the loop over rows becomes vector instructions.
+    `columns` has a line per column and `joint` one per class, so that the loops over rows become
+    vector instructions.
     """
-    n_rows = values.shape[0]
-    column = np.empty(n_rows)
-    for j in range(values.shape[1]):
-        for row in range(n_rows):
-            column[row] = values[row, j]
-        for y in range(out.shape[0]):
-            line, mean, bend, constant = out[y], means[j, y], precisions[j, y], constants[j, y]
-            for row in range(n_rows):
-                distance = column[row] - mean
-                score = constant - 0.5 * distance * distance * bend
-                line[row] += score if column[row] == column[row] else 0.0
+    n_rows = columns.shape[1]
+    for begin in range(0, n_rows, TILE):
+        end = min(begin + TILE, n_rows)
+        for y in range(joint.shape[0]):
+            line = joint[y, begin:end]
+            for j in range(columns.shape[0]):
+                column = columns[j, begin:end]
+                mean, bend, constant = means[j, y], precisions[j, y], constants[j, y]
+                for row in range(column.size):
+                    known = column[row] == column[row]
+                    distance = column[row] - mean if known else 0.0
+                    highest = constant if known else 0.0
+                    line[row] += highest - 0.5 * distance * distance * bend
 
 
 @compiled(fastmath={"contract", "reassoc"})
-def sum_normals(values, centres, mass, weight, first, second):  # type: ignore[no-untyped-def]
+def sum_normals(columns, centres, mass, weight, first, second):  # type: ignore[no-untyped-def]
     """Add up mass, and mass times distance and squared distance from the centres.
 
-    `mass` has a line per class.
+    `columns` has a line per column and `mass` one per class.
     """
-    n_rows = values.shape[0]
-    column = np.empty(n_rows)
-    for j in range(values.shape[1]):
-        for row in range(n_rows):
-            column[row] = values[row, j]
+    n_rows = columns.shape[1]
+    for j in range(columns.shape[0]):
+        column = columns[j]
         for y in range(mass.shape[0]):
             line, centre = mass[y], centres[j, y]
             total, once, twice = 0.0, 0.0, 0.0
@@ -170,3 +180,24 @@ def sum_normals(values, centres, mass, weight, first, second):  # type: ignore[n
             weight[j, y] += total
             first[j, y] += once
             second[j, y] += twice
+
+
+@_compile
+def move_normals(sums, rows, pooled, least, means, variances):  # type: ignore[no-untyped-def]
+    """Replace means and variances by those of the rows and of pseudo-rows together.
+
+    `sums` are mass and moments around the old means, `pooled` the pseudo-rows' means and variances.
+    """
+    weight, first, second = sums
+    for j in range(means.shape[0]):
+        mean, variance = pooled[0][j, 0], pooled[1][j, 0]
+        for y in range(means.shape[1]):
+            total = weight[j, y] + rows
+            if total > 0:
+                offset = mean - means[j, y]
+                shift = (first[j, y] + rows * offset) / total
+                spread = (second[j, y] + rows * (variance + offset * offset)) / total
+                means[j, y] += shift
+                variances[j, y] = max(spread - shift * shift, least)
+            else:
+                means[j, y], variances[j, y] = mean, max(variance, least)

@@ -1,8 +1,8 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
-from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Part, PartSums, Prior
+from exchangeable.families.mixed import code_kernels, kernels
+from exchangeable.families.mixed.codes import CodedRows, coded, positions
+from exchangeable.families.mixed.part import Ask, Part, PartSums, Prior
+from exchangeable.families.mixed.passes import PartPass
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
 
@@ -34,15 +36,15 @@ class Levels(Part):
     parameters: ClassVar[tuple[str, ...]] = ("log_shares",)
     log_shares: FloatArray
 
-    @cached_property
+    @property
     def sizes(self) -> IntArray:
         """Number of levels of each column."""
-        return np.array([kind.n_levels for kind in self.types], dtype=np.int64)
+        return _layout(self.types)[0]
 
-    @cached_property
+    @property
     def starts(self) -> IntArray:
         """Where the levels of each column begin."""
-        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
+        return _layout(self.types)[1]
 
     @property
     def n_parameters(self) -> int:
@@ -50,18 +52,13 @@ class Levels(Part):
         return int((self.sizes - 1).sum()) * self.n_classes
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return the frequencies of the levels."""
         n_levels = sum(kind.n_levels for kind in types)
-        blank = cls(columns, types, np.zeros((n_levels, mass.shape[1])))
-        return blank.following(blank.sums(values, mass), prior)
+        blank = cls(columns, types, np.zeros((n_levels, n_classes)))
+        return blank.following((yield blank.sums), prior)
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
@@ -73,26 +70,34 @@ class Levels(Part):
         kernels.sum_levels(values, self.starts, np.ascontiguousarray(mass), levels)
         return {"levels": levels}
 
+    def prepare(self, values: FloatArray, spans: Sequence[tuple[int, int]]) -> CodedRows:
+        """Return the rows as codes of groups of columns."""
+        sizes, starts = _layout(self.types)
+        codes, members = coded(positions(values, starts, int(sizes.sum())), starts, sizes)
+        return CodedRows([np.ascontiguousarray(codes[:, slice(*span)]) for span in spans], members)
+
+    def reading(self, prepared: CodedRows) -> "LevelPass":
+        """Return a pass over rows that are codes."""
+        table = np.empty((self.n_classes, len(prepared.members)))
+        code_kernels.code_scores(prepared.members, self.log_shares, table)
+        return LevelPass(prepared, table, len(self.log_shares))
+
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the frequencies, smoothed by the prior."""
-        mass = sums["levels"] + self.pseudo_rows(prior)
-        totals = np.repeat(np.add.reduceat(mass, self.starts, axis=0), self.sizes, axis=0)
-        width = np.repeat(self.sizes, self.sizes)[:, None]
-        shares = np.where(totals > 0, mass / np.where(totals > 0, totals, 1.0), 1.0 / width)
-        with np.errstate(divide="ignore"):
-            return replace(self, log_shares=np.log(shares))
+        log_shares = np.empty_like(sums["levels"])
+        sizes, starts = self.sizes, self.starts
+        code_kernels.share_out(sums["levels"], self.pseudo_rows(prior), starts, sizes, log_shares)
+        return replace(self, log_shares=log_shares)
 
     def pseudo_rows(self, prior: Prior) -> FloatArray:
         """Return the weight that the prior gives to each level."""
         if prior.pooled is None or prior.pooling is None:
-            return np.full((int(self.sizes.sum()), 1), prior.alpha)
+            return np.full((len(self.log_shares), 1), prior.alpha)
         return np.asarray(prior.pooling * np.exp(prior.pooled.log_shares))
 
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows score."""
-        pseudo = np.broadcast_to(self.pseudo_rows(prior), self.log_shares.shape)
-        seen = pseudo > 0
-        return float((pseudo[seen] * self.log_shares[seen]).sum())
+        return float(code_kernels.pseudo_score(self.pseudo_rows(prior), self.log_shares))
 
     def predictive(self, values: FloatArray, column: int, y: int) -> FloatArray:
         """Return the probabilities of the levels, the same for every row."""
@@ -143,6 +148,46 @@ class Levels(Part):
         if not (np.abs(totals - 1) < CLOSE).all():
             raise ModelFileError("log_shares hold probabilities that do not add up to one")
         return part
+
+
+class LevelPass(PartPass):
+    """A pass over rows that are codes.
+
+    Parameters
+    ----------
+    rows : CodedRows
+        The rows.
+    table : array of shape (n_classes, n_codes)
+        Log-probabilities of the codes.
+    n_levels : int
+        Number of levels of all columns.
+    """
+
+    def __init__(self, rows: CodedRows, table: FloatArray, n_levels: int) -> None:
+        self.rows, self.table, self.n_levels = rows, table, n_levels
+
+    def add_scores(self, span: int, joint: FloatArray) -> None:
+        """Add log P of the known entries of a span."""
+        code_kernels.score_codes(self.rows.codes[span], self.table, joint)
+
+    def sums(self, span: int, mass: FloatArray) -> PartSums:
+        """Return the mass of each code."""
+        sums = np.zeros_like(self.table)
+        code_kernels.sum_codes(self.rows.codes[span], mass, sums)
+        return {"levels": sums}
+
+    def finish(self, sums: PartSums) -> PartSums:
+        """Return the mass of each level."""
+        levels = np.zeros((self.n_levels, len(self.table)))
+        code_kernels.level_sums(self.rows.members, sums["levels"], levels)
+        return {"levels": levels}
+
+
+@lru_cache
+def _layout(types: tuple[ColumnType, ...]) -> tuple[IntArray, IntArray]:
+    """Return the number of levels of each column, and where they begin."""
+    sizes = np.array([kind.n_levels for kind in types], dtype=np.int64)
+    return sizes, np.cumsum(sizes) - sizes
 
 
 def score_by_table(values: FloatArray, starts: IntArray, table: FloatArray) -> FloatArray:

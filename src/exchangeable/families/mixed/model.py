@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, is_sparse
+from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, CountRows, TypedRows
 from exchangeable.data.schema import typed, typed_rows
@@ -16,7 +18,8 @@ from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed import kernels, saved
 from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
-from exchangeable.families.sums import RowsInMemory, Sums
+from exchangeable.families.page import OnPage
+from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.runtime.vectors import TILE
@@ -104,6 +107,21 @@ class MixedModel(Model):
         rows = self._rows(observed)
         return rows.values, rows.log_jacobian
 
+    def on_page(self) -> OnPage:
+        """Return the parameters of the parts."""
+        parts = [
+            {
+                "name": part.name,
+                "columns": part.columns,
+                "levels": np.array([kind.n_levels for kind in part.types]),
+                **part.on_page(),
+            }
+            for part in self.parts
+        ]
+        steps = sum(part.page_steps for part in self.parts)
+        data = {"classes": self.n_classes, "parts": parts}
+        return OnPage("mixed", "exchangeable.families.mixed", data, steps)
+
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y) of binary columns, means of numbers, NaN of nominal columns.
 
@@ -152,9 +170,15 @@ class MixedModel(Model):
             values[:, part.columns] = part.draw(values[:, part.columns], y, rng)
         return self._given_back(values, observed)
 
+    def imagined(self, n_rows: int, y: int, rng: np.random.Generator) -> Observed:
+        """Return rows drawn from P(x | y)."""
+        nothing = typed(np.full((n_rows, self.n_variables), np.nan), self.types)
+        return typed(np.asarray(self.draw(nothing, y, rng), dtype=np.float64), self.types)
+
     def _given_back(self, values: FloatArray, observed: Observed) -> npt.NDArray[Any]:
         """Return rows in the form in which they came: numbers, or bits as 0 and 1."""
-        return values if isinstance(observed.ones, TypedRows) else values.astype(np.uint8)
+        numbers = isinstance(observed.ones, TypedRows | CountRows)
+        return values if numbers else values.astype(np.uint8)
 
     def _rows(self, observed: Observed) -> TypedRows:
         rows = typed_rows(observed)
@@ -177,30 +201,68 @@ class MixedModel(Model):
         """
         examples = data.examples
         usual = log_prior if log_prior.ndim == 1 else log_prior.mean(axis=0)
-        rows, jacobian = self._values(examples.observed)
-        posterior = np.empty((examples.rows.n_rows, self.n_classes))
+        spans = row_ranges(examples.rows.n_rows, CHUNK) or [(0, 0)]
+        prepared, jacobian = self._prepared(examples, spans)
+        passes = [part.reading(own) for part, own in zip(self.parts, prepared, strict=True)]
+        priors = RowPriors(examples.weights, examples.clamp, usual)
+        posterior = np.empty((self.n_classes, examples.rows.n_rows))
 
-        def one(span: tuple[int, int]) -> tuple[float, list[PartSums]]:
-            chosen = slice(*span)
-            values, weights = rows[chosen], examples.weights[chosen]
-            joint = self._score(values).T
-            joint += log_prior[:, None] if log_prior.ndim == 1 else log_prior[chosen].T
-            priors = RowPriors(weights, examples.clamp[chosen], usual)
-            shares, work = np.empty_like(joint), np.empty((self.n_classes, TILE))
-            worth = kernels.settle_rows(joint, priors, work, shares)
-            posterior[chosen] = shares.T
-            mass = (weights * shares).T
-            return worth + float(weights @ jacobian[chosen]), [
-                part.sums(self._columns(part, values), mass) for part in self.parts
-            ]
+        def one(number: int) -> tuple[float, list[PartSums]]:
+            begin, end = spans[number]
+            joint = np.empty((self.n_classes, end - begin))
+            joint[:] = log_prior[:, None] if log_prior.ndim == 1 else log_prior[begin:end].T
+            for each in passes:
+                each.add_scores(number, joint)
+            mass, work = np.empty_like(joint), np.empty((self.n_classes, TILE))
+            worth = kernels.settle_rows(joint, begin, priors, work, posterior, mass)
+            return worth, [each.sums(number, mass) for each in passes]
 
-        results = run(one, row_ranges(len(posterior), CHUNK), data.n_jobs)
+        results = run(one, range(len(spans)), data.n_jobs)
+        found = [add_sums(sums) for sums in zip(*(sums for _, sums in results), strict=True)]
         return MixedSums(
-            float(sum(worth for worth, _ in results)),
-            posterior,
-            examples.weights @ posterior,
-            [add_sums(sums) for sums in zip(*(found for _, found in results), strict=True)],
+            float(sum(worth for worth, _ in results)) + jacobian,
+            posterior.T,
+            posterior @ examples.weights,
+            [each.finish(sums) for each, sums in zip(passes, found, strict=True)],
         )
+
+    def _prepared(
+        self, examples: Examples, spans: Sequence[tuple[int, int]]
+    ) -> tuple[list[Any], float]:
+        """Return the rows of each part, as its passes read them, and their total log-Jacobian.
+
+        They are kept with the rows, since passes and runs with the same blocks read the same.
+        """
+        key = "parts", tuple((part.name, part.columns.tobytes()) for part in self.parts)
+        if key not in examples.derived:
+            values, jacobian = self._values(examples.observed)
+            own = [part.prepare(self._columns(part, values), spans) for part in self.parts]
+            examples.derived[key] = own, float(examples.weights @ jacobian)
+        kept: tuple[list[Any], float] = examples.derived[key]
+        return kept
+
+    def shared_out(self, examples: Examples, mass: FloatArray) -> MixedSums:
+        """Return the sums of rows of which it is known how much is of each class."""
+        values = self._values(examples.observed)[0]
+        sums = [part.sums(self._columns(part, values), mass) for part in self.parts]
+        return MixedSums(0.0, NO_POSTERIOR, mass.sum(axis=0), sums)
+
+    def alternatives(self, observed: Observed, most: int) -> list[npt.NDArray[Any]] | None:
+        """Return all completions of each row, where the columns that are not known have levels."""
+        values = self._rows(observed).values
+        levels = np.array([kind.n_levels for kind in self.types])
+        open_entries = np.isnan(values)
+        if (open_entries & (levels == 0)).any():
+            return None
+        if (np.where(open_entries, levels, 1.0).prod(axis=1) > most).any():
+            return None
+        found = []
+        for row, free in zip(values, open_entries, strict=True):
+            ways = list(product(*(range(n) for n in levels[free])))
+            rows = np.repeat(row[None, :], len(ways), axis=0)
+            rows[:, free] = np.array(ways).reshape(len(ways), -1)
+            found.append(self._given_back(rows, observed))
+        return found
 
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes, in the order they have here."""

@@ -1,7 +1,7 @@
 """Independent measurements: a normal distribution for each column and class."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Normal, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Ask, Normal, Part, PartSums, Prior
+from exchangeable.families.mixed.passes import PartPass
 from exchangeable.storage.checks import needed, numbers
 
 LEAST_VARIANCE = 1e-12
@@ -41,55 +42,57 @@ class Normals(Part):
         return int(2 * self.means.size)
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return weighted means and variances; a second pass around the means saves digits."""
-        shape = (columns.size, mass.shape[1])
+        shape = (columns.size, n_classes)
         blank = cls(columns, types, np.zeros(shape), np.ones(shape))
-        rough = blank.following(blank.sums(values, mass), prior)
-        return rough.following(rough.sums(values, mass), prior)
+        rough = blank.following((yield blank.sums), prior)
+        return rough.following((yield rough.sums), prior)
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
-        out = np.zeros((self.n_classes, len(values)))
-        constants = -0.5 * (LOG_TWO_PI + np.log(self.variances))
-        kernels.score_normals(values, self.means, 1 / self.variances, constants, out)
-        return out.T
+        joint = np.zeros((self.n_classes, len(values)))
+        self.reading([np.ascontiguousarray(values.T)]).add_scores(0, joint)
+        return joint.T
 
     def sums(self, values: FloatArray, mass: FloatArray) -> PartSums:
         """Return mass, and first and second moments around the means so far."""
-        shape = (self.columns.size, mass.shape[1])
-        weight, first, second = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        by_class = np.ascontiguousarray(mass.T)
-        kernels.sum_normals(values, self.means, by_class, weight, first, second)
-        return {"weight": weight, "first": first, "second": second}
+        rows = self.reading([np.ascontiguousarray(values.T)])
+        return rows.sums(0, np.ascontiguousarray(mass.T))
+
+    def prepare(self, values: FloatArray, spans: Sequence[tuple[int, int]]) -> list[FloatArray]:
+        """Return the rows with a line per column."""
+        return [np.ascontiguousarray(values[slice(*span)].T) for span in spans]
+
+    def reading(self, prepared: Sequence[FloatArray]) -> "NormalPass":
+        """Return a pass over rows that have a line per column."""
+        return NormalPass(self, prepared)
+
+    def carried(self, sums: PartSums, after: Self) -> PartSums:
+        """Return the moments around other means."""
+        weight, first, second = (sums[name] for name in ("weight", "first", "second"))
+        gap = self.means - after.means
+        return {
+            "weight": weight,
+            "first": first + weight * gap,
+            "second": second + 2 * gap * first + weight * gap**2,
+        }
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the means and variances of the rows and the pseudo-rows together."""
-        rows, mean, variance = _pseudo_rows(prior)
-        weight = sums["weight"] + rows
-        safe = np.where(weight > 0, weight, 1.0)
-        offset = mean - self.means
-        shift = (sums["first"] + rows * offset) / safe
-        spread = (sums["second"] + rows * (variance + offset**2)) / safe - shift**2
-        seen = weight > 0
-        return replace(
-            self,
-            means=np.where(seen, self.means + shift, mean),
-            variances=np.maximum(np.where(seen, spread, variance), LEAST_VARIANCE),
-        )
+        rows, *pooled = _pseudo_rows(prior, len(self.means))
+        means, variances = self.means.copy(), np.empty_like(self.variances)
+        moments = sums["weight"], sums["first"], sums["second"]
+        kernels.move_normals(moments, rows, tuple(pooled), LEAST_VARIANCE, means, variances)
+        return type(self)(self.columns, self.types, means, variances)
 
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows are expected to score."""
-        rows, mean, variance = _pseudo_rows(prior)
+        rows, mean, variance = _pseudo_rows(prior, len(self.means))
         square = (variance + (self.means - mean) ** 2) / self.variances
-        return float(-0.5 * rows * (np.log(self.variances) + square).sum())
+        return -0.5 * rows * float((np.log(self.variances) + square).sum())
 
     def predictive(self, values: FloatArray, column: int, y: int) -> Normal:
         """Return the column's distribution, the same for every row."""
@@ -123,8 +126,36 @@ class Normals(Part):
         )
 
 
-def _pseudo_rows(prior: Prior) -> tuple[float, FloatArray, FloatArray]:
+class NormalPass(PartPass):
+    """A pass over measurements, which have a line per column.
+
+    Parameters
+    ----------
+    part : Normals
+        The part.
+    rows : sequence of array of shape (n_columns, n_rows)
+        The measurements, for each span.
+    """
+
+    def __init__(self, part: Normals, rows: Sequence[FloatArray]) -> None:
+        self.rows, self.means = rows, part.means
+        self.precisions = 1 / part.variances
+        self.constants = -0.5 * (LOG_TWO_PI + np.log(part.variances))
+
+    def add_scores(self, span: int, joint: FloatArray) -> None:
+        """Add log P of the known entries of a span."""
+        own = self.rows[span]
+        kernels.score_normals(own, self.means, self.precisions, self.constants, joint)
+
+    def sums(self, span: int, mass: FloatArray) -> PartSums:
+        """Return mass, and first and second moments around the means so far."""
+        weight, first, second = np.zeros((3, *self.means.shape))
+        kernels.sum_normals(self.rows[span], self.means, mass, weight, first, second)
+        return {"weight": weight, "first": first, "second": second}
+
+
+def _pseudo_rows(prior: Prior, n_columns: int) -> tuple[float, FloatArray, FloatArray]:
     """Return how many pseudo-rows there are, and their means and variances."""
     if prior.pooled is None:
-        return 0.0, np.zeros((1, 1)), np.ones((1, 1))
+        return 0.0, np.zeros((n_columns, 1)), np.ones((n_columns, 1))
     return prior.strength, prior.pooled.means, prior.pooled.variances

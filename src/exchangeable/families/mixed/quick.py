@@ -1,23 +1,17 @@
 """Fits from many starts in compiled loops, where all columns are independent and have levels."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.schema import typed_rows
 from exchangeable.families.mixed import em_kernels
+from exchangeable.families.mixed.codes import coded, positions
 from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.part import Prior
 
-Codes = npt.NDArray[np.int32]
-Integers = npt.NDArray[np.integer[Any]]
 OWN_SHARE = 0.25
 """How far a class leans towards a row at the start."""
-MOST_CODES = 512
-"""Columns go together as long as there are at most this many codes, and far fewer than rows."""
 SHORT = 15
 """Steps after which the best of several starts is chosen."""
 
@@ -39,8 +33,7 @@ class QuickLevels:
         self.blank, self.prior = blank, prior
         values = typed_rows(examples.observed).values[:, blank.columns]
         self.n_levels = int(blank.sizes.sum())
-        levels = np.where(np.isnan(values), self.n_levels, values + blank.starts)
-        self.levels = np.ascontiguousarray(levels.T.astype(np.int32))
+        self.levels = positions(values, blank.starts, self.n_levels)
         codes = coded(self.levels, blank.starts, blank.sizes)
         self.rows = em_kernels.LevelRows(*codes, examples.weights)
         pseudo = np.broadcast_to(blank.pseudo_rows(prior), (self.n_levels, 1))[:, 0]
@@ -128,45 +121,3 @@ class QuickLevels:
         with np.errstate(divide="ignore"):
             log_shares = np.ascontiguousarray(np.log(parameters.shares[:, :-1].T))
         return Levels(self.blank.columns, self.blank.types, log_shares)
-
-
-def coded(levels: Codes, starts: IntArray, sizes: IntArray) -> tuple[Codes, Codes]:
-    """Return rows as codes of groups of columns, and the levels that each code stands for.
-
-    Parameters
-    ----------
-    levels : array of shape (n_columns, n_rows)
-        The level of each column, by its position among those of all columns; their number for a
-        hole.
-    starts, sizes : arrays of shape (n_columns,)
-        Where the levels of each column begin, and how many it has.
-
-    Examples
-    --------
-    >>> levels = np.array([[0, 1] * 40, [2, 4] * 40], dtype=np.int32)
-    >>> codes, members = coded(levels, np.array([0, 2]), np.array([2, 2]))
-    >>> codes[:, :3].tolist(), members.tolist()
-    ([[0, 5, 0]], [[0, 2], [0, 3], [0, 4], [1, 2], [1, 3], [1, 4]])
-    """
-    hole = int(sizes.sum())
-    most = min(MOST_CODES, max(2, levels.shape[1] // 8))
-    groups: list[tuple[Integers, Integers]] = []
-    for column, start, size in zip(levels, starts, sizes, strict=True):
-        digits, own = column - start, np.arange(start, start + size)
-        gaps = column == hole
-        if gaps.any():
-            digits, own = np.where(gaps, size, digits), np.append(own, hole)
-        if groups and len(groups[-1][1]) * own.size <= most:
-            codes, members = groups[-1]
-            both = np.repeat(members, own.size, axis=0), np.tile(own, len(members))[:, None]
-            groups[-1] = codes * own.size + digits, np.concatenate(both, axis=1)
-        else:
-            groups.append((digits, own[:, None]))
-    widest = max(members.shape[1] for _, members in groups)
-    offsets = np.cumsum([0, *(len(members) for _, members in groups)])[:-1]
-    padded = [
-        np.pad(members, ((0, 0), (0, widest - members.shape[1])), constant_values=hole)
-        for _, members in groups
-    ]
-    codes = np.stack([code + at for (code, _), at in zip(groups, offsets, strict=True)])
-    return codes.astype(np.int32), np.concatenate(padded).astype(np.int32)

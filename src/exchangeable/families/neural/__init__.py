@@ -7,16 +7,9 @@ weighted urns. Training needs JAX, the extra ``neural``; what was trained does n
 from typing import Any
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
-from exchangeable.families.neural.family import (
-    IndependentTrainer,
-    TreeTrainer,
-    UrnTrainer,
-    work,
-)
+from exchangeable.families.later import later
 from exchangeable.families.neural.settings import Neural
-from exchangeable.families.trees.model import TreeModel
-from exchangeable.families.trees.polynomials import MOST_VARIABLES
-from exchangeable.families.urns.model import UrnModel
+from exchangeable.families.trees.limits import MOST_VARIABLES
 
 CANNOT = {
     "classes": "its components share one network, which classes would each need for themselves",
@@ -40,20 +33,21 @@ START_UP = 6.0
 """Seconds that it takes to compile, about."""
 
 
-def _space(nanoseconds: float) -> SearchSpace:
+def _space(nanoseconds: float, squared: float = 0.0) -> SearchSpace:
     return SearchSpace(
         N_COMPONENTS,
         N_COMPONENTS,
         alone=True,
         steps=STEPS,
         nanoseconds=nanoseconds,
+        squared=squared,
         start_up=START_UP,
     )
 
 
 COMMON: dict[str, Any] = {
     "needs": "jax",
-    "memory": work,
+    "memory": later(f"{__name__}.family", "work"),
     "components": N_COMPONENTS,
     "most_per_row": float("inf"),
     "held_out": 0.1,
@@ -63,8 +57,8 @@ SPECS = (
     FamilySpec(
         name="neural independent",
         summary="independent variables, decoded by a network from points of a latent space",
-        model=TreeModel,
-        family=IndependentTrainer,
+        model=later("exchangeable.families.trees.model", "TreeModel"),
+        family=later(f"{__name__}.family", "IndependentTrainer"),
         blocks=("independent",),
         blocks_hint="its variables are independent in each component",
         settings=Neural("independent"),
@@ -75,21 +69,21 @@ SPECS = (
     FamilySpec(
         name="neural urns",
         summary="urns of weighted variables, decoded by a network from points of a latent space",
-        model=UrnModel,
-        family=UrnTrainer,
+        model=later("exchangeable.families.urns.model", "UrnModel"),
+        family=later(f"{__name__}.family", "UrnTrainer"),
         blocks=("full",),
         blocks_hint="each of its components is one urn of all variables",
         most_variables=MOST_VARIABLES,
         settings=Neural("urns"),
         refits="urns",
-        search=_space(9.0),
+        search=_space(9.0, 0.05),
         **COMMON,
     ),
     FamilySpec(
         name="neural tree",
         summary="trees over the variables, decoded by a network from points of a latent space",
-        model=TreeModel,
-        family=TreeTrainer,
+        model=later("exchangeable.families.trees.model", "TreeModel"),
+        family=later(f"{__name__}.family", "TreeTrainer"),
         blocks=("independent",),
         blocks_hint="the nodes of its trees are the variables",
         most_variables=MOST_VARIABLES,

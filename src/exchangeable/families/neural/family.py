@@ -21,6 +21,7 @@ from exchangeable.families.neural.settings import checked
 from exchangeable.families.neural.trees import Trees, first_trees, n_trees
 from exchangeable.families.neural.urns import Urns
 from exchangeable.families.problem import Problem, fill_by_frequency
+from exchangeable.runtime.clock import OutOfTime, Pace
 
 JAX_BYTES = 5e8
 """What JAX, its compiler and a batch take, about."""
@@ -79,8 +80,13 @@ class NeuralTrainer(Trainer, ABC):
         )
         if holes:
             settings = replace(settings, batch_size=min(settings.batch_size, component.most_rows))
-        self._training = training.Training(task, settings, rng, device)
-        yield from self._training.iterations(tol, max_iter)
+        self._training = training.Training(task, settings, rng, device, Pace(problem.clock))
+        n_iter = 0
+        for worth in self._training.iterations(tol, max_iter):
+            n_iter += 1
+            yield worth
+        if self._training.late and not n_iter:
+            raise OutOfTime("there was no time for an iteration")
 
     def mixture(self, data: Any) -> Mixture:
         """Return the components of the best decoder, except those of negligible share."""

@@ -97,6 +97,7 @@ def first_trees(problem: Problem, data: Any, count: int, rng: np.random.Generato
     sums: Any = family.start(data, "rows", rng)
     mixture = family.first(data, sums, Proposal([]), None, rng)
     for step in range(1, EM_STEPS + 1):
+        problem.clock.check()
         sums = data.expect(mixture)
         models = family.following(data, mixture.model, sums, step)
         mixture = Mixture(models[0], family.log_shares(sums.totals))

@@ -4,15 +4,14 @@ It is composed of the paper's family, which has the variables that no statistic 
 """
 
 from exchangeable.families.contract import FamilySpec
-from exchangeable.families.statistics.family import StatisticFamily
-from exchangeable.families.statistics.model import MixedBlocksModel
+from exchangeable.families.later import later
 
 SPECS = (
     FamilySpec(
         name="blocks",
         summary="blocks with statistics that users name, and blocks of exchangeable variables",
-        model=MixedBlocksModel,
-        family=StatisticFamily,
+        model=later(f"{__name__}.model", "MixedBlocksModel"),
+        family=later(f"{__name__}.family", "StatisticFamily"),
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
         statistics=True,

@@ -7,10 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from exchangeable.families.contract import NUMBER, FamilySpec, SearchSpace, least_memory
-from exchangeable.families.trees.family import TreeFamily, WeightedTreeFamily
-from exchangeable.families.trees.model import TreeModel
-from exchangeable.families.trees.normalising import normalise
-from exchangeable.families.trees.polynomials import MOST_VARIABLES
+from exchangeable.families.later import later
+from exchangeable.families.trees.limits import MOST_VARIABLES
 
 CANNOT = {
     "accept": "its blocks are not learned",
@@ -39,8 +37,8 @@ SPECS = (
     FamilySpec(
         name="tree",
         summary="a tree over the variables of each component (mixtures of Chow-Liu trees)",
-        model=TreeModel,
-        family=TreeFamily,
+        model=later(f"{__name__}.model", "TreeModel"),
+        family=later(f"{__name__}.family", "TreeFamily"),
         blocks=("independent",),
         blocks_hint="its nodes are the variables; family='count tree' has blocks as nodes",
         pooling=8.0,
@@ -50,13 +48,13 @@ SPECS = (
         memory=_memory,
         cannot=CANNOT,
         search=SearchSpace(),
-        normalise=normalise,
+        normalise=later(f"{__name__}.normalising", "normalise"),
     ),
     FamilySpec(
         name="weighted tree",
         summary="a tree over the variables, and a distribution of how many are on",
-        model=TreeModel,
-        family=WeightedTreeFamily,
+        model=later(f"{__name__}.model", "TreeModel"),
+        family=later(f"{__name__}.family", "WeightedTreeFamily"),
         blocks=("full",),
         blocks_hint="its tree is over all variables; family='count tree' has blocks as nodes",
         pooling=8.0,
@@ -67,6 +65,6 @@ SPECS = (
         before=_urns_first,
         cannot=CANNOT,
         search=SearchSpace(nanoseconds=150.0),
-        normalise=normalise,
+        normalise=later(f"{__name__}.normalising", "normalise"),
     ),
 )

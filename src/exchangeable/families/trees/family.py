@@ -200,11 +200,12 @@ class WeightedTreeFamily(PooledFamily):
         self._remember_urns(data, mixture)
         return mixture
 
-    def resume(self, data: Any, mixture: Mixture) -> None:
+    def resume(self, data: Any, mixture: Mixture) -> Mixture:
         """Take what the trees expect without their edges in place of urns fitted before."""
         model: Any = mixture.model
         self._prior = self.urns.count_prior(model.partitions)
         self._remember_urns(data, Mixture(model.without_edges(), mixture.log_prior))
+        return mixture
 
     def _remember_urns(self, data: Any, mixture: Mixture) -> None:
         """Keep what the urns expect of the pairs, towards which edges are pulled."""

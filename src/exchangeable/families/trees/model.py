@@ -19,6 +19,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, LogLinear
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.contract import Arrays
+from exchangeable.families.page import OnPage
 from exchangeable.families.trees import (
     assignment_kernels,
     independent,
@@ -180,6 +181,19 @@ class TreeModel(LogLinearModel):
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
         """Return the model of arrays that were read, everything checked."""
         return cls.make(*saved.decode(arrays))
+
+    def on_page(self) -> OnPage:
+        """Return natural parameters, parents, and look-ups by count where there are any."""
+        n, k = self.slope.shape
+        data = {
+            "base": self.base,
+            "slope": self.slope.T,
+            "parent": self.parent.T,
+            "pair": self.pair.T,
+            "tables": self.scores.by_count.T,
+        }
+        steps = 8.0 * n * k * (n if self.log_q.size else 4)
+        return OnPage("trees", "exchangeable.families.trees", data, steps)
 
     def edges(self) -> list[IntArray]:
         """Return, for each class, the (variable, parent) of each edge of its forest."""

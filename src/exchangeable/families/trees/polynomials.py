@@ -13,8 +13,6 @@ from exchangeable.families.trees.merge_kernels import Merges, plan_merges
 from exchangeable.families.trees.polynomial_kernels import Workspace
 from exchangeable.runtime.threads import row_ranges, run
 
-MOST_VARIABLES = 4_000
-"""A tree compares all pairs of variables, whose number must stay bearable."""
 LARGEST_SLOPE, LARGEST_PAIR = 60.0, 15.0
 """Natural parameters of weighted trees stay within these bounds: a pair that always goes together
 would otherwise grow without end."""

@@ -7,11 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
-from exchangeable.families.trees.polynomials import (
-    LARGEST_PAIR,
-    LARGEST_SLOPE,
-    MOST_VARIABLES,
-)
+from exchangeable.families.trees.limits import MOST_VARIABLES
+from exchangeable.families.trees.polynomials import LARGEST_PAIR, LARGEST_SLOPE
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, check_forest, needed, numbers, probabilities
 

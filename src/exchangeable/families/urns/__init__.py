@@ -1,18 +1,15 @@
 """Weighted urns: in a block heavier variables are on more often, given how many are."""
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
-from exchangeable.families.urns.conditional import conditional
-from exchangeable.families.urns.family import UrnFamily
-from exchangeable.families.urns.model import UrnModel
-from exchangeable.families.urns.normalising import normalise
+from exchangeable.families.later import later
 
 SPECS = (
     FamilySpec(
         name="urns",
         summary="blocks whose variables have weights: given how many are on, heavier ones are "
         "on more often",
-        model=UrnModel,
-        family=UrnFamily,
+        model=later(f"{__name__}.model", "UrnModel"),
+        family=later(f"{__name__}.family", "UrnFamily"),
         blocks=("full", "evidence", "welch", "given"),
         blocks_hint="with one variable in each urn its weight means nothing; family='blocks' has "
         "single variables",
@@ -22,7 +19,7 @@ SPECS = (
             "accept": "its components change their blocks all at once",
         },
         search=SearchSpace(),
-        normalise=normalise,
-        conditional=conditional,
+        normalise=later(f"{__name__}.normalising", "normalise"),
+        conditional=later(f"{__name__}.conditional", "conditional"),
     ),
 )

@@ -21,13 +21,11 @@ from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.contract import Arrays
 from exchangeable.families.items import ItemScale
+from exchangeable.families.page import OnPage, stacked_labels
 from exchangeable.families.urns import hole_pass, polynomials, query_kernels, saved
 from exchangeable.families.urns.polynomials import UrnPolynomials
 from exchangeable.families.urns.series_kernels import margin_above
 from exchangeable.partitions import Partition
-
-MOST_PAGE_WORK = 4_000_000
-"""Weighted urns take the square of their size; what is more than this would not answer at once."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +143,10 @@ class UrnModel(LogLinearModel):
     @property
     def n_parameters(self) -> int:
         """Number of free parameters: weights up to their scale, and q, of every block."""
-        free = 0
+        free, weighted = 0, np.ptp(self.log_weights) > 0
         for partition, log_q in zip(self.partitions, self.log_q, strict=True):
             free += int(np.isfinite(log_q).sum()) - partition.n_blocks
-            if np.ptp(self.log_weights) > 0:
+            if weighted:
                 free += partition.labels.size - partition.n_blocks
         return free
 
@@ -250,12 +248,16 @@ class UrnModel(LogLinearModel):
         gain = (table[partition.starts + count] - zero) / np.maximum(count, 1)
         return float(zero.sum()), self.log_weights[row, y] + gain[partition.labels[row]]
 
-    def page_tables(self) -> dict[str, npt.NDArray[Any]] | None:
-        """Return weights and look-ups, unless there are too many for a page to answer at once."""
-        if sum(int((p.sizes**2).sum()) for p in self.partitions) > MOST_PAGE_WORK:
-            return None
+    def on_page(self) -> OnPage:
+        """Return blocks, weights and look-ups."""
         tables = [table for y in range(self.n_classes) for _, table in self._urns(y)]
-        return {"weights": self.log_weights.T, "tables": np.concatenate(tables)}
+        data = {
+            "labels": stacked_labels(self.partitions),
+            "weights": self.log_weights.T,
+            "tables": np.concatenate(tables),
+        }
+        steps = 4.0 * sum(float((p.sizes**2).sum()) for p in self.partitions)
+        return OnPage("urns", "exchangeable.families.urns", data, steps)
 
     def encode(self) -> Arrays:
         """Return the parameters as the arrays that a file keeps."""

@@ -1,0 +1,37 @@
+"""What a model gives the page of a report, so that it can answer questions in the browser."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from exchangeable.partitions import Labels, Partition
+
+
+class OnPage(NamedTuple):
+    """The parameters of a model, and the script that computes with them.
+
+    A family writes its script, ``page.js``, into its own folder. It adds a class to the page's
+    table of evaluators, which is made of `data` and answers as `Model` does.
+
+    Attributes
+    ----------
+    evaluator : str
+        The name under which the script registers itself.
+    package : str
+        The package in whose folder ``page.js`` lies.
+    data : dict
+        Arrays, numbers and names, lists and dicts of these, and other models' `OnPage`.
+    steps : float
+        About how many logarithms or exponentials one answer takes.
+    """
+
+    evaluator: str
+    package: str
+    data: dict[str, Any]
+    steps: float
+
+
+def stacked_labels(partitions: Sequence[Partition]) -> Labels:
+    """Return the block of each variable, one line per class."""
+    return np.stack([partition.labels for partition in partitions])
