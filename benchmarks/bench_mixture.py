@@ -1,15 +1,18 @@
 """`ExchangeableMixture` compared with StepMix, with latent naive Bayes, and with linear growth.
 
-1. Seconds per EM iteration with 20 components, from one start and from ten starts in parallel, as
-   in the paper's experiments. The peer, StepMix (``measurement="binary"``), is measured in the same
-   run; both must first reach the same likelihood of the same model.
+1. Wall and processor seconds per EM iteration with 20 components, from one start and from ten
+   starts in parallel, as in the paper's experiments. The peer, StepMix (``measurement="binary"``),
+   is measured in the same run; both must first reach the same likelihood of the same model. The
+   figures are written to ``results/mixture.csv``.
 2. Seconds to convergence of blocks and of our own latent naive Bayes.
 3. Growth with rows, ones and components: four sizes of each, and a plot.
 
-``python benchmarks/bench_mixture.py [same] [stepmix] [end] [growth]`` runs some of these parts. It
-needs StepMix and matplotlib, the package's `bench` extra.
+``python benchmarks/bench_mixture.py [same] [stepmix] [end] [growth] [SET ...]`` runs some of these
+parts, the first on some sets, whose lines replace older ones in the file. It needs StepMix and
+matplotlib, the package's `bench` extra.
 """
 
+import csv
 import sys
 import time
 import warnings
@@ -25,18 +28,20 @@ from exchangeable.datasets import fetch_density
 
 matplotlib.use("Agg")
 PLOT = Path(__file__).parent / "results" / "mixture_scaling.png"
+RESULTS = Path(__file__).parent / "results" / "mixture.csv"
+COLUMNS = ("set", "rows", "model", "wall", "processor")
 REPEATS = 9
 SETS = ("msnbc", "kdd", "plants", "baudio", "jester", "bnetflix", "book", "cwebkb", "c20ng")
 WIDE = ("baudio", "jester", "bnetflix", "msweb", "book", "cwebkb", "cr52", "c20ng")
 
 
 def timed(model, X):
-    """Return the seconds of one fit."""
+    """Return the wall and processor seconds of one fit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        start = time.perf_counter()
+        start, processor = time.perf_counter(), time.process_time()
         model.fit(X)
-        return time.perf_counter() - start
+        return time.perf_counter() - start, time.process_time() - processor
 
 
 def ours(blocks, n_iterations, **options):
@@ -67,11 +72,11 @@ def stepmix(n_iterations, n_components=20):
 
 
 def per_iteration(make, X, few=2, many=14, starts=1):
-    """Return the seconds per iteration: the extra time of many iterations over few."""
+    """Return wall and processor seconds per iteration: the extra time of many over few."""
     timed(make(few), X)
     seconds = [(timed(make(few), X), timed(make(many), X)) for _ in range(REPEATS)]
     short, long = np.min(seconds, axis=0)
-    return max(long - short, 1e-9) / (many - few) / starts
+    return np.maximum(long - short, 1e-9) / (many - few) / starts
 
 
 def check_same_model() -> None:
@@ -84,27 +89,49 @@ def check_same_model() -> None:
 
 
 def against_stepmix() -> None:
-    """Print seconds per iteration, and how many times faster that is than the peer."""
+    """Print seconds per iteration, and how many times faster that is than the peer, by both clocks.
+
+    Processor seconds are those of all threads together.
+    """
     columns = {
         "sweep": ("welch", 1),
         "sweep, ten starts": ("welch", 10),
         "evidence": ("evidence", 1),
         "naive Bayes": ("independent", 1),
     }
-    print("set        rows x variables  StepMix   | " + "  ".join(f"{c:19}" for c in columns))
-    for name in SETS:
+    print("set        rows x variables  StepMix            | " + "  ".join(columns))
+    for name in [s for s in sys.argv[1:] if s in SETS] or SETS:
         X = fetch_density(name).train
         peer = per_iteration(stepmix, X, 1, 5)
-        cells = []
-        for blocks, starts in columns.values():
+        lines, cells = [(name, len(X), "StepMix", *peer)], []
+        for title, (blocks, starts) in columns.items():
             seconds = per_iteration(
                 lambda n, b=blocks, i=starts: ours(b, n, n_init=i), X, starts=starts
             )
-            cells.append(f"{seconds * 1e3:6.1f} ms ({peer / seconds:5.1f} x)")
+            faster = peer / seconds
+            lines.append((name, len(X), title, *seconds))
+            cells.append(
+                f"{seconds[0] * 1e3:6.1f} {seconds[1] * 1e3:6.1f} ms"
+                f" ({faster[0]:5.1f} {faster[1]:5.1f} x)"
+            )
         print(
-            f"{name:9} {len(X):7,} x {X.shape[1]:4}  {peer * 1e3:8.1f} ms | {'  '.join(cells)}",
+            f"{name:9} {len(X):7,} x {X.shape[1]:4}  {peer[0] * 1e3:7.1f} {peer[1] * 1e3:7.1f} ms"
+            f" | {'  '.join(cells)}",
             flush=True,
         )
+        keep(name, lines)
+
+
+def keep(name: str, lines: list[tuple]) -> None:
+    """Write the lines of a set in place of those that the file has of it."""
+    older: list[list[str]] = []
+    if RESULTS.exists():
+        with RESULTS.open(newline="") as file:
+            older = [line for line in list(csv.reader(file))[1:] if line[0] != name]
+    RESULTS.parent.mkdir(exist_ok=True)
+    with RESULTS.open("w", newline="") as file:
+        made = [(*line[:3], *(f"{value:.6f}" for value in line[3:])) for line in lines]
+        csv.writer(file).writerows([COLUMNS, *older, *made])
 
 
 def to_convergence() -> None:
@@ -117,7 +144,7 @@ def to_convergence() -> None:
             spent, steps = [], []
             for seed in range(5):
                 model = ExchangeableMixture(20, blocks=blocks, init="random", random_state=seed)
-                spent.append(timed(model, X))
+                spent.append(timed(model, X)[0])
                 steps.append(model.n_iter_)
             seconds.append(np.mean(spent))
             cells.append(f"{np.mean(spent):5.2f} s, {np.mean(steps):4.0f} iterations")
@@ -144,7 +171,7 @@ def growth() -> None:
                 components, blocks="welch", tol=0.0, max_iter=n, init="random", random_state=0
             )
 
-        return per_iteration(make, X)
+        return per_iteration(make, X)[0]
 
     cases = {
         "rows": [(n, n_ones, k) for n in (4_000, 8_000, 16_000, 32_000)],

@@ -168,7 +168,8 @@ def take_rows(rows: Rows, chosen: npt.NDArray[np.int64]) -> Rows:
     if isinstance(rows, CountRows):
         return CountRows.of(rows.matrix[chosen], rows.types)
     if not rows.indptr.size:
-        return Rows(chosen.size, rows.n_variables, rows.bits[chosen], rows.indptr, rows.indices)
+        bits = rows.bits.take(chosen, axis=0)
+        return Rows(chosen.size, rows.n_variables, bits, rows.indptr, rows.indices)
     lengths = np.diff(rows.indptr)[chosen]
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     source = np.repeat(rows.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])

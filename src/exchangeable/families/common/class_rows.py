@@ -66,9 +66,10 @@ def class_rows(
     examples: Examples, posterior: FloatArray, y: int, model: Model | None, least: float
 ) -> ClassRows:
     """Return the rows in memory that are of class y with more probability than `least`."""
-    members = np.flatnonzero(posterior[:, y] > least)
-    share = posterior[members, y]
-    mass = examples.weights[members] * share
+    of_class = posterior[:, y]
+    members = np.flatnonzero(of_class > least)
+    share = of_class.take(members)
+    mass = examples.weights.take(members) * share
     if examples.holes is None or model is None:
         return ClassRows(examples.rows, Group(members, mass), share)
     uniforms = examples.derived.setdefault(UNIFORMS, Uniforms(MOST_UNIFORMS))
