@@ -4,7 +4,7 @@ P(x | y) = P(bin of x | y)·P(x | bin), where the last factor is that of one neg
 distribution for all classes. So any score that depends on the bin alone makes a distribution.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,7 +18,8 @@ from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.counts import MOST, check_largest
 from exchangeable.families.mixed.levels import Levels
-from exchangeable.families.mixed.part import Arrays, PartSums, Prior
+from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.passes import PartPass
 from exchangeable.families.mixed.totals import (
     LEAST_MEAN,
     SMALLEST_SIZE,
@@ -141,6 +142,14 @@ class CountBins(Levels):
         if filled.size:
             out[np.unique(row)] += np.add.reduceat(each, values.indptr[filled], axis=0)
         return out
+
+    def prepare(self, values: Any, spans: Sequence[tuple[int, int]]) -> Any:
+        """Return the counts as they are."""
+        return Part.prepare(self, values, spans)
+
+    def reading(self, prepared: Any) -> PartPass:
+        """Return a pass over counts as they are."""
+        return Part.reading(self, prepared)
 
     def sums(self, values: Any, mass: FloatArray) -> PartSums:
         """Return the mass of each bin."""

@@ -1,7 +1,7 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -75,13 +75,13 @@ class Levels(Part):
         kernels.sum_levels(values, self.starts, np.ascontiguousarray(mass), levels)
         return {"levels": levels}
 
-    def prepare(self, values: FloatArray, spans: Sequence[tuple[int, int]]) -> CodedRows:
+    def prepare(self, values: FloatArray, spans: Sequence[tuple[int, int]]) -> Any:
         """Return the rows as codes of groups of columns."""
         sizes, starts = _layout(self.types)
         codes, members = coded(positions(values, starts, int(sizes.sum())), starts, sizes)
         return CodedRows([np.ascontiguousarray(codes[:, slice(*span)]) for span in spans], members)
 
-    def reading(self, prepared: CodedRows) -> "LevelPass":
+    def reading(self, prepared: Any) -> PartPass:
         """Return a pass over rows that are codes."""
         table = np.empty((self.n_classes, len(prepared.members)))
         code_kernels.code_scores(prepared.members, self.log_shares, table)
@@ -90,9 +90,9 @@ class Levels(Part):
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the frequencies, smoothed by the prior."""
         log_shares = np.empty_like(sums["levels"])
-        sizes, starts = _layout(self.types)
-        code_kernels.share_out(sums["levels"], self.pseudo_rows(prior), starts, sizes, log_shares)
-        return type(self)(self.columns, self.types, log_shares)
+        pseudo = self.pseudo_rows(prior)
+        code_kernels.share_out(sums["levels"], pseudo, self.starts, self.sizes, log_shares)
+        return replace(self, log_shares=log_shares)
 
     def pseudo_rows(self, prior: Prior) -> FloatArray:
         """Return the weight that the prior gives to each level."""
