@@ -79,9 +79,9 @@ class Factor(Part):
         There are as many factors as all rows together have, if these are known, or else as many as
         the rows have that are given.
         """
-        if prior.pooled is None:
+        number = prior.n_factors if prior.pooled is None else prior.pooled.n_factors
+        if number is None:
             return cls._likeliest(columns, types, values, mass, prior)
-        number = prior.pooled.n_factors
         return cls._principal(columns, types, values, mass, prior, number)
 
     @classmethod
