@@ -74,7 +74,7 @@ def test_what_cannot_be_done_is_said(table):
     text = run(table, "--id person")
     assert text.exit_code == 1
     assert "column 'school' holds" in text.output
-    assert "--drop school" in text.output
+    assert "--drop 'school'" in text.output
     missing = run(table, "--id person --groups none")
     assert missing.exit_code == 1
     assert "none" in missing.output

@@ -118,7 +118,7 @@ def test_sizes_that_are_best_for_another_family_are_tried(examples):
     search.survey()
     fit = search.portfolio.groups[search.first("urns")].first
     search.portfolio.add(Settings("urns", 7, 5.0), _worth(fit, 0.0), 0)
-    near = search._climbs["tree"].neighbours([search.portfolio.best_of("urns")])
+    near = search.climbs["tree"].neighbours([search.portfolio.best_of("urns")])
     assert (7, 5.0) in [(settings.n_components, settings.pooling) for settings, _ in near]
 
 
@@ -212,6 +212,27 @@ def test_fits_cut_short_are_not_averaged(examples):
     assert len(search.portfolio.groups[settings].fits) == 1
     search._make([Task(settings, 1)], Clock())
     assert len(search.portfolio.groups[settings].fits) == 2
+
+
+def test_time_is_kept_for_shares_and_the_join(examples):
+    """What weighing took the last time is reserved for the next, and more where more is joined."""
+    seconds = [0.0]
+    clock = Clock(1e6, lambda: seconds[0])
+    search = search_of(examples, examples, ["urns"], StopRule(max_iter=2), clock=clock)
+    each = Portfolio.each_of
+
+    def slowly(portfolio, groups):
+        seconds[0] += 8.0
+        return each(portfolio, groups)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Portfolio, "each_of", slowly)
+        search.survey()
+    assert search.fitting.deadline < clock.deadline - 8.0
+    before = search.portfolio.seconds_to_end
+    (group,) = search.portfolio.alive
+    group.fits *= 1000
+    assert search.portfolio.seconds_to_end > before
 
 
 def test_fits_of_a_group_count_equally_and_groups_by_their_shares(examples):

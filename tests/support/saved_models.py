@@ -110,6 +110,10 @@ MODELS = {
     "mixture hidden in blocks": _mixture(
         family="hidden tree", blocks=[[0, 1, 2], [3, 4, 5, 6, 7], [8]], combine="average"
     ),
+    "mixture hidden with statistics": _mixture(
+        family="hidden tree", blocks=[([0, 1, 2, 3], "runs"), ([6, 5, 4], "transitions")]
+    ),
+    "mixture hidden of kinds": _mixture(family="mixed tree", combine="average"),
     "mixture holes": lambda: ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0).fit(HOLES),
     "mixture with statistics": _mixture(
         blocks=[([0, 1, 2, 3], Transitions(4)), ([4, 5, 6], Count(3)), [7, 8]]

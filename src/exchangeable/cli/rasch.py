@@ -15,6 +15,7 @@ from exchangeable.cli.options import (
     data_argument,
     dialect_options,
     drop_option,
+    levels_option,
     notes,
     seed_option,
 )
@@ -24,6 +25,7 @@ from exchangeable.report.rasch import RaschAnalysis, Shown, write_rasch_report
 from exchangeable.runtime.text import printable, printable_lines
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.layout import Choice, choose_columns
+from exchangeable.tables.ordering import order_levels
 from exchangeable.tables.problems import Problems
 from exchangeable.tables.raw import RawCoding
 from exchangeable.tables.reading import TableData, read_table
@@ -32,6 +34,7 @@ from exchangeable.tables.targets import read_weights
 EXAMPLES = examples(
     "rasch answers.csv --report report.html",
     "rasch answers.csv --id person --groups school --persons abilities.csv",
+    "rasch answers.csv --levels 'q_*=never,rarely,often' --tables tables",
     "rasch answers.csv --components 2 --seed 0 -o items.exch",
 )
 
@@ -69,6 +72,7 @@ EXAMPLES = examples(
     metavar="COLUMN",
     help="Column with groups between which items are compared; low and high scores by default.",
 )
+@levels_option
 @click.option(
     "--n-init",
     type=click.IntRange(1),
@@ -94,16 +98,19 @@ def rasch(
 ) -> None:
     """Estimate the items and persons of the test in the table DATA, and report all about them.
 
-    Every column that is not dropped is an item with the answers 0, 1 or 0, 1, 2, …; empty cells are
-    answers that are missing. One class is fitted by conditional maximum likelihood, and Andersen's
-    test tells whether items are the same for groups of persons; several classes are a mixed Rasch
-    model.
+    Every column that is not dropped is an item with the answers 0, 1 or 0, 1, 2, …, or words whose
+    order --levels gives; empty cells are answers that are missing. One class is fitted by
+    conditional maximum likelihood, and Andersen's test tells whether items are the same for groups
+    of persons; several classes are a mixed Rasch model.
     """
+    if output is not None and asked["levels"]:
+        raise click.UsageError(
+            "-o keeps no order of words; write answers as 0, 1, 2, …, or leave -o or --levels out"
+        )
     with busy(f"reading {data}"):
         table = read_table(data, dialect)
         coding, groups, told = _split(table, asked, dialect)
-        rows = coding.rows(table)
-        _check_answers(table.name, rows)
+        rows = _answers(table.name, coding.rows(table))
     notes(table.name, [*table.notes, *told])
     weights = None if asked["weights"] is None else read_weights(table, asked["weights"])
     with warnings.catch_warnings(record=True) as caught:
@@ -164,6 +171,7 @@ def _split(
         weight=asked["weights"],
         drop=(*asked["drop"], *(() if groups is None else (asked["groups"],))),
         keep=asked["keep"],
+        kinds=order_levels(table, asked["levels"], problems),
         empty=dialect.empty,
     )
     items, layout, told = choose_columns(table, choice, problems)
@@ -173,20 +181,25 @@ def _split(
     return RawCoding(tuple(items), None, layout), groups, told
 
 
-def _check_answers(name: str, rows: Any) -> None:
-    """Refuse columns that hold anything but numbers, all of them at once."""
+def _answers(name: str, rows: Any) -> Any:
+    """Return answers as numbers, refusing all columns that hold anything else at once."""
     problems = Problems(name)
     for item in rows.columns:
+        if hasattr(rows[item], "cat"):
+            codes = rows[item].cat.codes.to_numpy(dtype=np.float64)
+            rows[item] = np.where(codes < 0, np.nan, codes)
         with problems.noted():
             for value in rows[item].dropna().unique():
                 try:
                     float(value)
                 except (TypeError, ValueError):
                     raise ValueError(
-                        f"column {item!r} holds {value!r}, which is not an answer: write answers "
-                        f"as 0, 1, 2, …, or leave the column out by --drop {item}"
+                        f"column {item!r} holds {value!r}; answers are 0, 1, 2, …: leave it out by "
+                        f"--drop {item!r}, or say by --levels '{item}=LOWEST,…,HIGHEST' what its "
+                        "words mean"
                     ) from None
     problems.report()
+    return rows
 
 
 def _persons(model: RaschModel, rows: Any, table: TableData, key: str | None, method: str) -> Shown:

@@ -23,6 +23,12 @@ def class_posterior(mixture: Mixture, observed: Observed, n_jobs: int | None = N
     return np.exp(log_posterior)
 
 
+def class_prior(mixture: Mixture, observed: Observed) -> FloatArray:
+    """Return P(y) for every row: what `class_posterior` returns where nothing is known."""
+    prior = normalize_log(mixture.log_prior[np.newaxis], mixture.log_prior)[0]
+    return np.repeat(np.exp(prior), observed.n_rows, axis=0)
+
+
 def check_possible(log_evidence: FloatArray) -> None:
     """Refuse rows that the model excludes: nothing follows from them."""
     impossible = np.flatnonzero(log_evidence == -np.inf)

@@ -247,7 +247,8 @@ class Queries:
             raise ValueError(
                 "sample takes a single row of evidence; for draws from many rows see impute"
             )
-        posterior = answers.class_posterior(mixture, observed)
+        known = given is not None
+        posterior = (answers.class_posterior if known else answers.class_prior)(mixture, observed)
         classes = np.sort(answers.draw_classes(np.repeat(posterior, n_samples, axis=0), rng))
         rows = np.empty((n_samples, mixture.model.n_variables), dtype=np.uint8)
         for y in np.unique(classes):

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import (
     AnnotateTypes,
     DumpParforDiagnostics,
@@ -32,11 +34,25 @@ UNUSED = {
     DumpParforDiagnostics,
     InlineOverloads,
     LiteralUnroll,
-    NopythonRewrites,
     WithLifting,
 }
-"""Passes for what no kernel has: expressions of whole arrays, blocks of ``with``, loops over tuples
-of several types, and reports for people."""
+"""Passes for what no kernel has: blocks of ``with``, loops over tuples of several types, functions
+of Numba that are written out, and reports for people."""
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[misc,no-untyped-call,unused-ignore]
+class ArrayRewrites(NopythonRewrites):  # type: ignore[misc,no-untyped-call,unused-ignore]
+    """Joins expressions of whole arrays, if a kernel has any."""
+
+    _name = "exchangeable_array_rewrites"
+
+    def run_pass(self, state: Any) -> bool:
+        """Rewrite a kernel's expressions."""
+        for expression, signature in state.calltypes.items():
+            whole = signature is not None and isinstance(signature.return_type, types.Array)
+            if whole and getattr(expression, "op", None) in ("unary", "binop", "call"):
+                return bool(super().run_pass(state))  # type: ignore[no-untyped-call]
+        return False
 
 
 class KernelFlags(Flags):
@@ -108,7 +124,11 @@ class KernelCompiler(Compiler):
         inner = any(isinstance(value, CodeType) for value in self.state.func_id.code.co_consts)
         skipped = UNUSED if inner else {*UNUSED, InlineClosureLikes}
         for pipeline in pipelines:
-            pipeline.passes = [each for each in pipeline.passes if each[0] not in skipped]
+            pipeline.passes = [
+                (ArrayRewrites if each is NopythonRewrites else each, description)
+                for each, description in pipeline.passes
+                if each not in skipped
+            ]
         return list(pipelines)
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:

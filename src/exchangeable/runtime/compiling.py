@@ -9,13 +9,22 @@ import logging
 import sys
 from typing import Any
 
+import numba
 from numba.core import event
 
 PACKAGE = __name__.partition(".")[0]
 MESSAGE = "compiling, first use only"
 LOGGER = logging.getLogger(PACKAGE)
+KNOWN = ("0.68",)
+"""Versions of Numba whose compiler `runtime.compiler` was written for; others do all of the work
+themselves, and take longer."""
 CLEAR = "\r\x1b[K"
 """What empties a line of a terminal."""
+
+
+def is_known() -> bool:
+    """Whether Numba is of a version whose compiler we may change."""
+    return numba.__version__.rpartition(".")[0] in KNOWN
 
 
 class CompilationListener(event.Listener):  # type: ignore[misc,unused-ignore]
@@ -37,6 +46,8 @@ class CompilationListener(event.Listener):  # type: ignore[misc,unused-ignore]
             return
         self._depth += 1
         if self._depth > 1:
+            if not name and is_known():
+                _link_only(event.data["dispatcher"])
             return
         if not self._n_kernels:
             LOGGER.info("%s; `exchangeable warmup` compiles everything ahead", MESSAGE)
@@ -61,6 +72,13 @@ def _name(event: Any) -> str:
     function = event.data["dispatcher"].py_func
     package, _, path = (function.__module__ or "").partition(".")
     return f"{path}.{function.__name__}" if package == PACKAGE else ""
+
+
+def _link_only(dispatcher: Any) -> None:
+    """Let one of Numba's own functions be a part of the kernel, and not be made machine code."""
+    from exchangeable.runtime.compiler import HelperCompiler
+
+    dispatcher._compiler.pipeline_class = HelperCompiler
 
 
 def _show(text: str) -> None:

@@ -24,13 +24,10 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import user_cache_dir
 
-from exchangeable.runtime.compiling import listen
+from exchangeable.runtime.compiling import is_known, listen
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels: no interpreter's lock, and division as in NumPy."""
-KNOWN = ("0.68",)
-"""Versions of Numba whose compiler `runtime.compiler` was written for; others do all of the work
-themselves, and take longer."""
 _told: list[str] = []
 _looked: list[bool] = []
 listen()
@@ -97,7 +94,7 @@ class DeferredCache:
 
 def _compiler(name: str) -> dict[str, Any]:
     """Return the option of `numba.njit` that names one of our compilers, none where it may fail."""
-    if numba.__version__.rpartition(".")[0] not in KNOWN:
+    if not is_known():
         return {}
     from exchangeable.runtime import compiler
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, SymbolArray, normalize_log
 from exchangeable.data.examples import MAX_PACKED, Examples
-from exchangeable.data.observed import Observed
+from exchangeable.data.observed import Observed, flags
 from exchangeable.data.rows import NO_BITS, NO_INDICES, NO_POINTERS, RowArrays, Rows
 from exchangeable.families.blocks import hole_counters, hole_kernels, query_kernels
 from exchangeable.families.blocks.hole_counters import Counters, HoledRows
@@ -219,7 +219,7 @@ def _class_tables(partition: Partition, table: FloatArray) -> HoleTables:
 
 def marginals(observed: Observed, partition: Partition, table: FloatArray) -> FloatArray:
     """Return P(x_j = 1 | e) for every row and variable."""
-    chances = np.empty((observed.n_rows, observed.n_variables))
+    chances = flags(observed.ones).astype(np.float64)
     rows, tables = holed_rows(observed, partition), _class_tables(partition, table)
     counters, memo = Counters.of(rows, tables.starts), Memo.of(observed.n_rows, tables.sizes)
     query_kernels.hidden_chances(
@@ -232,7 +232,7 @@ def complete(
     observed: Observed, partition: Partition, table: FloatArray
 ) -> tuple[SymbolArray, FloatArray]:
     """Return the most probable completion of every row, and its log-probability."""
-    completions = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
+    completions = flags(observed.ones).astype(np.uint8)
     scores = np.empty(observed.n_rows)
     rows, tables = holed_rows(observed, partition), _class_tables(partition, table)
     wanted = np.empty(partition.n_blocks, dtype=np.int64)
@@ -245,7 +245,7 @@ def draw(
     observed: Observed, partition: Partition, table: FloatArray, rng: np.random.Generator
 ) -> SymbolArray:
     """Return a completion of every row, drawn from its probabilities."""
-    draws = np.empty((observed.n_rows, observed.n_variables), dtype=np.uint8)
+    draws = flags(observed.ones).astype(np.uint8)
     tables, room = _class_tables(partition, table), DrawRoom.of(partition.sizes)
     for span, part in observed.chunks():
         of_block = rng.random((part.n_rows, partition.n_blocks))

@@ -19,7 +19,7 @@ from exchangeable.families.blocks.hole_kernels import (
 from exchangeable.families.blocks.hole_states import n_states
 from exchangeable.runtime.bits import popcount
 from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, fill, helper, inlined, total
+from exchangeable.runtime.loops import copy, fill, inlined, total
 from exchangeable.runtime.vectors import exponential
 
 _compile = compiled()
@@ -72,19 +72,10 @@ class DrawRoom(NamedTuple):
         )
 
 
-@helper
-def _write_known(rows, row, buffer, out):  # type: ignore[no-untyped-def]
-    """Write the known ones of a row, and zeros elsewhere."""
-    fill(out, 0)
-    ones = ones_of(rows.ones, row, buffer)
-    for k in range(ones.size):
-        out[ones[k]] = 1
-
-
+# Rows that are written have their known entries already.
 @inlined
 def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-def]
-    """Write a row in which every hole has the probability of its block to be on."""
-    _write_known(rows, row, buffer, out)
+    """Write into every hole of a row the probability of its block to be on."""
     holes = ones_of(rows.holes, row, buffer)
     for k in range(holes.size):
         out[holes[k]] = chance[rows.labels[holes[k], 0]]
@@ -92,8 +83,7 @@ def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-de
 
 @inlined
 def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
-    """Write a row whose blocks have this many hidden ones, the first holes being on."""
-    _write_known(rows, row, buffer, out)
+    """Write into the holes of a row as many ones as are wanted in its blocks, the first on."""
     holes = ones_of(rows.holes, row, buffer)
     for k in range(holes.size):
         b = rows.labels[holes[k], 0]
@@ -103,8 +93,7 @@ def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
 
 @inlined
 def write_drawn(rows, row, wanted, remaining, uniform, buffer, out):  # type: ignore[no-untyped-def]
-    """Write a row whose blocks have this many hidden ones among the remaining holes, drawn."""
-    _write_known(rows, row, buffer, out)
+    """Write into the holes of a row as many ones as are wanted in its blocks, drawn."""
     holes = ones_of(rows.holes, row, buffer)
     for k in range(holes.size):
         j = holes[k]
@@ -130,7 +119,7 @@ def pick(shares, uniform):  # type: ignore[no-untyped-def]
 
 @_compile
 def hidden_chances(rows, tables, counters, memo, chance, out):  # type: ignore[no-untyped-def]
-    """Write P(x_j = 1 | e) of every variable of every row, for one class.
+    """Write P(x_j = 1 | e) into the holes of every row, for one class.
 
     `chance` is room for a number per block.
     """
@@ -153,7 +142,7 @@ def hidden_chances(rows, tables, counters, memo, chance, out):  # type: ignore[n
 
 @_compile
 def complete_rows(rows, tables, counters, wanted, out, score):  # type: ignore[no-untyped-def]
-    """Write the most probable completion of every row for one class, and its log-probability.
+    """Fill the holes of every row by the most probable for one class; write its log-probability.
 
     In a block all completions with the same number of ones are equally likely; the first are on.
     `wanted` is room for a number per block.
@@ -174,7 +163,7 @@ def complete_rows(rows, tables, counters, wanted, out, score):  # type: ignore[n
 
 @_compile
 def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: ignore[no-untyped-def]
-    """Write a random completion of every row for one class, made of uniform numbers.
+    """Fill the holes of every row at random for one class, by uniform numbers.
 
     ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
     the next hole is one of them. `room` is `DrawRoom`.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.groups import Group
-from exchangeable.data.observed import Observed
+from exchangeable.data.observed import Observed, flags
 from exchangeable.data.rows import Rows
 from exchangeable.families.blocks import holes
 from exchangeable.families.common import forest_kernels
@@ -120,20 +120,20 @@ class CountTree:
 
     def marginals(self, observed: Observed) -> FloatArray:
         """Return P(x_j = 1 | what is known) of every row and variable."""
-        out = np.empty((observed.n_rows, observed.n_variables))
+        out = flags(observed.ones).astype(np.float64)
         self._ask(query_kernels.marginal_rows, observed, out)
         return out
 
     def complete(self, observed: Observed) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion of every row, and its log-probability."""
-        rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.int8)
+        rows = flags(observed.ones).astype(np.int8)
         scores = np.empty(observed.n_rows)
         self._ask(query_kernels.complete_rows, observed, rows, scores)
         return rows, scores
 
     def draw(self, observed: Observed, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of every row, drawn from its probabilities."""
-        rows = np.empty((observed.n_rows, observed.n_variables), dtype=np.int8)
+        rows = flags(observed.ones).astype(np.int8)
         for chunk, part in observed.chunks():
             of_block = rng.random((part.n_rows, self.forest.partition.n_blocks, 2))
             of_entry = rng.random((part.n_rows, observed.n_variables))

@@ -19,7 +19,6 @@ from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.counts import MOST, check_largest
 from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
-from exchangeable.families.mixed.passes import PartPass
 from exchangeable.families.mixed.totals import (
     LEAST_MEAN,
     SMALLEST_SIZE,
@@ -143,14 +142,6 @@ class CountBins(Levels):
             out[np.unique(row)] += np.add.reduceat(each, values.indptr[filled], axis=0)
         return out
 
-    def prepare(self, values: Any, spans: Sequence[tuple[int, int]]) -> Any:
-        """Return the counts as they are."""
-        return Part.prepare(self, values, spans)
-
-    def reading(self, prepared: Any) -> PartPass:
-        """Return a pass over counts as they are."""
-        return Part.reading(self, prepared)
-
     def sums(self, values: Any, mass: FloatArray) -> PartSums:
         """Return the mass of each bin."""
         if not is_sparse(values):
@@ -166,6 +157,14 @@ class CountBins(Levels):
             levels[:, y] += np.bincount(cells, weight, minlength=self.lows.size)
             levels[:, y] -= np.bincount(self.starts[at], weight, minlength=self.lows.size)
         return {"levels": np.maximum(levels, 0.0)}
+
+    def prepare(self, values: Any, spans: Sequence[tuple[int, int]]) -> Any:
+        """Return rows as they are: bins have no codes."""
+        return Part.prepare(self, values, spans)
+
+    def reading(self, prepared: Any) -> Any:
+        """Return a plain pass over rows."""
+        return Part.reading(self, prepared)
 
     def on_page(self) -> Arrays:
         """Return the parameters, the mass of bins, and the largest count of each column."""

@@ -1,6 +1,6 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -12,7 +12,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import code_kernels, kernels
 from exchangeable.families.mixed.codes import CodedRows, coded, positions
-from exchangeable.families.mixed.part import Part, PartSums, Prior
+from exchangeable.families.mixed.part import Ask, Part, PartSums, Prior
 from exchangeable.families.mixed.passes import PartPass
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
@@ -52,18 +52,13 @@ class Levels(Part):
         return int((self.sizes - 1).sum()) * self.n_classes
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return the frequencies of the levels."""
         n_levels = sum(kind.n_levels for kind in types)
-        blank = cls(columns, types, np.zeros((n_levels, mass.shape[1])))
-        return blank.following(blank.sums(values, mass), prior)
+        blank = cls(columns, types, np.zeros((n_levels, n_classes)))
+        return blank.following((yield blank.sums), prior)
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
@@ -75,13 +70,13 @@ class Levels(Part):
         kernels.sum_levels(values, self.starts, np.ascontiguousarray(mass), levels)
         return {"levels": levels}
 
-    def prepare(self, values: FloatArray, spans: Sequence[tuple[int, int]]) -> Any:
+    def prepare(self, values: FloatArray, spans: Sequence[tuple[int, int]]) -> CodedRows:
         """Return the rows as codes of groups of columns."""
         sizes, starts = _layout(self.types)
         codes, members = coded(positions(values, starts, int(sizes.sum())), starts, sizes)
         return CodedRows([np.ascontiguousarray(codes[:, slice(*span)]) for span in spans], members)
 
-    def reading(self, prepared: Any) -> PartPass:
+    def reading(self, prepared: CodedRows) -> "LevelPass":
         """Return a pass over rows that are codes."""
         table = np.empty((self.n_classes, len(prepared.members)))
         code_kernels.code_scores(prepared.members, self.log_shares, table)
@@ -90,8 +85,8 @@ class Levels(Part):
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the frequencies, smoothed by the prior."""
         log_shares = np.empty_like(sums["levels"])
-        pseudo = self.pseudo_rows(prior)
-        code_kernels.share_out(sums["levels"], pseudo, self.starts, self.sizes, log_shares)
+        sizes, starts = self.sizes, self.starts
+        code_kernels.share_out(sums["levels"], self.pseudo_rows(prior), starts, sizes, log_shares)
         return replace(self, log_shares=log_shares)
 
     def pseudo_rows(self, prior: Prior) -> FloatArray:

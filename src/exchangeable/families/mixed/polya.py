@@ -6,7 +6,7 @@ of its column. If some counts are unknown their columns are one column of weight
 the total of the unknown ones is summed over.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -20,7 +20,15 @@ from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import urn_kernels as kernels
 from exchangeable.families.mixed.counts import MOST, check_largest
-from exchangeable.families.mixed.part import Part, PartSums, Prior, csr_arrays
+from exchangeable.families.mixed.part import (
+    Ask,
+    Highest,
+    Part,
+    PartSums,
+    Prior,
+    csr_arrays,
+    laid_out,
+)
 from exchangeable.families.mixed.splits import best_counts, split_count
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
@@ -92,33 +100,51 @@ class Polya(Part):
         return np.asarray(self.weights.sum(axis=0))
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: Any,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return weights by the fixed point, from what the known counts say."""
-        entries = _entries(values)
-        top = int(entries.totals.max(initial=0))
-        largest = np.zeros(columns.size + 1, dtype=np.int64)
-        np.maximum.at(largest, entries.matrix.indices, entries.matrix.data.astype(np.int64))
-        largest[-1] = top if entries.holes is None else 2 * top + 10
+        highest, units, weight = yield _first_look
+        largest = _reach(highest)
         check_largest(largest)
-        units = entries.matrix.sum(axis=0) + 1e-3
-        shares = units / units.sum()
-        k, usual = mass.shape[1], max(float(entries.totals.mean()), 1.0)
+        usual = max(float(units.sum()) / max(weight, LEAST_WEIGHT), 1.0)
+        shares = (units + 1e-3) / (units + 1e-3).sum()
         blank = cls(
             columns,
             types,
-            np.tile(np.maximum(usual * shares, LEAST_WEIGHT)[:, None], k),
-            np.full(k, usual),
-            np.full(k, np.inf),
+            np.tile(np.maximum(usual * shares, LEAST_WEIGHT)[:, None], n_classes),
+            np.full(n_classes, usual),
+            np.full(n_classes, np.inf),
             largest,
         )
-        return blank._fitted(blank.sums(values, mass), prior, FIRST_STEPS)
+        return blank._fitted((yield blank.sums), prior, FIRST_STEPS)
+
+    @property
+    def reach(self) -> IntArray:
+        """The largest count of each column, and the largest total."""
+        return self.largest
+
+    def reached(self, values: Any, mass: FloatArray) -> Highest:
+        """Return the same of some rows, with room for larger totals if some is unknown."""
+        return Highest(_reach(_first_look(values, mass)[0]))
+
+    def widened(self, reach: IntArray) -> Self:
+        """Return the part with room for larger counts."""
+        check_largest(reach[:-1])
+        largest = np.maximum(self.largest, reach)
+        return self if np.array_equal(largest, self.largest) else replace(self, largest=largest)
+
+    def carried(self, sums: PartSums, after: Self) -> PartSums:
+        """Return sums as a part with other room has them."""
+        if np.array_equal(self.largest, after.largest):
+            return sums
+        column = np.repeat(np.arange(self.columns.size), np.diff(self.starts))
+        drawn = np.arange(column.size) - self.starts[column]
+        kept = drawn < after.largest[column]
+        above = np.zeros((int(after.starts[-1]), sums["above"].shape[1]))
+        above[after.starts[column[kept]] + drawn[kept]] = sums["above"][kept]
+        totals = laid_out(sums["totals"], int(after.largest[-1]) + 1)
+        return {"above": above, "fixed": sums["fixed"], "totals": totals}
 
     def score(self, values: Any) -> FloatArray:
         """Return log P of the known entries."""
@@ -206,6 +232,10 @@ class Polya(Part):
         weights = settled_weights(urn, self.weights, steps)
         means, sizes = fit_counts(own["totals"])
         return replace(self, weights=weights, means=means, sizes=sizes)
+
+    def distance(self, after: Self) -> float:
+        """Return how far some steps have moved the logarithms of the weights."""
+        return float(np.sqrt(np.mean(np.log(after.weights / self.weights) ** 2)))
 
     def log_prior(self, prior: Prior) -> float:
         """Return what the pseudo-rows score."""
@@ -297,6 +327,26 @@ def _entries(values: Any) -> Entries:
     matrix = sp.csr_array(np.nan_to_num(values))
     totals = np.asarray(matrix.sum(axis=1), dtype=np.float64)
     return Entries(matrix, totals, holes if holes.any() else None)
+
+
+def _first_look(values: Any, mass: FloatArray) -> tuple[Highest, FloatArray, float]:
+    """Return the largest count of each column, the largest total and whether some are unknown.
+
+    With them come the units of each column, and the weight of the rows.
+    """
+    entries, weights = _entries(values), mass.sum(axis=1)
+    highest = np.zeros(values.shape[1] + 2, dtype=np.int64)
+    np.maximum.at(highest, entries.matrix.indices, entries.matrix.data.astype(np.int64))
+    highest[-2:] = int(entries.totals.max(initial=0)), entries.holes is not None
+    return Highest(highest), np.asarray(weights @ entries.matrix), float(weights.sum())
+
+
+def _reach(highest: Highest) -> IntArray:
+    """Return the largest counts, and room for totals: more if some counts are unknown."""
+    *_, top, holed = highest.numbers
+    largest = highest.numbers[:-1].copy()
+    largest[-1] = 2 * top + 10 if holed else top
+    return np.asarray(largest)
 
 
 def _pseudo(prior: Prior, name: str) -> Any:

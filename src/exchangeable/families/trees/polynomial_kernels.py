@@ -11,6 +11,7 @@ Coefficients span hundreds of orders of magnitude: `tilt_kernels` chooses tilts 
 they can be computed.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -24,6 +25,8 @@ _helper = for_kernels(fastmath={"reassoc", "contract"})
 
 SMALLEST = 1e-300
 """A coefficient that is a smaller share of the sum of all is taken for zero."""
+ENOUGH = 1e-3
+"""A product whose coefficients add up to less is divided by their sum."""
 MUCH = 1e100
 """Logarithms are taken of products of scales, before these leave what is between 1 / MUCH² and
 MUCH²."""
@@ -40,16 +43,14 @@ class Workspace(NamedTuple):
         The polynomials of all factors, for the parent off and on.
     d_off, d_on : arrays
         Derivatives with respect to them.
-    start, degree : arrays of shape (2·n,)
+    factors : array of shape (2·n, 2)
         Where each factor's polynomials begin, and their degree.
-    sum_off, sum_on : arrays of shape (2·n,)
-        The sums of their coefficients.
-    node_off, node_on : arrays of shape (n + 1,)
-        What a node's two states are multiplied by.
-    scale : array of shape (n,)
+    sums : array of shape (2·n, 2)
+        The sums of the coefficients, of `off` and of `on`.
+    nodes : array of shape (n + 1, 2)
+        What is multiplied to a node's subtrees where it is off, and where it is on.
+    scales : array of shape (n,)
         What the product of each merge was divided by.
-    short_off, short_on : arrays of shape (top + 1 + PAD,)
-        The shorter factor of a merge, divided.
     coefficients : array of shape (top + 1,)
         Those of the whole forest.
     """
@@ -58,160 +59,163 @@ class Workspace(NamedTuple):
     on: FloatArray
     d_off: FloatArray
     d_on: FloatArray
-    start: IntArray
-    degree: IntArray
-    sum_off: FloatArray
-    sum_on: FloatArray
-    node_off: FloatArray
-    node_on: FloatArray
-    scale: FloatArray
-    short_off: FloatArray
-    short_on: FloatArray
+    factors: IntArray
+    sums: FloatArray
+    nodes: FloatArray
+    scales: FloatArray
     coefficients: FloatArray
 
     @classmethod
-    def of(cls, merges: list[Merges], top: int) -> Self:
+    def of(cls, merges: Sequence[Merges], top: int) -> Self:
         """Return a workspace for any of some forests, and polynomials up to degree `top`."""
         n = merges[0].left.size
         lengths = max(int(np.minimum(each.sizes, top).sum()) for each in merges)
         off, on, d_off, d_on = np.empty((4, lengths + 2 * n * (1 + PAD) + PAD))
-        start, degree = np.empty((2, 2 * n), dtype=np.int64)
-        sum_off, sum_on = np.empty((2, 2 * n))
-        node_off, node_on, scale = np.empty((3, n + 1))
-        short_off, short_on = np.empty((2, top + 1 + PAD))
         return cls(
-            off=off,
-            on=on,
-            d_off=d_off,
-            d_on=d_on,
-            start=start,
-            degree=degree,
-            sum_off=sum_off,
-            sum_on=sum_on,
-            node_off=node_off,
-            node_on=node_on,
-            scale=scale,
-            short_off=short_off,
-            short_on=short_on,
+            off,
+            on,
+            d_off,
+            d_on,
+            factors=np.empty((2 * n, 2), dtype=np.int64),
+            sums=np.empty((2 * n, 2)),
+            nodes=np.empty((n + 1, 2)),
+            scales=np.empty(n),
             coefficients=np.empty(top + 1),
         )
 
 
 @_helper
-def _close(factor, start, degree, workspace):  # type: ignore[no-untyped-def]
+def _close(factor, place, degree, off, on, factors, sums):  # type: ignore[no-untyped-def]
     """Cut a new factor where it is negligible; return where the next one begins."""
-    off, on = workspace.off, workspace.on
-    least = SMALLEST * max(workspace.sum_off[factor], workspace.sum_on[factor])
-    while degree > 0 and off[start + degree] < least and on[start + degree] < least:
+    least = SMALLEST * max(sums[factor, 0], sums[factor, 1])
+    while degree > 0 and off[place + degree] < least and on[place + degree] < least:
         degree -= 1
-    workspace.start[factor], workspace.degree[factor] = start, degree
-    end = start + degree + 1
+    factors[factor, 0], factors[factor, 1] = place, degree
+    end = place + degree + 1
     for i in range(end, end + PAD):
         off[i], on[i] = 0.0, 0.0
     return end + PAD
 
 
 @_helper
-def _merge(m, n, below_all, top, place, workspace):  # type: ignore[no-untyped-def]
-    """Multiply the factors of merge m; return where the next one begins.
+def _merge(x, y, factor, below_all, top, place, off, on, factors, sums):  # type: ignore[no-untyped-def]
+    """Multiply two factors; return where the next one begins, and what the product is divided by.
 
     `below_all`, the parent is node n, which is never on.
     """
-    x, y, out = m[0], m[1], m[2]
-    off, on, start, degree = workspace.off, workspace.on, workspace.start, workspace.degree
-    sum_off, sum_on = workspace.sum_off, workspace.sum_on
-    short_off, short_on = workspace.short_off, workspace.short_on
-    if degree[x] < degree[y]:
+    if factors[x, 1] < factors[y, 1]:
         x, y = y, x
-    when_off, when_on = sum_off[x] * sum_off[y], sum_on[x] * sum_on[y]
-    scale = when_off if below_all else max(when_off, when_on)
-    scale = scale if scale > 0.0 else 1.0
-    workspace.scale[out - n] = scale
-    for j in range(degree[y] + 1):
-        short_off[j], short_on[j] = off[start[y] + j] / scale, on[start[y] + j] / scale
-    for j in range(degree[y] + 1, degree[y] + 1 + PAD):
-        short_off[j], short_on[j] = 0.0, 0.0
-    whole = degree[x] + degree[y]
-    last, zero = min(whole, top), np.int64(0)
-    multiply(off, start[x], degree[x], short_off, zero, degree[y], off, place, last)
+    long, long_degree, short, short_degree = (
+        factors[x, 0],
+        factors[x, 1],
+        factors[y, 0],
+        factors[y, 1],
+    )
+    whole = long_degree + short_degree
+    last = min(whole, top)
+    multiply(off, long, long_degree, off, short, short_degree, off, place, last)
+    sum_off, sum_on = sums[x, 0] * sums[y, 0], sums[x, 1] * sums[y, 1]
     if below_all:
+        sum_on = 0.0
         for i in range(place, place + last + 1):
             on[i] = 0.0
     else:
-        multiply(on, start[x], degree[x], short_on, zero, degree[y], on, place, last)
-    sum_off[out], sum_on[out] = when_off / scale, when_on / scale
-    if last < whole or below_all:
-        sum_off[out] = total(off[place : place + last + 1])
-        sum_on[out] = total(on[place : place + last + 1])
-    return _close(out, place, last, workspace)
+        multiply(on, long, long_degree, on, short, short_degree, on, place, last)
+    if last < whole:
+        sum_off = total(off[place : place + last + 1])
+        sum_on = total(on[place : place + last + 1])
+    scale = max(sum_off, sum_on)
+    if scale >= ENOUGH or scale == 0.0:
+        scale = 1.0
+    else:
+        for i in range(place, place + last + 1):
+            off[i], on[i] = off[i] / scale, on[i] / scale
+    sums[factor, 0], sums[factor, 1] = sum_off / scale, sum_on / scale
+    return _close(factor, place, last, off, on, factors, sums), scale
 
 
 @_helper
-def _lift(v, forest, state, tilt, moves, top, place, workspace):  # type: ignore[no-untyped-def]
-    """Make the factor of a node of what is below it.
+def _lift(v, below, linked, shift, top, place, off, on, factors, sums):  # type: ignore[no-untyped-def]
+    """Make the factor of a node from the product of what is below it.
 
-    Returned are where the next one begins and by which number and which logarithm it was divided.
+    Its sums are those of the node alone, off and on, and are replaced by the factor's. Returned is
+    where the next one begins.
     """
-    off, on, sum_off, sum_on = workspace.off, workspace.on, workspace.sum_off, workspace.sum_on
-    below = forest.merges.product[v]
-    weight = forest.slope[v] + (tilt if state[v] < 0 else 0.0)
-    small = np.exp(-abs(weight))
-    when_off = 1.0 if weight <= 0.0 else small
-    when_on = small if weight <= 0.0 else 1.0
-    larger = max(weight, 0.0)
-    if state[v] == 0:
-        when_off, when_on, larger = 1.0, 0.0, 0.0
-    elif state[v] == 1:
-        when_off, when_on, larger = 0.0, 1.0, weight
-    elif moves and top == 0:
-        when_on = 0.0
-    linked = np.exp(forest.pair[v]) if forest.parent[v] < forest.parent.size else 1.0
-    shift = 1 if moves and state[v] < 0 and top > 0 else 0
-    all_off = when_off * (sum_off[below] if below >= 0 else 1.0)
-    all_on = when_on * (sum_on[below] if below >= 0 else 1.0)
-    scale = all_off + max(1.0, linked) * all_on
-    scale = scale if scale > 0.0 else 1.0
-    when_off, when_on = when_off / scale, when_on / scale
-    workspace.node_off[v], workspace.node_on[v] = when_off, when_on
+    is_off, is_on = sums[v, 0], sums[v, 1]
     if below < 0:
-        last = shift
-        off[place], on[place] = when_off, when_off
+        last, whole = shift, shift
+        off[place], on[place] = is_off, is_off
         if shift:
-            off[place + 1], on[place + 1] = 0.0, 0.0
-        off[place + shift] += when_on
-        on[place + shift] += linked * when_on
+            off[place + 1], on[place + 1] = is_on, linked * is_on
+        else:
+            off[place], on[place] = is_off + is_on, is_off + linked * is_on
+        sums[v, 0], sums[v, 1] = is_off + is_on, is_off + linked * is_on
     else:
-        begin, whole = workspace.start[below], workspace.degree[below] + shift
+        begin, whole = factors[below, 0], factors[below, 1] + shift
         last = min(whole, top)
         into_off, into_on = off[place : place + last + 1], on[place : place + last + 1]
         of_off, of_on = off[begin : begin + last + 1], on[begin - shift : begin - shift + last + 1]
         for i in range(into_off.size):
-            into_off[i] = when_off * of_off[i] + when_on * of_on[i]
-            into_on[i] = when_off * of_off[i] + linked * when_on * of_on[i]
-    sum_off[v], sum_on[v] = (all_off + all_on) / scale, (all_off + linked * all_on) / scale
-    return _close(v, place, last, workspace), scale, larger
+            into_off[i] = is_off * of_off[i] + is_on * of_on[i]
+            into_on[i] = is_off * of_off[i] + linked * is_on * of_on[i]
+        is_off, is_on = is_off * sums[below, 0], is_on * sums[below, 1]
+        sums[v, 0], sums[v, 1] = is_off + is_on, is_off + linked * is_on
+    return _close(v, place, last, off, on, factors, sums)
+
+
+@_helper
+def weigh(weight, state):  # type: ignore[no-untyped-def]
+    """Return what a node weighs off and on, over the larger, and the logarithm of the larger."""
+    if state == 0:
+        return 1.0, 0.0, 0.0
+    if state == 1:
+        return 0.0, 1.0, weight
+    if weight <= 0.0:
+        return 1.0, np.exp(weight), 0.0
+    return np.exp(-weight), 1.0, weight
 
 
 @_helper
 def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-untyped-def]
     """Compute all polynomials; write the forest's and return the logarithm taken out of it."""
+    # Arrays are taken out of their tuples once: for each node that would cost time.
     product, end, left, right, _ = forest.merges
-    n, place, m = forest.parent.size, PAD, 0
+    parent, slope, pair = forest.parent, forest.slope, forest.pair
+    off, on, coefficients = workspace.off, workspace.on, workspace.coefficients
+    factors, sums = workspace.factors, workspace.sums
+    nodes, scales = workspace.nodes, workspace.scales
+    n, place, m = parent.size, PAD, 0
     for i in range(PAD):
-        workspace.off[i], workspace.on[i] = 0.0, 0.0
+        off[i], on[i] = 0.0, 0.0
     scale, log_scale = 1.0, 0.0
     for i in range(n + 1):
         v = n - 1 - i if i < n else n
         while m < end[v]:
-            place = _merge((left[m], right[m], n + m), n, v == n, top, place, workspace)
-            scale, log_scale = _take_out(workspace.scale[m], scale, log_scale)
+            place, own = _merge(
+                left[m], right[m], n + m, v == n, top, place, off, on, factors, sums
+            )
+            scales[m] = own
+            scale, log_scale = _take_out(own, scale, log_scale)
             m += 1
-        if v < n:
-            place, own, larger = _lift(v, forest, state, tilt, counting, top, place, workspace)
-            scale, log_scale = _take_out(own, scale, log_scale + larger)
-    begin, last = workspace.start[product[n]], workspace.degree[product[n]]
+        if v == n:
+            break
+        below, moves = product[v], counting and state[v] < 0
+        is_off, is_on, larger = weigh(slope[v] + (tilt if state[v] < 0 else 0.0), state[v])
+        if moves and top == 0:
+            is_on = 0.0
+        linked = np.exp(pair[v]) if parent[v] < n else 1.0
+        all_off, all_on = is_off, max(1.0, linked) * is_on
+        if below >= 0:
+            all_off, all_on = all_off * sums[below, 0], all_on * sums[below, 1]
+        own = all_off + all_on if all_off + all_on > 0.0 else 1.0
+        scale, log_scale = _take_out(own, scale, log_scale + larger)
+        nodes[v, 0], nodes[v, 1] = is_off / own, is_on / own
+        sums[v, 0], sums[v, 1] = nodes[v, 0], nodes[v, 1]
+        shift = 1 if moves and top > 0 else 0
+        place = _lift(v, below, linked, shift, top, place, off, on, factors, sums)
+    begin, last = factors[product[n], 0], factors[product[n], 1]
     for count in range(top + 1):
-        workspace.coefficients[count] = workspace.off[begin + count] if count <= last else 0.0
+        coefficients[count] = off[begin + count] if count <= last else 0.0
     return log_scale + np.log(scale)
 
 
@@ -226,58 +230,54 @@ def _take_out(own, scale, log_scale):  # type: ignore[no-untyped-def]
 
 
 @_helper
-def _unmerge(m, n, below_all, workspace):  # type: ignore[no-untyped-def]
-    """Compute the derivatives by the factors of merge m from those by their product."""
-    x, y, out = m[0], m[1], m[2]
-    start, degree = workspace.start, workspace.degree
-    if degree[x] < degree[y]:
+def _unmerge(x, y, factor, scale, values, d, factors):  # type: ignore[no-untyped-def]
+    """Compute the derivatives by two factors from those by their product."""
+    if factors[x, 1] < factors[y, 1]:
         x, y = y, x
-    scale, begin, last = workspace.scale[out - n], start[out], degree[out]
-    for side in range(1 if below_all else 2):
-        values, d = workspace.off, workspace.d_off
-        if side:
-            values, d = workspace.on, workspace.d_on
+    begin, last = factors[factor, 0], factors[factor, 1]
+    long, long_degree, short, short_degree = (
+        factors[x, 0],
+        factors[x, 1],
+        factors[y, 0],
+        factors[y, 1],
+    )
+    if scale != 1.0:
         for i in range(begin, begin + last + 1):
             d[i] /= scale
-        long, short = (start[x], degree[x]), (start[y], degree[y])
-        divide_out(values, short[0], short[1], d, begin, last, d, long[0], long[1])
-        sum_out(values, long[0], long[1], d, begin, last, d, short[0], short[1])
-        for i in range(PAD):
-            d[long[0] + long[1] + 1 + i], d[short[0] + short[1] + 1 + i] = 0.0, 0.0
+    divide_out(values, short, short_degree, d, begin, last, d, long, long_degree)
+    sum_out(values, long, long_degree, d, begin, last, d, short, short_degree)
+    for i in range(1, PAD + 1):
+        d[long + long_degree + i], d[short + short_degree + i] = 0.0, 0.0
 
 
 @_helper
-def _lower(v, forest, state, moves, top, workspace):  # type: ignore[no-untyped-def]
+def _lower(v, below, linked, shift, on, d_off, d_on, factors, nodes):  # type: ignore[no-untyped-def]
     """Compute the derivatives by what is below a node from those by the node's factor.
 
-    Returned are the mass with the node on, and with it and its parent on.
+    Returned are the mass with the node on, and with it and its parent on. `linked` is 0 for a root.
     """
-    d_off, d_on = workspace.d_off, workspace.d_on
-    below, begin, last = forest.merges.product[v], workspace.start[v], workspace.degree[v]
-    is_root = forest.parent[v] == forest.parent.size
-    linked = 0.0 if is_root else np.exp(forest.pair[v])
-    if is_root:
+    begin, last = factors[v, 0], factors[v, 1]
+    if linked == 0.0:
         for i in range(begin, begin + last + 1 + PAD):
             d_on[i] = 0.0
-    when_off, when_on = workspace.node_off[v], workspace.node_on[v]
-    shift = 1 if moves and state[v] < 0 and top > 0 else 0
+    is_off, is_on = nodes[v, 0], nodes[v, 1]
     if below < 0:
         if shift > last:
             return 0.0, 0.0
-        both = linked * when_on * d_on[begin + shift]
-        return when_on * d_off[begin + shift] + both, both
-    first, end = workspace.start[below], workspace.start[below] + workspace.degree[below] + 1
+        both = linked * is_on * d_on[begin + shift]
+        return is_on * d_off[begin + shift] + both, both
+    first, end = factors[below, 0], factors[below, 0] + factors[below, 1] + 1
     n_off, n_on = min(end - first, last + 1), min(end - first, last + 1 - shift)
     into_off, from_off = d_off[first : first + n_off], d_off[begin : begin + n_off]
     into_on, from_on = d_on[first : first + n_on], d_on[begin : begin + n_off]
     for i in range(into_off.size):
-        into_off[i] = when_off * (from_off[i] + from_on[i])
+        into_off[i] = is_off * (from_off[i] + from_on[i])
     ones, pairs = 0.0, 0.0
-    values, begin = workspace.on[first : first + n_on], begin + shift
+    values, begin = on[first : first + n_on], begin + shift
     from_off, from_on = d_off[begin : begin + n_on], d_on[begin : begin + n_on]
     for i in range(values.size):
-        by_both = linked * when_on * from_on[i]
-        by_on = when_on * from_off[i] + by_both
+        by_both = linked * is_on * from_on[i]
+        by_on = is_on * from_off[i] + by_both
         into_on[i] = by_on
         ones += values[i] * by_on
         pairs += values[i] * by_both
@@ -297,22 +297,29 @@ def downward(forest, state, seeds, counting, top, workspace, ones, pairs):  # ty
     `upward` must have left in the workspace.
     """
     product, end, left, right, _ = forest.merges
-    n = forest.parent.size
-    begin, last = workspace.start[product[n]], workspace.degree[product[n]]
+    parent, pair = forest.parent, forest.pair
+    off, on, d_off, d_on = workspace.off, workspace.on, workspace.d_off, workspace.d_on
+    factors, nodes, scales = workspace.factors, workspace.nodes, workspace.scales
+    n = parent.size
+    begin, last = factors[product[n], 0], factors[product[n], 1]
     for count in range(last + 1):
-        workspace.d_off[begin + count] = seeds[count]
+        d_off[begin + count] = seeds[count]
     for i in range(begin + last + 1, begin + last + 1 + PAD):
-        workspace.d_off[i] = 0.0
+        d_off[i] = 0.0
     m = end[n]
     for i in range(n + 1):
         v = i - 1 if i else n
-        first = end[v + 1] if v + 1 < n else 0
-        if v == n:
-            first = end[0]
         if v < n:
-            on, both = _lower(v, forest, state, counting, top, workspace)
-            ones[v] += on
-            pairs[v] += both
+            linked = np.exp(pair[v]) if parent[v] < n else 0.0
+            shift = 1 if counting and state[v] < 0 and top > 0 else 0
+            by_on, by_both = _lower(v, product[v], linked, shift, on, d_off, d_on, factors, nodes)
+            ones[v] += by_on
+            pairs[v] += by_both
+        # Merges were made from the last node to the first, those of node n at the end.
+        first = end[0] if v == n else (end[v + 1] if v + 1 < n else 0)
         while m > first:
             m -= 1
-            _unmerge((left[m], right[m], n + m), n, v == n, workspace)
+            x, y = left[m], right[m]
+            _unmerge(x, y, n + m, scales[m], off, d_off, factors)
+            if v < n:
+                _unmerge(x, y, n + m, scales[m], on, d_on, factors)

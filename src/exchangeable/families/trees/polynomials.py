@@ -1,5 +1,6 @@
 """Forests over the variables, their count polynomials, and what they expect given the count."""
 
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -44,25 +45,28 @@ class Forest(NamedTuple):
     def of(cls, slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, y: int) -> Self:
         """Return the forest of class y; `parent` and `pair` are empty where there are no edges."""
         n = slope.shape[0]
-        if not parent.size:
-            no_parent = np.full(n, n, dtype=np.int64)
-            return cls(
-                np.arange(n), no_parent, slope[:, y].copy(), np.zeros(n), merges_of(no_parent)
-            )
-        order, node = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-        forest_kernels.order_nodes(parent[:, y].astype(np.int64), order, node)
-        above = node[parent[order, y]]
-        return cls(order, above, slope[order, y], pair[order, y], merges_of(above))
+        above = parent[:, y].astype(np.int64) if parent.size else np.full(n, n)
+        order, nodes, merges = _shape(above.tobytes())
+        edges = pair[order, y] if parent.size else np.zeros(n)
+        return cls(order, nodes, slope[order, y], edges, merges)
 
 
-def merges_of(parent: IntArray) -> Merges:
-    """Return in which order the subtrees of a forest are multiplied."""
+@lru_cache(maxsize=64)
+def _shape(parents: bytes) -> tuple[IntArray, IntArray, Merges]:
+    """Return the order of a forest's nodes, their parents, and how subtrees are multiplied.
+
+    Parents stay the same while EM runs, so this is kept. The arrays are not to be written to.
+    """
+    parent = np.frombuffer(parents, dtype=np.int64).copy()
     n = parent.size
+    order, node = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    forest_kernels.order_nodes(parent, order, node)
+    above = node[parent[order]]
     product, end, first = np.empty((3, n + 1), dtype=np.int64)
     left, right, following, stack = np.empty((4, n), dtype=np.int64)
     merges = Merges(product, end, left, right, np.zeros(2 * n, dtype=np.int64))
-    plan_merges(parent, merges, first, following, stack)
-    return merges
+    plan_merges(above, merges, first, following, stack)
+    return order, above, merges
 
 
 class CountWeights(NamedTuple):

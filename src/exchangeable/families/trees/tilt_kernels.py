@@ -10,7 +10,7 @@ Arguments are as in `polynomial_kernels`.
 
 import numpy as np
 
-from exchangeable.families.trees.polynomial_kernels import downward, upward
+from exchangeable.families.trees.polynomial_kernels import downward, upward, weigh
 from exchangeable.runtime.kernel_cache import compiled, for_kernels
 from exchangeable.runtime.loops import copy, fill, inlined, largest, where_largest
 
@@ -19,8 +19,9 @@ _helper = for_kernels(fastmath={"reassoc", "contract"})
 
 WINDOW = 1e-270
 """A coefficient is trusted where it is at least this share of the largest."""
-MANY, MIDDLE, LEAST_SHARE = 256, 0.35, 1e-3
-"""The first tilt of polynomials of this degree or more turns on this share of the variables."""
+MANY, MIDDLE, NEAR, LEAST_SHARE = 256, 0.35, 0.3, 1e-3
+"""The first tilt of polynomials of this degree or more turns on about this share of the variables.
+How near it must come, and which shares are not told apart."""
 MOST_TILTS = 1000
 CLOSE = 1e-6
 """Two tilts that differ by less have nothing between them."""
@@ -46,25 +47,23 @@ def _mean_count(forest, state, tilt, workspace):  # type: ignore[no-untyped-def]
     the forest; chances are relative to the larger one.
     """
     parent, slope, pair = forest.parent, forest.slope, forest.pair
-    off, on = workspace.node_off, workspace.node_on
-    when_off, when_on = workspace.sum_off, workspace.sum_on
+    chances, means = workspace.nodes, workspace.sums
     n = parent.size
     for v in range(n + 1):
-        off[v], on[v], when_off[v], when_on[v] = 1.0, 1.0, 0.0, 0.0
+        chances[v, 0], chances[v, 1], means[v, 0], means[v, 1] = 1.0, 1.0, 0.0, 0.0
     for v in range(n - 1, -1, -1):
-        p, weight = parent[v], slope[v] + (tilt if state[v] < 0 else 0.0)
-        small = np.exp(-abs(weight))
-        is_off = off[v] * (1.0 if weight <= 0.0 else small) if state[v] != 1 else 0.0
-        is_on = on[v] * (small if weight <= 0.0 else 1.0) if state[v] != 0 else 0.0
+        p = parent[v]
+        is_off, is_on, _ = weigh(slope[v] + (tilt if state[v] < 0 else 0.0), state[v])
+        is_off, is_on = is_off * chances[v, 0], is_on * chances[v, 1]
         linked = is_on * np.exp(pair[v]) if p < n else is_on
-        mean_on = when_on[v] + (1.0 if state[v] < 0 else 0.0)
-        off[p] *= is_off + is_on
-        on[p] *= is_off + linked
-        when_off[p] += (is_off * when_off[v] + is_on * mean_on) / (is_off + is_on)
-        when_on[p] += (is_off * when_off[v] + linked * mean_on) / (is_off + linked)
-        larger = max(off[p], on[p])
-        off[p], on[p] = off[p] / larger, on[p] / larger
-    return when_off[n]
+        mean_off, mean_on = means[v, 0], means[v, 1] + (1.0 if state[v] < 0 else 0.0)
+        off, on = is_off + is_on, is_off + linked
+        means[p, 0] += (is_off * mean_off + is_on * mean_on) / off
+        means[p, 1] += (is_off * mean_off + linked * mean_on) / on
+        off, on = off * chances[p, 0], on * chances[p, 1]
+        larger = max(off, on)
+        chances[p, 0], chances[p, 1] = off / larger, on / larger
+    return means[n, 0]
 
 
 @_helper
@@ -85,19 +84,32 @@ def _n_unknown(state):  # type: ignore[no-untyped-def]
     return n_unknown
 
 
+@inlined
+def _towards(share, wanted):  # type: ignore[no-untyped-def]
+    """Return the tilt that makes a share of independent variables, all alike, another share."""
+    share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
+    return np.log(wanted / (1.0 - wanted)) - np.log(share / (1.0 - share))
+
+
 @_helper
 def _first_tilt(forest, state, top, workspace):  # type: ignore[no-untyped-def]
     """Return a tilt that brings as many counts into sight as one tilt can.
 
-    Of many variables it turns on `MIDDLE` of those that can be, about: as many as it would if all
-    had the same chance.
+    Of many variables it turns on about `MIDDLE` of those that can be.
     """
-    n_unknown, tilt, step = _n_unknown(state), 0.0, 1.0
+    slope, n_unknown, tilt, step = forest.slope, _n_unknown(state), 0.0, 1.0
     if top >= MANY:
-        odds = _mean_count(forest, state, tilt, workspace) / n_unknown
-        odds = min(max(odds, LEAST_SHARE), 1.0 - LEAST_SHARE)
-        wanted = MIDDLE * top / n_unknown
-        tilt = np.log(wanted / (1.0 - wanted)) - np.log(odds / (1.0 - odds))
+        wanted, share = MIDDLE * top / n_unknown, 0.0
+        for v in range(slope.size):
+            if state[v] < 0:
+                is_off, is_on, _ = weigh(slope[v], state[v])
+                share += is_on / (is_off + is_on) / n_unknown
+        tilt = _towards(share, wanted)
+        for _ in range(2):
+            share = _mean_count(forest, state, tilt, workspace) / n_unknown
+            if abs(share / wanted - 1.0) < NEAR:
+                return tilt
+            tilt += _towards(share, wanted)
     while _passes_top(forest, state, tilt, top, workspace):
         tilt -= step
         step *= 2.0
