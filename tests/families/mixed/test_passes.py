@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from exchangeable.data.rows import ColumnType
+from exchangeable.families.mixed.count_bins import CountBins
 from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.normals import Normals
 from exchangeable.families.mixed.part import Part, Prior, add_sums
@@ -22,6 +23,21 @@ def numbers(kind: type[Part]) -> tuple[np.ndarray, tuple[ColumnType, ...]]:
         values = np.stack([rng.integers(0, size, N) for size in SIZES], axis=1).astype(float)
         return values, tuple(ColumnType("nominal", size) for size in SIZES)
     return rng.normal(size=(N, 4)), (ColumnType("continuous", 0),) * 4
+
+
+def test_bins_of_counts_are_no_codes_of_levels() -> None:
+    values = rng.poisson(4.0, size=(N, 2)).astype(float)
+    values[rng.random(values.shape) < 0.2] = np.nan
+    types = (ColumnType("count", 0),) * 2
+    part = CountBins.first(np.arange(2), types, values, MASS, Prior(1.0))
+    after = part.following(part.sums(values, MASS), Prior(1.0))
+    np.testing.assert_array_equal(after.lows, part.lows)
+    joint = np.zeros((3, 400))
+    passing = part.reading(part.prepare(values, SPANS))
+    passing.add_scores(1, joint)
+    np.testing.assert_allclose(joint.T, part.score(values[300:]), atol=1e-12)
+    sums = passing.sums(1, np.ascontiguousarray(MASS[300:].T))["levels"]
+    np.testing.assert_allclose(sums, part.sums(values[300:], MASS[300:])["levels"], atol=1e-12)
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.3])

@@ -3,7 +3,7 @@
 What a block is worth is the log-likelihood of its part, fitted to all classes, less half the log of
 the number of rows for each of its parameters (Schwarz's approximation of the evidence). Only
 columns of one kind can go together, and only neighbours are tried: columns that are among the most
-correlated with each other, given the class.
+correlated with each other, given the class. Blocks of measurements have one factor here.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class Merging:
             columns = np.array(block, dtype=np.int64)
             types = tuple(self.types[j] for j in block)
             table = self.together if len(block) > 1 else INDEPENDENT
-            kind, prior = table[types[0].kind], Prior(self.alpha)
+            kind, prior = table[types[0].kind], Prior(self.alpha, n_factors=1)
             own = np.ascontiguousarray(self.values[:, columns])
             part = kind.first(columns, types, own, self.mass, prior)
             for _ in range(STEPS if part.latent or np.isnan(own).any() else 0):

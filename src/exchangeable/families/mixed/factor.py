@@ -80,6 +80,8 @@ class Factor(Part):
         most, number = min(MOST_FACTORS, max(1, columns.size // 2)), 1
         if prior.pooled is not None:
             number = prior.pooled.n_factors
+        elif prior.n_factors is not None:
+            number = prior.n_factors
         elif most > 1:
             some = yield partial(RowSample.of, most=MOST_ROWS)
             number = cls._likeliest(columns, types, some, prior, most)

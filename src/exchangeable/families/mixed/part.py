@@ -53,12 +53,15 @@ class Prior:
         The part fitted to the training set as one class.
     row : PartSums or None
         What that part sums over the training set, for each unit of its weight.
+    n_factors : int or None
+        Number of factors of measurements, if it is not to be found.
     """
 
     alpha: float
     pooling: float | None = None
     pooled: Any = None
     row: PartSums | None = None
+    n_factors: int | None = None
 
     @property
     def strength(self) -> float:
