@@ -86,7 +86,7 @@ def main() -> None:
     """Run one start and print what it took."""
     name = sys.argv[1]
     if name == "import":
-        import sklearn.base  # noqa: F401
+        import sklearn.base
 
         began = time.process_time()
         from exchangeable import ExchangeableClassifier  # noqa: F401
