@@ -11,7 +11,8 @@ import sys
 from exchangeable import ExchangeableClassifier
 from exchangeable.families import REGISTRY
 names = [name for name in sys.modules if name.startswith("exchangeable.families.")]
-print(sum(name.endswith((".family", ".model", "kernels")) for name in names if name.count(".") == 3))
+ends = (".family", ".model", "kernels")
+print(sum(name.endswith(ends) for name in names if name.count(".") == 3))
 print(REGISTRY["urns"].model.__name__, "exchangeable.families.urns.model" in sys.modules)
 print("exchangeable.families.hidden_trees.model" in sys.modules)
 """
