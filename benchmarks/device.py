@@ -33,7 +33,7 @@ sys.modules["exchangeable"] = package
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 
-from exchangeable.devices import hidden, linear  # noqa: E402
+from exchangeable.devices import chunks, hidden, linear  # noqa: E402
 from exchangeable.devices.batches import Symbols  # noqa: E402
 from exchangeable.devices.head import Head, Settings  # noqa: E402
 from exchangeable.devices.training import Task, Training  # noqa: E402
@@ -145,7 +145,7 @@ def next_mixture(sums, n_rows):
 def time_mixture(options, device):
     """Time iterations of EM of a mixture over rows that stay on the device."""
     n_rows, n, k = options.rows, options.variables, options.components
-    tile = linear.layout(n_rows, n, k, float("inf")).tile
+    tile = chunks.layout(n_rows, n, k, float("inf")).tile
     n_tiles, width = -(-n_rows // tile), -(-n // 8)
     halved = device.platform != "cpu"
     with jax.default_device(device):

@@ -1,8 +1,8 @@
 """Draw the pictures of README and docs: ``python docs/figures.py`` (needs the `plot` extra).
 
 ``python docs/figures.py rasch`` draws that of the page on Rasch models alone, ``classes`` those of
-the page on latent classes, whose table it prints, ``page`` that of a model's page. Those of pages
-need playwright and Chromium.
+the page on latent classes, whose table it prints, ``page`` and ``kinds`` those of a model's page.
+Those of pages need playwright and Chromium.
 """
 
 import re
@@ -124,6 +124,21 @@ def page_of_digits() -> None:
         _photograph(path, IMAGES / "report.png", {3: 0, 10: 1, 12: 1})
 
 
+def page_of_people() -> None:
+    """Draw the page about a mixture of columns of every kind, with a city and visits known."""
+    people = pd.read_csv(Path(__file__).parents[1] / "examples" / "people.csv")
+    options = {"kinds": {"age": "continuous"}, "n_init": 10, "random_state": 0}
+    model = ExchangeableMixture(2, **options).fit(people)
+    columns = model.columns_["columns"]
+    place = [column["name"] for column in columns]
+    levels = columns[place.index("city")]["levels"]
+    known = {place.index("city"): levels.index("Rome"), place.index("visits"): 6}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.html")
+        write_report(model, path, title="People")
+        _photograph(path, IMAGES / "report_kinds.png", known)
+
+
 def _photograph(path: Path, image: Path, known: Mapping[int, int] | None = None) -> None:
     from playwright.sync_api import sync_playwright
 
@@ -133,7 +148,11 @@ def _photograph(path: Path, image: Path, known: Mapping[int, int] | None = None)
         page = browser.new_page(viewport={"width": 1080, "height": 860}, reduced_motion="reduce")
         page.goto(path.as_uri())
         for variable, value in (known or {}).items():
-            page.evaluate("([j, value]) => panel.set(j, value)", [variable, value])
+            page.evaluate(
+                "([j, x]) => { const c = panel.model.columns[j];"
+                " panel.set(j, c.kind === 'continuous' ? c.apply(x) : x); }",
+                [variable, value],
+            )
         page.screenshot(path=str(image))
         browser.close()
 
@@ -143,6 +162,7 @@ PICTURES = {
     "rasch": rasch_items,
     "classes": latent_classes,
     "page": page_of_digits,
+    "kinds": page_of_people,
 }
 
 if __name__ == "__main__":

@@ -5,7 +5,12 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from exchangeable import ExchangeableMixture, load
+from exchangeable import (
+    ExchangeableClassifier,
+    ExchangeableDensity,
+    ExchangeableMixture,
+    load,
+)
 from exchangeable.classes import analyse, classification, standard_errors
 from exchangeable.classes.tables import Table, Tabular
 from exchangeable.cli import main
@@ -47,6 +52,23 @@ def test_profiles_are_the_marginals_of_classes(mixed):
         mean = np.average(frame["a"][known], weights=share[known])
         assert lines["a", "1"][y] == pytest.approx(mean, abs=0.02)
     assert lines["hours", "SD"].min() > 1.5
+
+
+def test_profiles_of_classifiers_and_densities():
+    X, kind = answers(200)
+    model = ExchangeableClassifier("tree").fit(X, np.where(kind, "yes", "no"))
+    found = model.profiles()
+    assert found.names == ["class no", "class yes"]
+    np.testing.assert_allclose(found.sizes, np.exp(model.class_log_prior_))
+    for y, label in enumerate(("no", "yes")):
+        np.testing.assert_allclose(found.values[:, y], model.marginals(given_class=label))
+    assert set(found.to_frame()["class"]) == {"no", "yes"}
+    largest = found.ordered(by_size=True)
+    assert largest.sizes[0] == found.sizes.max()
+    assert largest.labels[0] == model.classes_[found.sizes.argmax()]
+    density = ExchangeableDensity("urns", n_init=1, max_components=2, random_state=0).fit(X)
+    shares = density.profiles()
+    np.testing.assert_allclose(shares.values @ shares.sizes, density.marginals())
 
 
 def test_profiles_of_binary_arrays_and_their_order():

@@ -12,7 +12,8 @@ from exchangeable.cli import main
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/command_line.md", "docs/guide/text.md")
 COMMAND = re.compile(
-    r"^ *exchangeable ((?:classes|fit|predict|score|query|inspect|info|impute|sample) .*)$", re.M
+    r"^ *exchangeable ((?:classes|rasch|fit|predict|score|query|inspect|info|impute|sample) .*)$",
+    re.M,
 )
 
 

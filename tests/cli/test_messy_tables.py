@@ -397,3 +397,25 @@ def test_a_class_can_be_known(folder):
     assert "--class maybe: the model has 'no', 'yes'" in wrong
     wrong = run("query", "m.exch", "--given", "buys=yes", code=1).stderr
     assert "takes it as --class yes" in wrong
+
+
+@pytest.fixture
+def answers(tmp_path, monkeypatch):
+    """Answers to a test, some of them missing."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    chance = 1 / (1 + np.exp(np.linspace(-1, 1, 5) - rng.normal(size=(300, 1))))
+    made = pd.DataFrame(1.0 * (rng.random((300, 5)) < chance), columns=list("abcde"))
+    return made.mask(rng.random(made.shape) < 0.05)
+
+
+def test_a_mixed_rasch_model_of_words(answers):
+    words = answers.replace({0.0: "wrong", 1.0: "right"})
+    words.to_csv("w.csv", index=False)
+    options = ["--components", "2", "--n-init", "1", "--seed", "0", "--persons", "p.csv"]
+    said = run("rasch", "w.csv", *options, code=1).stderr
+    assert "column 'a' holds 'wrong'; answers are 0, 1, 2, …" in said
+    assert "column 'e' holds 'wrong'" in said
+    run("rasch", "w.csv", "--levels", "*=wrong,right", *options)
+    model = exchangeable.RaschModel(2, n_init=1, random_state=0).fit(answers)
+    assert pd.read_csv("p.csv")["class"].tolist() == model.predict(answers).tolist()

@@ -163,7 +163,7 @@ def test_query_says_whether_a_completion_is_the_maximum(table, monkeypatch):
     assert best["exact"]
     assert best["gap"] == 0
     assert "the best that was found" not in run("query", "m").stdout
-    monkeypatch.setattr("exchangeable.families.hidden_trees.tree.SHORT_SEARCH", 0)
+    monkeypatch.setattr("exchangeable.families.hidden_trees.rooted.SHORT_SEARCH", 0)
     monkeypatch.setattr("exchangeable.families.hidden_trees.search.MOST_BRANCHES", 0)
     monkeypatch.setattr("exchangeable.families.hidden_trees.search.AT_ONCE", 0)
     best = json.loads(run("query", "m", "--json").stdout)["most probable"]

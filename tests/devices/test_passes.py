@@ -14,7 +14,7 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.contract import Family, FamilySpec
 
 jax = pytest.importorskip("jax")
-from exchangeable.devices import choice, hidden, linear  # noqa: E402
+from exchangeable.devices import choice, chunks, hidden, linear  # noqa: E402
 
 N = 12
 rng = np.random.default_rng(0)
@@ -108,8 +108,8 @@ def test_several_tiles_make_the_same_sums() -> None:
     cpu = jax.devices("cpu")[0]
     for halved in (False, True):
         whole, *others = (
-            linear.expect_chunks(
-                linear.put_rows(bits, weights, tile, tiles, cpu), parameters, 300, halved, cpu
+            chunks.expect_chunks(
+                chunks.put_rows(bits, weights, tile, tiles, cpu), parameters, 300, halved, cpu
             )
             for tile, tiles in ((512, 1), (32, 10), (32, 2), (64, 1))
         )

@@ -128,6 +128,7 @@ def test_pooled_priors_and_trees_are_those_in_memory(
         ("weighted tree", 21, 16),
         ("count tree", 25, 20),
         ("hidden tree", 25, 10),
+        ("mixed", 10, 8),
     ],
 )
 @pytest.mark.filterwarnings("ignore:EM ")
@@ -295,14 +296,62 @@ def test_chunks_whose_holes_change_are_refused(rows: Any) -> None:
         ExchangeableMixture(2, family="urns").fit(Restless())
 
 
-def test_what_needs_the_rows_in_memory_says_so(rows: Any) -> None:
-    X, y = rows
-    with pytest.raises(ValueError, match="X in chunks or on a cluster does not go with family"):
-        ExchangeableMixture(2, family="mixed").fit(cut(X))
-    with pytest.raises(ValueError, match="condition 3 needs the rows in memory"):
-        ExchangeableMixture(2, blocks=Blocks(conditions=(1, 3))).fit(cut(X))
-    with pytest.raises(ValueError, match="condition 3 needs the rows in memory"):
-        ExchangeableClassifier(blocks=Blocks(conditions=(1, 3))).fit(cut(X), y)
+@pytest.mark.filterwarnings("ignore:EM ")
+@pytest.mark.parametrize("method", ["welch", "evidence"])
+def test_pairs_of_a_block_are_compared_in_chunks(method: str) -> None:
+    """Variables of equal means in two halves that covary: only condition 3 tells them apart."""
+    rng = np.random.default_rng(3)
+    y, moods = rng.integers(0, 2, 3000), rng.random((3000, 2)) < 0.5
+    rate = np.where(moods, 0.8, 0.2)[:, np.repeat([0, 1], 5)]
+    X = np.concatenate([rng.random((3000, 10)) < rate, rng.random((3000, 4)) < 0.3], axis=1)
+    X = np.where(y[:, None] == 1, X, rng.random(X.shape) < 0.5).astype(float)
+    weight = np.arange(3000) % 3 / 2
+    parts, n_blocks = np.split(X, [700, 701]), []
+    for conditions in ((1,), (1, 3), (1, 2, 3)):
+        blocks = Blocks(method, conditions=conditions)
+        local = ExchangeableClassifier(blocks=blocks).fit(X, y, sample_weight=weight)
+        chunked = ExchangeableClassifier(blocks=blocks).fit(parts, y, sample_weight=weight)
+        n_blocks.append(int(local.n_blocks_[1]))
+        assert_same_model(local, chunked)
+    assert n_blocks[0] < n_blocks[1]
+    holed = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    options: Any = dict(blocks=blocks, max_iter=3, tol=0.0, random_state=0)
+    for form in (X, holed):
+        local = ExchangeableMixture(2, **options).fit(form)
+        chunked = ExchangeableMixture(2, **options).fit(np.split(form, [700, 701]))
+        assert_same_model(local, chunked)
+
+
+def test_tables_of_pairs_are_summed_in_several_passes(monkeypatch: Any) -> None:
+    rng = np.random.default_rng(4)
+    X = (rng.random((900, 12)) < np.repeat([0.1, 0.5, 0.9], 4)).astype(np.uint8)
+    blocks = Blocks("welch", conditions=(1, 3))
+    numbers = []
+    for most in (1 << 21, 20):
+        monkeypatch.setattr("exchangeable.structure.condition_passes.MOST_ENTRIES", most)
+        source = Chunks(cut(X))
+        chunked = ExchangeableClassifier(blocks=blocks).fit(source, np.arange(900) % 2)
+        assert_same_model(ExchangeableClassifier(blocks=blocks).fit(X, np.arange(900) % 2), chunked)
+        numbers.append(source.number)
+    assert numbers[1] > numbers[0]
+
+
+def test_evidence_merging_takes_as_many_passes_as_the_docs_say() -> None:
+    """Weights stand for 10^7 rows; means that all differ leave as many blocks as there can be."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 4000)
+    equal, distinct = np.tile(rng.uniform(0.02, 0.4, (2, 20)), 20), rng.uniform(0.02, 0.4, (2, 400))
+    for means, weight in ((equal, 1.0), (equal, 2500.0), (distinct, 1.0), (distinct, 2500.0)):
+        X = (rng.random((4000, 400)) < means[y]).astype(np.uint8)
+        source = Chunks([X[:1500], X[1500:]])
+        chunked = ExchangeableClassifier(blocks="evidence").fit(
+            source, y, sample_weight=np.full(4000, weight)
+        )
+        assert source.number + 1 <= 4
+        local = ExchangeableClassifier(blocks="evidence").fit(
+            X, y, sample_weight=np.full(4000, weight)
+        )
+        assert_same_model(local, chunked)
 
 
 def test_predictions_check_the_width_of_chunks(rows: Any) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
@@ -308,3 +309,19 @@ def test_blocks_with_statistics_are_tried_beside_families(tmp_path: Path) -> Non
 def test_blocks_that_cannot_be_searched(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ExchangeableDensity(**options).fit(np.eye(4).repeat(5, axis=0))
+
+
+def test_whole_numbers_of_a_frame_are_cut_where_the_families_named_are_binary() -> None:
+    """As a mixture of the same family cuts them, with the same warning."""
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 4, (60, 3)), columns=list("abc"))
+    density = ExchangeableDensity(["urns"], n_init=1, max_components=2, random_state=0)
+    with pytest.warns(UserWarning, match=r"numbers greater than binarize=0\.0 are on, of 4"):
+        density.fit(frame)
+    again = ExchangeableDensity(["urns"], n_init=1, max_components=2, random_state=0)
+    again.fit((frame > 0).astype(int))
+    np.testing.assert_array_equal(density.score_samples(frame), again.score_samples(frame > 0))
+    with pytest.raises(ValueError, match="column 'a' is count"):
+        ExchangeableDensity(["urns"], kinds={"a": "count"}).fit(frame)
+    words = frame.assign(d=np.where(frame["a"] > 0, "yes", "no"))
+    with pytest.raises(ValueError, match="family='urns' is for columns of 0 and 1"):
+        ExchangeableDensity(["urns"]).fit(words)

@@ -173,8 +173,10 @@ def test_classifiers_and_weights_take_them() -> None:
     half = np.where(np.arange(N) % 2 == 0, -1, GROUP)
     semi = ExchangeableClassifier(semi_supervised=True, max_iter=100).fit(TABLE, half)
     assert (semi.predict(TABLE) == GROUP).mean() > 0.9
-    with pytest.raises(ValueError, match="partial_fit does not go with family='mixed'"):
-        ExchangeableClassifier().partial_fit(TABLE, GROUP, classes=[0, 1])
+    added = ExchangeableClassifier().partial_fit(TABLE, GROUP, classes=[0, 1])
+    np.testing.assert_allclose(
+        added.predict_proba(TABLE), ExchangeableClassifier().fit(TABLE, GROUP).predict_proba(TABLE)
+    )
 
 
 @pytest.mark.parametrize("blocks", ["independent", "full"])

@@ -59,8 +59,4 @@ def every_estimator():
 def test_scikit_learn_check(estimator, check):
     if check.func.__name__ == "check_classifier_data_not_an_array":
         pytest.skip("whole numbers are counts in a data frame, and on or off in an array")
-    if check.func.__name__ == "check_sample_weights_pandas_series" and hasattr(
-        estimator, "families"
-    ):
-        pytest.skip("whole numbers of a data frame are levels, which the family named cannot take")
     check(estimator)

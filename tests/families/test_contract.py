@@ -3,7 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.families import REGISTRY, WITH_STATISTICS, model_kinds, register
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.contract import Family, FamilySpec
+from exchangeable.families.contract import Family, FamilySpec, Model
 from exchangeable.families.joined import JoinedModel
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import Sums
@@ -167,6 +167,58 @@ def test_a_pass_finds_the_likelihood_and_shares_out_all_weight(spec: FamilySpec,
     assert isinstance(sums, Sums)
     assert sums.totals.sum() == pytest.approx(weights.sum())
     assert sums.log_likelihood == pytest.approx(mixture.log_likelihood(examples), rel=1e-10)
+
+
+LEAVES = [spec for spec in SPECS if spec.model.shared_out is not Model.shared_out]
+
+
+@every(LEAVES)
+@pytest.mark.parametrize("data", [X, HOLED], ids=["complete", "holes"])
+def test_rows_that_are_shared_out_sum_to_what_a_pass_sums(spec: FamilySpec, data: Any) -> None:
+    mixture = fitted(spec, data)._mixture()
+    examples = merge_equal_rows(as_observed(data, 0.0), np.ones(len(data)))[0]
+    wanted: Any = InMemory(examples).expect(mixture)
+    mass = examples.weights[:, None] * np.exp(mixture.log_posterior(examples.observed)[0])
+    found: Any = mixture.model.shared_out(examples, mass)
+    np.testing.assert_allclose(found.totals, wanted.totals)
+    own = {field.name for field in fields(wanted)} - {field.name for field in fields(Sums)}
+    assert own
+    for name in own:
+        assert_alike(getattr(found, name), getattr(wanted, name))
+
+
+def assert_alike(found: Any, wanted: Any) -> None:
+    """Check that sums are the same, part by part."""
+    if isinstance(wanted, dict):
+        assert found.keys() == wanted.keys()
+        for name, each in wanted.items():
+            assert_alike(found[name], each)
+    elif isinstance(wanted, list):
+        for one, other in zip(found, wanted, strict=True):
+            assert_alike(one, other)
+    elif is_dataclass(wanted):
+        for field in {"totals", "histograms"}:
+            assert_alike(getattr(found, field), getattr(wanted, field))
+    else:
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+@every([spec for spec in SPECS if spec.model.alternatives is not Model.alternatives])
+def test_the_best_completion_is_an_alternative_whatever_classes_weigh(spec: FamilySpec) -> None:
+    whole = [([3, 0, 1, 2, 4], "runs")]
+    model = fitted(spec, k=3, **({"blocks": whole} if spec.statistics else {}))._model
+    log_p = model.score(as_observed(STATES, None))
+    found = model.alternatives(Observed.from_symbols(QUESTIONS), 64)
+    assert found is not None
+    assert model.alternatives(Observed.from_symbols(QUESTIONS), 2) is None
+    for weights in np.random.default_rng(0).dirichlet(np.full(3, 0.3), size=20):
+        value = np.exp(log_p) @ weights
+        for question, rows in zip(QUESTIONS, found, strict=True):
+            known = question >= 0
+            agree = (STATES[:, known] == question[known]).all(axis=1)
+            assert (rows[:, known] == question[known]).all()
+            place = [int((row == STATES).all(axis=1).argmax()) for row in rows]
+            assert value[place].max() == pytest.approx(value[agree].max(), rel=1e-9)
 
 
 @every(BY_EM)

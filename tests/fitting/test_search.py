@@ -8,6 +8,7 @@ import pytest
 
 from em_families import BY_EM
 from exchangeable.families import REGISTRY
+from exchangeable.fitting import lanes as searching_lanes
 from exchangeable.fitting import search as searching
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.em import StopRule
@@ -117,7 +118,7 @@ def test_sizes_that_are_best_for_another_family_are_tried(examples):
     search.survey()
     fit = search.portfolio.groups[search.first("urns")].first
     search.portfolio.add(Settings("urns", 7, 5.0), _worth(fit, 0.0), 0)
-    near = search._climbs["tree"].neighbours([search.portfolio.best_of("urns")])
+    near = search.climbs["tree"].neighbours([search.portfolio.best_of("urns")])
     assert (7, 5.0) in [(settings.n_components, settings.pooling) for settings, _ in near]
 
 
@@ -171,6 +172,38 @@ def test_a_first_fit_that_was_cut_short_is_made_again(examples):
     assert settings not in [task.settings for task in search.step(1e-9) if task.number == 0]
 
 
+def test_a_fit_cut_short_gives_way_to_a_better_one_alone(examples):
+    portfolio, fitter = Portfolio(examples), Fitter(examples, examples, rule=RULE)
+    cut = replace(fitter.fit(usual("urns"), clock=LATE), valid=-5.0)
+    for valid, whole, kept in [(-5.0, False, -5.0), (-6.0, False, -5.0), (-4.0, False, -4.0)]:
+        portfolio.add(usual("urns"), replace(cut, valid=valid, whole=whole), 0)
+        assert portfolio.groups[usual("urns")].first.valid == kept
+    portfolio.weigh()
+    portfolio.add(usual("urns"), replace(cut, valid=-4.5, whole=True), 1)
+    (group,) = portfolio.alive
+    assert (group.first.valid, group.share, group.n_made) == (-4.5, 1.0, 1)
+
+
+def test_what_came_to_nothing_is_not_tried_again_and_the_others_go_on(examples, monkeypatch):
+    fit = Fitter.fit
+    begun = []
+
+    def failing(self, settings, number=0, *arguments):
+        begun.append((settings, number))
+        if number == 1:
+            raise MemoryError("too large")
+        return fit(self, settings, number, *arguments)
+
+    monkeypatch.setattr(Fitter, "fit", failing)
+    search = search_of(examples, examples, ["tree", "urns"], StopRule(max_iter=2), n_init=4)
+    search.run()
+    assert len(begun) == len(set(begun))
+    failed = [position for position, (_, number) in enumerate(begun) if number == 1]
+    assert failed
+    assert failed[0] < len(begun) - 1
+    assert search.notes["tree"] == "too large"
+
+
 def test_fits_cut_short_are_not_averaged(examples):
     search = search_of(examples, examples, ["urns"], StopRule(max_iter=3))
     search.survey()
@@ -179,6 +212,27 @@ def test_fits_cut_short_are_not_averaged(examples):
     assert len(search.portfolio.groups[settings].fits) == 1
     search._make([Task(settings, 1)], Clock())
     assert len(search.portfolio.groups[settings].fits) == 2
+
+
+def test_time_is_kept_for_shares_and_the_join(examples):
+    """What weighing took the last time is reserved for the next, and more where more is joined."""
+    seconds = [0.0]
+    clock = Clock(1e6, lambda: seconds[0])
+    search = search_of(examples, examples, ["urns"], StopRule(max_iter=2), clock=clock)
+    each = Portfolio.each_of
+
+    def slowly(portfolio, groups):
+        seconds[0] += 8.0
+        return each(portfolio, groups)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Portfolio, "each_of", slowly)
+        search.survey()
+    assert search.fitting.deadline < clock.deadline - 8.0
+    before = search.portfolio.seconds_to_end
+    (group,) = search.portfolio.alive
+    group.fits *= 1000
+    assert search.portfolio.seconds_to_end > before
 
 
 def test_fits_of_a_group_count_equally_and_groups_by_their_shares(examples):
@@ -258,3 +312,25 @@ def test_networks_are_trained_beside_other_fits_where_they_have_a_device(example
     monkeypatch.setattr(Fitter, "fit", failing)
     with pytest.raises(KeyError, match="not expected"):
         Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, Clock())
+
+
+@pytest.mark.parametrize(("share", "together"), [(10.0, 2), (1.5, 1), (0.5, 1)])
+def test_fits_for_which_there_is_no_memory_wait_for_others(examples, monkeypatch, share, together):
+    """A fit that waits for another one ends alone where there is no memory for both."""
+    tasks = [Task(Settings("urns", 4, 1.0), number) for number in range(2)]
+    lanes = Lanes(Fitter(examples, examples), 2)
+    need = lanes._needs(tasks[0])
+    monkeypatch.setattr(searching_lanes, "available", lambda: share * need / 0.8)
+    at_work, most, both = set(), [], threading.Barrier(2)
+
+    def fit(self, settings, number, *arguments):
+        at_work.add(number)
+        if together > 1:
+            both.wait(timeout=20)
+        most.append(len(at_work))
+        at_work.discard(number)
+        return settings
+
+    monkeypatch.setattr(Fitter, "fit", fit)
+    assert lanes.run(tasks, Clock()) == [task.settings for task in tasks]
+    assert max(most) == together

@@ -38,6 +38,7 @@ from exchangeable import (
     ExchangeableImputer,
     ExchangeableMixture,
     ModelFileError,
+    RaschModel,
 )
 from exchangeable.data.observed import Observed
 from exchangeable.fitting.checkpoint import load_states
@@ -90,6 +91,8 @@ def use(model):
     if isinstance(model, ExchangeableImputer):
         filled = model.transform(HOLES)
         return None if np.isin(filled, (0, 1)).all() else "imputed neither 0 nor 1"
+    if isinstance(model, RaschModel):
+        return _rasch_answers(model)
     if getattr(model, "kinds_", None) and set(model.kinds_.values()) != {"binary"}:
         return _typed_answers(model)
     if isinstance(getattr(model, "binarize", None), int | float):
@@ -104,6 +107,16 @@ def use(model):
     if symbols > 2:
         return None
     return _answers(model, n)
+
+
+def _rasch_answers(model):
+    for y in range(model.weights_.size):
+        if np.isinf(model.abilities(component=y).estimate).any():
+            return "an ability is infinite"
+        total = model.score_distribution_[:, y].sum()
+        if not abs(total - 1) < CLOSE:
+            return f"scores have probabilities that add up to {total}"
+    return None
 
 
 def named(model, rows):

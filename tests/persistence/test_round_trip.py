@@ -26,6 +26,7 @@ from exchangeable import (
     FiniteState,
     ModelFileError,
 )
+from exchangeable.rasch.parameters import ItemParameters
 from saved_models import HOLES, KIND, MODELS, X, answers
 
 FILES = Path(__file__).parent / "files"
@@ -71,6 +72,8 @@ def assert_same(before, after):
         assert_same(vars(before).keys() - {"_model"}, vars(after).keys() - {"_model"})
         for name in vars(before).keys() - {"_model"}:
             assert_same(getattr(before, name), getattr(after, name))
+    elif isinstance(before, ItemParameters):
+        assert_same(vars(before), vars(after))
     elif isinstance(before, float):
         assert np.float64(before).tobytes() == np.float64(after).tobytes()
     elif isinstance(before, exchangeable.Statistic | range):

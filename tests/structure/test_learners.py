@@ -243,9 +243,7 @@ def test_equal_means_are_tested_at_one_per_cent_before_evidence_looks_for_blocks
     sums = [(float(len(X)), ones, float(count.sum()), float(count @ count))]
     rows, group = as_rows(X, None), Group(np.arange(len(X)))
     learner = check_structure("evidence", SETTINGS, 6, [0])
-    (in_rounds,) = learn_from_sums(
-        learner, sums, 6, lambda wanted: [each.histogram(rows, group) for each in wanted]
-    )
+    (in_rounds,) = learn_from_sums(learner, sums, 6, lambda function: [function(rows, group, 0)])
     assert in_rounds.same_as(found)
 
 

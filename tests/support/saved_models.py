@@ -16,6 +16,7 @@ from exchangeable import (
     Hybrid,
     Nested,
     Pooled,
+    RaschModel,
     Transitions,
 )
 
@@ -109,6 +110,10 @@ MODELS = {
     "mixture hidden in blocks": _mixture(
         family="hidden tree", blocks=[[0, 1, 2], [3, 4, 5, 6, 7], [8]], combine="average"
     ),
+    "mixture hidden with statistics": _mixture(
+        family="hidden tree", blocks=[([0, 1, 2, 3], "runs"), ([6, 5, 4], "transitions")]
+    ),
+    "mixture hidden of kinds": _mixture(family="mixed tree", combine="average"),
     "mixture holes": lambda: ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0).fit(HOLES),
     "mixture with statistics": _mixture(
         blocks=[([0, 1, 2, 3], Transitions(4)), ([4, 5, 6], Count(3)), [7, 8]]
@@ -132,6 +137,9 @@ MODELS = {
     "imputer": lambda: ExchangeableImputer(
         ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0)
     ).fit(HOLES),
+    "Rasch": lambda: RaschModel().fit(HOLES),
+    "partial credit": lambda: RaschModel().fit(FRAME + np.roll(X, 1, axis=0) * (np.arange(9) > 6)),
+    "mixed Rasch": lambda: RaschModel(2, n_init=1, tol=1e-2, random_state=0).fit(HOLES),
     "count": lambda: EVM(Count(9)).fit(FRAME, alpha=0.5),
     "block counts": lambda: EVM(BlockCounts([[0, 3], [1, 2], [4, 5, 6, 7, 8]])).fit(X, alpha=0.5),
     "transitions": lambda: EVM(Transitions(9)).fit(X, alpha=0.5),
@@ -156,8 +164,12 @@ def answers(model):
     """Return what a model says about the rows, whatever kind it is."""
     if isinstance(model, ExchangeableImputer):
         return [model.transform(HOLES)]
+    if isinstance(model, RaschModel):
+        rows = pd.DataFrame(X, columns=FRAME.columns) if _is_named(model) else HOLES
+        found = [model.item_parameters_.standard_errors, model.score_distribution_]
+        return [*found, model.abilities(rows).estimate, model.predict_proba(rows)]
     rows = KIND[:234].reshape(26, 9) if _is_categorical(model) else X
-    named = hasattr(model, "feature_names_in_")
+    named = _is_named(model)
     found = [model.score_samples(pd.DataFrame(rows, columns=FRAME.columns) if named else rows)]
     if _is_categorical(model):
         return [*found, model.marginals({0: 2})]
@@ -166,6 +178,10 @@ def answers(model):
         found.append(model.predict_proba(FRAME if named else HOLES))
     drawn = model.sample(5, random_state=0)
     return [*found, drawn if isinstance(model, EVM) else drawn[0]]
+
+
+def _is_named(model):
+    return hasattr(model, "feature_names_in_")
 
 
 def _is_categorical(model):

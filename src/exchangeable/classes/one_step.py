@@ -72,7 +72,7 @@ def fit_one_step(
     family = spec.family(replace(problem, examples=examples))
     if not isinstance(family, Family) or not spec.row_priors:
         raise TypeError(f"family={spec.name!r} has no class probabilities that differ by row")
-    family.resume(data, start)
+    start = family.resume(data, start)
     model, total = start.model, float(weight.sum())
     coefficients = np.zeros((start.log_prior.size, design.shape[1]))
     coefficients[:, 0] = start.log_prior - start.log_prior[0]

@@ -11,7 +11,7 @@ from exchangeable.classes.rows import column_names
 from exchangeable.classes.tables import Table, Tabular, cell_text
 from exchangeable.data.observed import Observed
 from exchangeable.data.schema import Schema, typed
-from exchangeable.families.contract import Model, Normal
+from exchangeable.families.contract import Model, Normal, Normals
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.distributions import Continuous
 
@@ -62,6 +62,8 @@ class Profiles(Tabular):
         Their level.
     note : str
         How errors were found.
+    labels : tuple
+        What the classes of a classifier are called; others are numbered.
 
     Examples
     --------
@@ -86,6 +88,13 @@ class Profiles(Tabular):
     interval: FloatArray | None = None
     level: float = 0.95
     note: str = field(default="", compare=False)
+    labels: tuple[Any, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """What the classes are called in tables and pictures."""
+        known = self.labels or range(self.sizes.size)
+        return [f"class {label}" for label in known]
 
     @property
     def items(self) -> list[str]:
@@ -125,6 +134,7 @@ class Profiles(Tabular):
             errors=chosen(self.errors),
             size_interval=None if self.size_interval is None else self.size_interval[:, order],
             interval=chosen(self.interval),
+            labels=tuple(self.labels[y] for y in order) if self.labels else (),
         )
 
     def as_table(self) -> Table:
@@ -133,14 +143,14 @@ class Profiles(Tabular):
             "item": ["class size", *(entry.item for entry in self.entries)],
             "answer": ["", *(entry.answer for entry in self.entries)],
         }
-        for y in range(self.sizes.size):
+        for y, name in enumerate(self.names):
             own = [self.sizes[y], *self.values[:, y]]
             if self.errors is None or self.size_errors is None:
-                columns[f"class {y}"] = own
+                columns[name] = own
             else:
                 errors = [self.size_errors[y], *self.errors[:, y]]
                 pairs = zip(own, errors, strict=True)
-                columns[f"class {y}"] = [f"{cell_text(v)} ({cell_text(e)})" for v, e in pairs]
+                columns[name] = [f"{cell_text(v)} ({cell_text(e)})" for v, e in pairs]
         return Table(columns, "Class profiles", note=self.note)
 
     def data_table(self) -> Table:
@@ -149,11 +159,11 @@ class Profiles(Tabular):
             name: [] for name in ("class", "item", "answer", ESTIMATES, "SE", "low", "high")
         }
         sized = (self.size_errors, self.size_interval)
-        for y in range(self.sizes.size):
-            _append(columns, y, "class size", "", self.sizes[y], _at(*sized, (y,)))
+        for y, label in enumerate(self.labels or range(self.sizes.size)):
+            _append(columns, label, "class size", "", self.sizes[y], _at(*sized, (y,)))
             for i, entry in enumerate(self.entries):
                 known = _at(self.errors, self.interval, (i, y))
-                _append(columns, y, entry.item, entry.answer, self.values[i, y], known)
+                _append(columns, label, entry.item, entry.answer, self.values[i, y], known)
         return Table({**columns}, "Class profiles", note=self.note)
 
 
@@ -169,13 +179,13 @@ def _at(
 
 def _append(
     columns: dict[str, list[Any]],
-    y: int,
+    label: Any,
     item: str,
     answer: str,
     value: float,
     known: tuple[float, float, float],
 ) -> None:
-    line = (y, item, answer, float(value), *known)
+    line = (label, item, answer, float(value), *known)
     for name, cell in zip(columns, line, strict=True):
         columns[name].append(cell)
 
@@ -215,8 +225,9 @@ def _class_values(model: Model, schema: Schema, nothing: Observed, y: int) -> Fl
     found: list[float] = []
     for j, column in enumerate(schema.columns):
         answer = model.predictive(nothing, j, y)
-        if isinstance(answer, Normal):
-            own = Continuous(np.ones(1), answer.mean, answer.variance, column.transform)
+        if isinstance(answer, Normal | Normals):
+            weights, means, variances = (each[0] for each in answer.mixture)
+            own = Continuous(weights, means, variances, column.transform)
             found += [own.mean, own.std]
         elif column.kind == "binary":
             found.append(float(answer[0, 1]))
@@ -228,7 +239,8 @@ def _class_values(model: Model, schema: Schema, nothing: Observed, y: int) -> Fl
 
 
 def profiles_of(model: Any, mixture: Mixture | None = None) -> Profiles:
-    """Return the profiles of a fitted mixture, or of other parameters of the same columns."""
+    """Return the profiles of a fitted model, or of other parameters of the same columns."""
     mixture = model._mixture() if mixture is None else mixture
     values = profile_values(mixture.model, model._schema())
-    return Profiles(entries_of(model), np.exp(mixture.log_prior), values)
+    labels = tuple(model.classes_.tolist()) if hasattr(model, "classes_") else ()
+    return Profiles(entries_of(model), np.exp(mixture.log_prior), values, labels=labels)

@@ -15,6 +15,7 @@ COMMANDS = {
     "inspect": ("inspect", "Show the blocks of a model, or write a page to explore."),
     "predict": ("answer", "Predict the class or component of every row of DATA."),
     "query": ("query", "Answer questions given what is known."),
+    "rasch": ("rasch", "Estimate items and persons of the test in DATA, and report."),
     "reproduce": ("reproduce", "Run the paper's experiments and compare the figures."),
     "sample": ("answer", "Draw new rows from a model."),
     "score": ("answer", "Measure how well a model fits DATA."),

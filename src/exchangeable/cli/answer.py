@@ -59,7 +59,7 @@ def predict(
 
     The column that was given as --id when the model was fitted, or is given now, is copied.
     """
-    saved, coding = open_model(model_path)
+    saved, coding = open_model(model_path, "predict")
     if not hasattr(saved.model, "predict_proba"):
         raise ValueError(
             f"{model_path} is a {type(saved.model).__name__}, which has no classes to predict; "
@@ -122,7 +122,7 @@ def score(
 
     Rows whose class is not known are left out of the accuracy.
     """
-    saved, coding = open_model(model_path)
+    saved, coding = open_model(model_path, "score", "score_samples")
     table, rows = open_rows(data, dialect, coding, saved.model)
     if not table.n_rows:
         raise ValueError(f"{table.name}: it has no rows")
@@ -194,7 +194,7 @@ def sample(
     as_json: bool,
 ) -> None:
     """Draw new rows from a model; a model of documents draws their words."""
-    saved, coding = open_model(model_path)
+    saved, coding = open_model(model_path, "sample")
     model = getattr(saved.model, "model_", saved.model)
     if not hasattr(model, "sample"):
         raise ValueError(
@@ -258,7 +258,7 @@ def impute(
     Columns that the model does not use are copied. Columns that were coded when the model was
     fitted (--binarize auto) are replaced by their coded columns.
     """
-    saved, coding = open_model(model_path)
+    saved, coding = open_model(model_path, "impute", "transform")
     if not isinstance(coding, Coding | RawCoding):
         raise ValueError(
             f"{model_path}: impute fills tables with named columns, but this model was fitted to "

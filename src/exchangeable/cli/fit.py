@@ -139,7 +139,7 @@ EXAMPLES = examples(
     "--time-budget",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="For a density: after this time no new fit is begun.",
+    help="For a density: the time that its fit may take.",
 )
 @click.option(
     "--statistic", type=click.Choice(list(STATISTICS)), help="Of an EVM.  [default: count]"

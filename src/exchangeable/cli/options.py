@@ -137,9 +137,14 @@ def shown(value: Any) -> Text:
     return Text(printable(str(value)))
 
 
-def open_model(path: str) -> tuple[SavedModel, AnyCoding]:
-    """Return a model and how tables become its rows."""
+def open_model(path: str, *needed: str) -> tuple[SavedModel, AnyCoding]:
+    """Return a model, which must have one of the methods needed, and how tables become its rows."""
     saved = read_model(path)
+    if needed and not any(hasattr(saved.model, name) for name in needed):
+        raise ValueError(
+            f"{path} is a {type(saved.model).__name__}, which has no answer to this; 'exchangeable "
+            "info' shows what it is"
+        )
     if not hasattr(saved.model, "n_features_in_") or hasattr(saved.model, "steps"):
         raise ValueError(
             f"{path} holds a {type(saved.model).__name__}, which takes what its first step takes, "

@@ -52,7 +52,7 @@ def query(
 
     Probabilities are exact. A coded column is given by its own value, such as city=Rome.
     """
-    saved, coding = open_model(model_path)
+    saved, coding = open_model(model_path, "marginals")
     model = getattr(saved.model, "model_", saved.model)
     evidence, known = evidence_of(given, coding, model), _known_class(model, label)
     if isinstance(coding, RawCoding):

@@ -26,6 +26,8 @@ MAX_LISTED_ONES = 1 << 28
 MAX_PACKED = 2048
 WORTH_CODING = 1.5
 """Rows are also encoded where they have this many times fewer codes than ones."""
+GOLDEN, SCATTERING = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+"""Odd numbers whose multiples look random."""
 WORTH_TRANSPOSING = 2
 """Ones are also listed by variable where a variable has this many in a tile of rows."""
 
@@ -171,6 +173,10 @@ def merge_equal_rows(
 
 def row_hashes(observed: Observed, clamp: IntArray | None = None) -> npt.NDArray[np.uint64]:
     """Return 128 bits of hash of each row, its holes and, where there are some, its class."""
+    if isinstance(observed.ones, CountRows):
+        return _count_hashes(observed.ones, clamp)
+    if isinstance(observed.ones, TypedRows):
+        return number_hashes(observed.ones.values, clamp)
     shape = (2, observed.n_variables, 2)
     keys = np.random.default_rng(0).integers(0, 2**64, shape, dtype=np.uint64)
     hashes = np.zeros((observed.n_rows, 2), dtype=np.uint64)
@@ -178,7 +184,22 @@ def row_hashes(observed: Observed, clamp: IntArray | None = None) -> npt.NDArray
     if observed.holes is not None:
         row_kernels.hash_rows(observed.holes.arrays, keys[1], hashes)
     if clamp is not None:
-        hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        hashes[:, 0] += clamp.astype(np.uint64) * GOLDEN
+    return hashes
+
+
+def number_hashes(values: FloatArray, clamp: IntArray | None = None) -> npt.NDArray[np.uint64]:
+    """Return 128 bits of hash of each row of numbers and its class; all holes are alike."""
+    rng = np.random.default_rng(0)
+    hashes = np.zeros((len(values), 2), dtype=np.uint64)
+    bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.uint64)
+    for part in hashes.T:
+        for column in bits.T:
+            mixed = (column ^ rng.integers(0, 2**64, dtype=np.uint64)) * GOLDEN
+            mixed ^= mixed >> np.uint64(29)
+            part += mixed * SCATTERING
+    if clamp is not None:
+        hashes[:, 0] += clamp.astype(np.uint64) * GOLDEN
     return hashes
 
 
@@ -189,11 +210,11 @@ def _count_hashes(rows: CountRows, clamp: IntArray | None) -> npt.NDArray[np.uin
     filled = np.flatnonzero(np.diff(rows.indptr))
     for part in hashes.T:
         column = rng.integers(0, 2**64, rows.n_variables, dtype=np.uint64)[rows.indices]
-        mixed = (column ^ rows.counts.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (column ^ rows.counts.astype(np.uint64)) * GOLDEN
         mixed ^= mixed >> np.uint64(29)
-        part[filled] = np.add.reduceat(mixed * np.uint64(0xBF58476D1CE4E5B9), rows.indptr[filled])
+        part[filled] = np.add.reduceat(mixed * SCATTERING, rows.indptr[filled])
     if clamp is not None:
-        hashes[:, 0] += clamp.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        hashes[:, 0] += clamp.astype(np.uint64) * GOLDEN
     return hashes
 
 

@@ -1,15 +1,14 @@
 """Kinds of columns: what each column of a table is, by its type, its values or the user's word."""
 
 from collections.abc import Mapping, Sequence
-from numbers import Number
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from exchangeable.arrays import is_sparse
+from exchangeable.data.column_facts import Seen, facts_of, numbers_of
 from exchangeable.data.one_hot import OneHot, one_hot_of
-from exchangeable.data.raw_columns import RawColumn, library_of, raw_columns
+from exchangeable.data.raw_columns import library_of, raw_columns
 from exchangeable.data.schema import (
     KINDS,
     MOST_LEVELS,
@@ -18,7 +17,7 @@ from exchangeable.data.schema import (
     Schema,
 )
 from exchangeable.data.transforms import Transform, fit_transform
-from exchangeable.data.values import check_counts, finite_numbers, listed_levels
+from exchangeable.data.values import listed_levels
 
 LARGEST_COUNT = 1000
 """Larger whole numbers are measurements, unless they are declared to be counts."""
@@ -45,55 +44,89 @@ def decide(
         Columns of 0 and 1 that are the levels of one nominal column.
     """
     library = library_of(X)
+    one_hot, raw = None, None
     if groups is not None:
         one_hot, names = one_hot_of(X, groups)
-        return _decided(one_hot.read(X, names), library, kinds, unseen, bend, one_hot)
-    if library is None and kinds is None:
+        raw = one_hot.read(X, names)
+    elif library is None and kinds is None:
         return None
-    if is_sparse(X) and isinstance(kinds, str) and kinds == "count":
-        dtype = str(X.dtype)
-        same = Transform()
-        columns = [Column(j, kinds, (), dtype, same) for j in range(X.shape[1])]
-        return Schema(tuple(columns), None, unseen)
-    return _decided(raw_columns(X), library, kinds, unseen, bend)
+    elif is_sparse(X) and isinstance(kinds, str) and kinds == "count":
+        return sparse_schema(X, unseen)
+    raw = raw_columns(X) if raw is None else raw
+    told = told_kinds([column.name for column in raw], kinds, one_hot)
+    facts = [facts_of(column, told.get(column.name), every=False).seen for column in raw]
+    decided = decided_kinds(facts, told, library)
+    if decided is None:
+        return None
+    transforms = {
+        j: fit_transform(numbers_of(raw[j], kind), bend)
+        for j, kind in enumerate(decided)
+        if kind == "continuous"
+    }
+    return made_schema(facts, decided, transforms, library, unseen, one_hot)
 
 
-def _decided(
-    raw: Sequence[RawColumn],
-    library: str | None,
-    kinds: Any,
-    unseen: str,
-    bend: bool,
-    one_hot: OneHot | None = None,
-) -> Schema | None:
-    """Return what columns are, None if all are binary and are read as numbers."""
+def sparse_schema(X: Any, unseen: str) -> Schema:
+    """Return the schema of a sparse matrix of counts."""
+    same = Transform()
+    columns = [Column(j, "count", (), str(X.dtype), same) for j in range(X.shape[1])]
+    return Schema(tuple(columns), None, unseen)
+
+
+def told_kinds(names: Sequence[Any], kinds: Any, one_hot: OneHot | None = None) -> dict[Any, str]:
+    """Return the kinds that the user names, by names of columns; groups are nominal."""
     grouped = set[Any]()
     if one_hot is not None:
-        pairs_of = zip(raw, one_hot.places, strict=True)
-        grouped = {column.name for column, place in pairs_of if len(place) > 1}
-    word = isinstance(kinds, str)
-    told = {} if word and grouped else _told(raw, kinds)
-    if word and grouped:
-        told = _told([column for column in raw if column.name not in grouped], kinds)
+        pairs = zip(names, one_hot.places, strict=True)
+        grouped = {name for name, place in pairs if len(place) > 1}
+    if isinstance(kinds, str):
+        names = [name for name in names if name not in grouped]
+    told = _told(names, kinds)
     odd = next((name for name in grouped if told.get(name, "nominal") != "nominal"), None)
     if odd is not None:
         raise ValueError(f"kinds says that {odd!r} is {told[odd]}, but groups make it nominal")
-    told |= dict.fromkeys(grouped, "nominal")
-    if any(_holds_times(column) for column in raw):
+    return told | dict.fromkeys(grouped, "nominal")
+
+
+def decided_kinds(
+    facts: Sequence[Seen], told: Mapping[Any, str], library: str | None
+) -> list[str] | None:
+    """Return what columns are, None if all are binary and are read as numbers."""
+    if any(seen.stamped for seen in facts):
         return None  # which are refused where binary numbers are read
-    if library is None:
-        told = {**{column.name: "binary" for column in raw}, **told}
-    decided = [told.get(column.name) or infer_kind(column) for column in raw]
-    pairs = list(zip(raw, decided, strict=True))
-    if all(kind == "binary" and _holds_bits(column) for column, kind in pairs):
+    decided = [
+        told.get(seen.name) or ("binary" if library is None else infer_kind(seen)) for seen in facts
+    ]
+    pairs = zip(facts, decided, strict=True)
+    if all(kind == "binary" and seen.bits for seen, kind in pairs):
         return None
-    found = [_column(column, kind, bend) for column, kind in pairs]
-    return Schema(tuple(found), library, unseen, one_hot)
+    return decided
 
 
-def _told(raw: Sequence[RawColumn], kinds: Any) -> dict[Any, str]:
+def made_schema(
+    facts: Sequence[Seen],
+    decided: Sequence[str],
+    transforms: Mapping[int, Transform],
+    library: str | None,
+    unseen: str,
+    one_hot: OneHot | None = None,
+) -> Schema:
+    """Return what was decided about columns, given the transforms of measurements."""
+    columns = [
+        Column(
+            seen.name,
+            kind,
+            _levels(seen, kind) if kind in WITH_LEVELS else (),
+            seen.dtype,
+            transforms.get(j, Transform()),
+        )
+        for j, (seen, kind) in enumerate(zip(facts, decided, strict=True))
+    ]
+    return Schema(tuple(columns), library, unseen, one_hot)
+
+
+def _told(names: Sequence[Any], kinds: Any) -> dict[Any, str]:
     """Return the kinds that the user names, by names of columns."""
-    names = [column.name for column in raw]
     if kinds is None:
         return {}
     if isinstance(kinds, str):
@@ -120,84 +153,51 @@ def _check_kind(kind: Any, name: str) -> None:
         raise ValueError(f"{name}={kind!r} is unknown; expected one of {', '.join(KINDS)}")
 
 
-def infer_kind(raw: RawColumn) -> str:
+def infer_kind(seen: Seen) -> str:
     """Return what a column seems to be, by its type and, for numbers, by their range."""
-    known = raw.values[~raw.holes]
-    if _holds_bits(raw):
+    if seen.bits:
         return "binary"
-    if raw.levels is not None:
-        return "ordinal" if raw.ordered else "nominal"
-    if raw.values.dtype.kind not in "iuf":
-        if not all(isinstance(value, Number) for value in known):
-            return "nominal"
-        known = known.astype(np.float64)
-    if not (known == np.floor(known)).all() or known.min() < 0:
+    if seen.levels is not None:
+        return "ordinal" if seen.ordered else "nominal"
+    if not seen.numeric:
+        return "nominal"
+    numbers = seen.moments
+    if numbers is None or not numbers.whole or numbers.low < 0:
         return "continuous"
-    if known.min() >= 1 and known.max() <= LARGEST_SCALE:
+    if numbers.low >= 1 and numbers.high <= LARGEST_SCALE:
         return "ordinal"
-    spread = known.astype(np.float64).var() >= 0.5 * known.mean()
-    return "count" if known.max() <= LARGEST_COUNT and spread else "continuous"
+    spread = numbers.variance >= 0.5 * numbers.mean
+    return "count" if numbers.high <= LARGEST_COUNT and spread else "continuous"
 
 
-def _holds_bits(raw: RawColumn) -> bool:
-    """Whether all known values are 0 and 1, as numbers or truth values."""
-    known = raw.values[~raw.holes]
-    if known.dtype.kind == "b":
-        return True
-    if known.dtype.kind == "O":
-        return all(isinstance(v, Number | np.bool_) and (v == 0 or v == 1) for v in known)
-    return known.dtype.kind in "iuf" and bool(((known == 0) | (known == 1)).all())
-
-
-def _holds_times(raw: RawColumn) -> bool:
-    """Whether values are points or lengths of time."""
-    first = raw.values[~raw.holes][:1]
-    stamped = any(hasattr(value, "isoformat") for value in first.tolist())
-    return raw.values.dtype.kind in "mM" or stamped
-
-
-def _column(raw: RawColumn, kind: str, bend: bool) -> Column:
-    """Return a column of a kind, with its levels or its transform."""
-    known = raw.values[~raw.holes]
-    if kind in WITH_LEVELS:
-        return Column(raw.name, kind, _levels(raw, known, kind), raw.dtype)
-    numbers = finite_numbers(known, raw.name, kind)
-    if kind == "count":
-        check_counts(numbers, raw.name)
-        return Column(raw.name, kind, (), raw.dtype)
-    transform = fit_transform(numbers, bend) if numbers.size else Transform()
-    return Column(raw.name, kind, (), raw.dtype, transform)
-
-
-def _levels(raw: RawColumn, known: npt.NDArray[Any], kind: str) -> tuple[Any, ...]:
+def _levels(seen: Seen, kind: str) -> tuple[Any, ...]:
     """Return the levels of a column: those its type declares, or those that occur, in order."""
-    try:
-        distinct = dict.fromkeys(known.tolist())
-    except TypeError as error:
-        raise ValueError(f"column {raw.name!r} holds what is no level: {error}") from None
-    plain = [_plain(value) for value in (distinct if raw.levels is None else raw.levels)]
+    occurring = seen.distinct or {}
+    plain = [_plain(value) for value in (occurring if seen.levels is None else seen.levels)]
     odd = next((v for v in plain if not isinstance(v, bool | int | float | str)), None)
     if odd is not None:
         raise ValueError(
-            f"column {raw.name!r} holds {odd!r} ({type(odd).__name__}); the levels of a {kind} "
+            f"column {seen.name!r} holds {odd!r} ({type(odd).__name__}); the levels of a {kind} "
             "column are text, numbers or truth values"
         )
     found = set(plain)
     if kind == "binary":
         if found <= {0, 1}:
-            boolean = raw.values.dtype.kind == "b" or (plain and type(plain[0]) is bool)
+            boolean = seen.boolean or (plain and type(plain[0]) is bool)
             return (False, True) if boolean else (0, 1)
         if len(found) != 2:
             raise ValueError(
-                f"column {raw.name!r} is binary, but has {len(found)} levels: "
+                f"column {seen.name!r} is binary, but has {len(found)} levels: "
                 f"{listed_levels(sorted(found, key=_order))}"
             )
-    levels = tuple(plain) if raw.levels is not None else tuple(sorted(found, key=_order))
+    levels = tuple(plain) if seen.levels is not None else tuple(sorted(found, key=_order))
     if not levels:
-        raise ValueError(f"column {raw.name!r} is empty, so that its levels are not known; drop it")
+        raise ValueError(
+            f"column {seen.name!r} is empty, so that its levels are not known; drop it"
+        )
     if len(levels) > MOST_LEVELS:
         raise ValueError(
-            f"column {raw.name!r} has {len(levels):,} levels, the limit is {MOST_LEVELS:,}; drop "
+            f"column {seen.name!r} has {len(levels):,} levels, the limit is {MOST_LEVELS:,}; drop "
             "it, or say by kinds that it is continuous or a count"
         )
     return levels

@@ -129,6 +129,12 @@ class Schema:
         """Number of columns of the table that was fitted."""
         return len(self.columns) if self.one_hot is None else len(self.one_hot.inputs)
 
+    @property
+    def names(self) -> list[str] | None:
+        """The names of the columns of the table that was fitted, None where it had none."""
+        own = self.one_hot.inputs if self.one_hot is not None else [c.name for c in self.columns]
+        return [str(name) for name in own] if all(isinstance(n, str) for n in own) else None
+
     @cached_property
     def types(self) -> tuple[ColumnType, ...]:
         """What the numbers of each column stand for."""

@@ -13,7 +13,8 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import listed
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import NO_BITS, NO_INDICES, Rows, take_rows
+from exchangeable.data.rows import CountRows, Rows, TypedRows
+from exchangeable.data.stacking import nowhere, stack_observed
 
 MOST_ROWS = 4096
 """Rows that are kept of a class."""
@@ -28,7 +29,7 @@ class Sketch:
     Attributes
     ----------
     rows : Rows
-        The sample, as lists of ones.
+        The sample, bits as lists of ones.
     label, weights, keys : arrays of shape (n_rows,)
         The class of each, how much it counts, and what it was chosen by.
     ones : array of shape (n_classes, n_variables)
@@ -54,7 +55,7 @@ class Sketch:
     @classmethod
     def empty(cls, n_variables: int, n_classes: int) -> "Sketch":
         """Return the sketch of no rows."""
-        nothing, no_rows = np.empty(0), _nowhere(0, n_variables)
+        nothing, no_rows = np.empty(0), nowhere(0, n_variables)
         zeros = np.zeros(n_classes)
         label = np.empty(0, dtype=np.int64)
         ones = np.zeros((n_classes, n_variables))
@@ -74,25 +75,25 @@ class Sketch:
         weights = np.concatenate([_weights(group) for group in groups])
         with np.errstate(divide="ignore"):
             keys = np.log(rng.random(members.size)) / weights
-        every = _stacked(self.rows, listed(take_rows(rows, members)))
-        gaps = None
-        if holes is not None or self.holes is not None:
-            new = holes or _nowhere(rows.n_rows, rows.n_variables)
-            old = self.holes or _nowhere(self.rows.n_rows, rows.n_variables)
-            gaps = _stacked(old, listed(take_rows(new, members)))
+        every = Observed(rows, holes).take(members)
+        if self.rows.n_rows:
+            every = stack_observed([self.observed, every])
         label = np.concatenate([self.label, label])
         weights, keys = np.append(self.weights, weights), np.append(self.keys, keys)
         kept = _largest(keys, label, len(groups))
+        sample = every.take(kept)
+        counted = isinstance(rows, TypedRows | CountRows)  # columns of other kinds have no ones
+        ones = 0.0 if counted else np.stack(group_ones(rows, groups, n_jobs))
         return Sketch(
-            take_rows(every, kept),
+            sample.ones if counted else listed(sample.ones),
             label[kept],
             weights[kept],
             keys[kept],
-            self.ones + np.stack(group_ones(rows, groups, n_jobs)),
+            self.ones + ones,
             self.totals + [group.total for group in groups],
             self.learned,
             self.n_seen + members.size,
-            None if gaps is None else take_rows(gaps, kept),
+            sample.holes,
         )
 
     @property
@@ -135,23 +136,3 @@ def _largest(keys: FloatArray, label: IntArray, n_classes: int) -> IntArray:
             members = members[np.argpartition(-keys[members], MOST_ROWS)[:MOST_ROWS]]
         kept.append(members)
     return np.sort(np.concatenate(kept))
-
-
-def _nowhere(n_rows: int, n_variables: int) -> Rows:
-    """Return rows without any ones."""
-    return Rows(n_rows, n_variables, NO_BITS, np.zeros(n_rows + 1, np.int64), NO_INDICES)
-
-
-def _stacked(first: Rows, second: Rows) -> Rows:
-    """Return lists of ones, one after the other."""
-    if not second.n_rows:
-        return first
-    if not second.indptr.size:
-        raise ValueError("a batch has too many ones to be listed; give smaller batches")
-    return Rows(
-        first.n_rows + second.n_rows,
-        second.n_variables,
-        NO_BITS,
-        np.concatenate([first.indptr, second.indptr[1:] + first.indptr[-1]]),
-        np.concatenate([first.indices, second.indices]),
-    )

@@ -9,13 +9,82 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
 
 SKEWED = 1.0
 """Columns whose skewness exceeds this are transformed."""
 POWERS = (0.0, 2.0)
 """Where the power is looked for: between these ψ maps all numbers onto all numbers."""
 LEAST_SCALE = 1e-300
+MOST_ROWS = 20_000
+"""Rows from which the power is found; of more, these are drawn."""
+
+
+class Moments:
+    """Number, mean and central moments of some numbers, which add up over sets of them.
+
+    Parameters
+    ----------
+    n : int
+        How many they are.
+    mean, second, third : float
+        Their mean, and the sums of squares and cubes of their distances from it.
+    low, high : float
+        The smallest and the largest.
+
+    Examples
+    --------
+    >>> both = Moments.of(np.array([1.0, 2.0])) + Moments.of(np.array([6.0]))
+    >>> both.n, both.mean, both.variance, both.third, both.high
+    (3, 3.0, 4.666666666666667, 18.0, 6.0)
+    """
+
+    def __init__(
+        self, n: int, mean: float, second: float, third: float, low: float, high: float, whole: bool
+    ) -> None:
+        self.n, self.mean, self.second, self.third = n, mean, second, third
+        self.low, self.high, self.whole = low, high, whole
+
+    @classmethod
+    def of(cls, x: FloatArray) -> "Moments":
+        """Return those of an array."""
+        if not x.size:
+            return cls(0, 0.0, 0.0, 0.0, np.inf, -np.inf, True)
+        mean = float(x.mean())
+        centred = x - mean
+        squares = centred**2
+        whole = bool((x == np.floor(x)).all())
+        sums = float(squares.sum()), float((squares * centred).sum())
+        return cls(x.size, mean, *sums, float(x.min()), float(x.max()), whole)
+
+    @property
+    def variance(self) -> float:
+        """The mean of squares."""
+        return self.second / max(self.n, 1)
+
+    @property
+    def skewed(self) -> bool:
+        """Whether a transform should be looked for."""
+        limit = SKEWED * self.variance**1.5
+        return self.variance > 0 and abs(self.third / self.n) > limit
+
+    def __add__(self, other: "Moments") -> "Moments":
+        if not self.n or not other.n:
+            return self if self.n else other
+        n, gap = self.n + other.n, other.mean - self.mean
+        both = self.n * other.n / n
+        second = self.second + other.second + gap**2 * both
+        third = self.third + other.third + gap**3 * both * (self.n - other.n) / n
+        third += 3 * gap * (self.n * other.second - other.n * self.second) / n
+        return Moments(
+            n,
+            self.mean + gap * other.n / n,
+            second,
+            third,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.whole and other.whole,
+        )
 
 
 class Transform(NamedTuple):
@@ -72,27 +141,42 @@ def _inverse(y: FloatArray, power: float) -> FloatArray:
 
 
 def fit_transform(x: FloatArray, bend: bool) -> Transform:
-    """Return the transform of known measurements.
+    """Return the transform of measurements.
 
     Parameters
     ----------
     x : array
-        The measurements of a column.
+        The measurements of a column, NaN where they are not known.
     bend : bool
         Whether a skewed column may be bent, or only shifted and scaled.
     """
+    known = x[~np.isnan(x)]
+    if not known.size:
+        return Transform()
     power = 1.0
-    centred = x - x.mean()
-    variance = float(np.mean(centred**2))
-    if bend and variance > 0 and abs(np.mean(centred**3)) > SKEWED * variance**1.5:
-        power = _likeliest_power(x)
-    y = yeo_johnson(x, power)
-    shift, scale = float(y.mean()), float(y.std())
-    return Transform(power, shift, scale if scale > LEAST_SCALE else 1.0)
+    if bend and Moments.of(known).skewed:
+        some = x[rows_for_power(x.size)]
+        power = likeliest_power(some[~np.isnan(some)])
+    return made_transform(power, Moments.of(yeo_johnson(known, power)))
 
 
-def _likeliest_power(x: FloatArray) -> float:
+def rows_for_power(n_rows: int) -> IntArray:
+    """Return the numbers of the rows from which powers are found: all, or a draw."""
+    if n_rows <= MOST_ROWS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, MOST_ROWS, replace=False))
+
+
+def made_transform(power: float, bent: Moments) -> Transform:
+    """Return the transform with a power, given what measurements become by it."""
+    scale = float(np.sqrt(bent.variance))
+    return Transform(power, bent.mean, scale if scale > LEAST_SCALE else 1.0)
+
+
+def likeliest_power(x: FloatArray) -> float:
     """Return the power after which a normal distribution makes the measurements likeliest."""
+    if not x.size:
+        return 1.0
     logs = np.sign(x) * np.log1p(np.abs(x))
 
     def cost(power: float) -> float:

@@ -3,7 +3,6 @@
 The score of a row in class y is base[y] + Σ_j slope[j, y]·x_j + Σ_j pair[j, y]·x_j·x_parent(j, y),
 plus a look-up by its number of ones (`by_count`) or by that in each block (`values`). Rows lie on
 the device as bits and are unpacked a tile at a time, so that the work is products of matrices.
-Where it has no room for all of them they are sent there in chunks, anew for every pass.
 """
 
 from functools import partial
@@ -13,9 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-TILE_BYTES = 1 << 28
-"""The unpacked rows and the posteriors of a tile take about this much."""
-LARGEST_TILE = 1 << 16
 PARTS = 3
 """A number is the sum of this many of half the precision, which tensor cores multiply."""
 HIGHEST = jax.lax.Precision.HIGHEST
@@ -90,97 +86,6 @@ class LinearSums(NamedTuple):
     pairs: Any
     counts: Any
     blocks: Any
-
-
-class Layout(NamedTuple):
-    """How rows are laid out on a device.
-
-    Attributes
-    ----------
-    tile : int
-        Rows that are unpacked at once.
-    tiles : int
-        Tiles that lie on the device together.
-    n_bytes : float
-        What that takes, with scores, posteriors and parameters.
-    """
-
-    tile: int
-    tiles: int
-    n_bytes: float
-
-
-def layout(n_rows: int, n_variables: int, n_classes: int, room: float) -> Layout:
-    """Return a layout of all rows if there is room for them, else of as many as there is for twice.
-
-    While a pass works on some of the rows the next are on their way.
-    """
-    row = 4.0 * (n_variables + 3 * n_classes)
-    tile = tile_size(n_rows, max(8, int(min(TILE_BYTES, room / 8) / row)))
-    fixed = 2.0 * tile * row + 24.0 * n_variables * n_classes
-    each = float(tile) * (-(-n_variables // 8) + 4 * (n_classes + 2))
-    tiles = -(-n_rows // tile)
-    if fixed + tiles * each > room:
-        tiles = max(1, int((room - fixed) / (2 * each)))
-        each *= 2
-    return Layout(tile, tiles, fixed + tiles * each)
-
-
-def tile_size(n_rows: int, most: int) -> int:
-    """Return how many rows are unpacked at once, a power of two.
-
-    >>> tile_size(300, 1000), tile_size(10_000, 1000)
-    (512, 512)
-    """
-    return min(1 << (most.bit_length() - 1), LARGEST_TILE, 1 << max(3, (n_rows - 1).bit_length()))
-
-
-def put_rows(bits: Any, weights: Any, tile: int, tiles: int, device: Any) -> list[Rows]:
-    """Return packed rows in chunks of so many tiles, the last filled up with rows of no weight.
-
-    A single chunk lies on the device, several stay where they are until a pass needs them.
-    """
-    n_rows, width = bits.shape
-    size = tile * tiles
-    chunks = []
-    for begin in range(0, n_rows, size):
-        some, counted = bits[begin : begin + size], weights[begin : begin + size]
-        missing = size - len(some)
-        padded = np.pad(some, ((0, missing), (0, 0))).reshape(tiles, tile, width)
-        own = np.pad(counted.astype(np.float32), (0, missing)).reshape(tiles, tile)
-        chunks.append(Rows(padded, own))
-    return [jax.device_put(chunks[0], device)] if len(chunks) == 1 else chunks
-
-
-def expect_chunks(
-    chunks: list[Rows], parameters: "Parameters", n_rows: int, halved: bool, device: Any
-) -> "LinearSums":
-    """Return the sums of a pass over all rows, added up in double precision, and posteriors.
-
-    Where there are several chunks the device holds two of them: one at work and the next.
-    """
-    k = parameters.base.size
-    each, posterior = np.empty(n_rows), np.empty((n_rows, k))
-    sums: list[Any] = [0.0] * 5
-
-    def take(number: int, found: LinearSums) -> None:
-        begin = number * chunks[0].weights.size
-        end = min(n_rows, begin + chunks[0].weights.size)
-        each[begin:end] = np.asarray(found.each).ravel()[: end - begin]
-        posterior[begin:end] = np.asarray(found.posterior).reshape(-1, k)[: end - begin]
-        for position, summed in enumerate(found[2:]):
-            sums[position] = sums[position] + np.asarray(summed, dtype=np.float64)
-
-    before: LinearSums | None = None
-    for number, chunk in enumerate(chunks):
-        there = jax.device_put(chunk, device)
-        found = expect_linear(there, parameters, keep=True, halved=halved)
-        if before is not None:
-            take(number - 1, before)
-        before = found
-    assert before is not None
-    take(len(chunks) - 1, before)
-    return LinearSums(each, posterior, *sums)
 
 
 def unpacked(bits: Any, n_variables: int, dtype: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.classes.profiles import Profiles, profiles_of
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.data.schema import Schema
 from exchangeable.estimators.kinds import (
@@ -45,6 +46,24 @@ class MixtureEstimator(TypedQueries):
     def _log_prior(self) -> FloatArray:
         """Log-probabilities of the classes or components."""
         raise NotImplementedError
+
+    def profiles(self) -> Profiles:
+        """Return what the classes or components are like: sizes, and answers to each column.
+
+        `to_frame` makes a table of it. Of mixtures `exchangeable.classes.standard_errors` adds
+        standard errors and intervals; `exchangeable.plotting.ProfileDisplay` draws profiles.
+
+        Examples
+        --------
+        >>> from exchangeable import ExchangeableClassifier
+        >>> model = ExchangeableClassifier(blocks="independent", alpha=0.0)
+        >>> print(model.fit([[1, 0], [1, 1], [0, 1]], ["a", "a", "b"]).profiles())
+        item        answer  class a  class b
+        class size            0.667    0.333
+        x0          1         1.000    0.000
+        x1          1         0.500    1.000
+        """
+        return profiles_of(self)
 
     @property
     def n_blocks_(self) -> IntArray:

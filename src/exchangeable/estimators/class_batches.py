@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import IntArray, check_sample_weight
 from exchangeable.data.observed import Observed, as_observed
-from exchangeable.estimators.kinds import decide_kinds
+from exchangeable.estimators.kinds import kinds_of_batch, labels_of, observe_typed
 from exchangeable.estimators.labels import open_labels, weigh_classes
 from exchangeable.estimators.rows import validated_with_labels
 from exchangeable.families.contract import Family, FamilySpec
@@ -48,12 +48,13 @@ def add_labelled_batch(
     if first and classes is None:
         raise ValueError("classes must be passed on the first call to partial_fit.")
     known = unique_labels(classes, "classes") if first else classifier.classes_
-    own, schema = decide_kinds(classifier, spec, X)
-    if schema is not None:
-        own.check("partial_fit", "partial_fit")
     y = open_labels(y, semi_supervised=False).y
-    X, y = validated_with_labels(classifier, X, y, reset=first)
-    observed = as_observed(X, classifier.binarize, classifier.n_jobs)
+    spec, schema = kinds_of_batch(classifier, spec, X, first)
+    if schema is not None:
+        observed, y = observe_typed(classifier, X, schema, reset=first), labels_of(X, y)
+    else:
+        X, y = validated_with_labels(classifier, X, y, reset=first)
+        observed = as_observed(X, classifier.binarize, classifier.n_jobs)
     _check_classes(classifier, classes, known, y)
     number = np.searchsorted(known, y)
     weight = weigh_classes(classifier.class_weight, known, number, sample_weight)

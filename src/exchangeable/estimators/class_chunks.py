@@ -19,8 +19,6 @@ from exchangeable.fitting.classes import (
 )
 from exchangeable.fitting.tasks import problem_of, rule_of
 from exchangeable.structure.blocks import as_blocks, kind_of
-from exchangeable.structure.learner import BlockLearner
-from exchangeable.structure.rounds import check_learner
 
 Classes = npt.NDArray[Any]
 
@@ -48,8 +46,6 @@ def fit_class_chunks(
     if direct and not partly and not watched.has_holes:
         model = spec.direct.fit_chunks(problem, data, classes, sums)
         return FittedClasses(model, totals), classes
-    if isinstance(problem.structure, BlockLearner):
-        check_learner(problem.structure)
     problem = with_prior(problem, classifier.fit_prior, classifier.class_prior)
     rule = rule_of(classifier)
     return fit_classes_in_chunks(spec, problem, data, classes, totals, rule, partly), classes

@@ -273,7 +273,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
         if elsewhere is not None:
-            self._keep(*fit_class_chunks(self, spec, elsewhere, feature_names))
+            self._keep(*fit_class_chunks(self, *elsewhere, feature_names))
             return self
         y, known = open_labels(y, self.semi_supervised)
         spec, observed, y = self._labelled_rows(spec, X, y)

@@ -25,9 +25,10 @@ from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.schema import Schema
 from exchangeable.devices.choice import check_device, find_device
 from exchangeable.estimators.components import ComponentEstimator
-from exchangeable.estimators.kinds import decide_schema, specs_for
+from exchangeable.estimators.kinds import decide_families
 from exchangeable.estimators.names import give_names
 from exchangeable.families import REGISTRY, WITH_STATISTICS, family_named
+from exchangeable.families.contract import FamilySpec
 from exchangeable.fitting.compression import Compressor, part_numbers
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.kept_fits import KeptFits
@@ -221,7 +222,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         """
         clock = self._clock()
         began = clock.now()
-        schema = decide_schema(self, X)[0]
+        specs, schema = decide_families(self, self._named_families(), X)
         observed = self._rows_of(X, schema)
         give_names(self, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
@@ -237,7 +238,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             valid = self._observed(X_valid)
             held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         examples = merge_equal_rows(observed, weight)[0]
-        families, left_out = self._families(observed.n_variables, schema)
+        families, left_out = self._families(specs, observed.n_variables, schema)
         search = self._search(examples, held, families, left_out, rng, clock)
         search.began = began
         with (
@@ -317,24 +318,28 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         share = check_number(self.validation_fraction, "validation_fraction")
         return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
 
+    def _named_families(self) -> list[FamilySpec]:
+        """Return the families that users name."""
+        if self.families is None:
+            return []
+        names = [self.families] if isinstance(self.families, str) else list(self.families)
+        if not names or any(name not in REGISTRY for name in names):
+            raise ValueError(
+                f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
+            )
+        return [family_named(name) for name in names]
+
     def _families(
-        self, n_variables: int, schema: Schema | None
+        self, named: Sequence[FamilySpec], n_variables: int, schema: Schema | None
     ) -> tuple[list[str], dict[str, str]]:
         """Return the families to try, and why others are left out.
 
         Without names these are all that are searched, for such columns, and can be had.
         """
-        if self.families is not None:
-            names = [self.families] if isinstance(self.families, str) else list(self.families)
-            unknown = [name for name in names if name not in REGISTRY]
-            if unknown or not names:
-                raise ValueError(
-                    f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
-                )
-            specs = specs_for([family_named(name) for name in names], schema)
-            for spec in specs:
+        if named:
+            for spec in named:
                 spec.check_size(n_variables)
-            return [spec.name for spec in specs], {}
+            return [spec.name for spec in named], {}
         names, left_out = list[str](), dict[str, str]()
         for spec in REGISTRY.values():
             if spec.search is None or (len(spec.kinds) > 1) != (schema is not None):

@@ -1,7 +1,7 @@
 """`Kinds`: how users say what their columns are, and how estimators take such tables."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +14,7 @@ from exchangeable.data.kinds import decide
 from exchangeable.data.observed import Observed
 from exchangeable.data.raw_columns import raw_columns
 from exchangeable.data.schema import UNSEEN, Column, Schema
+from exchangeable.data.stream.raw_tables import RawTable, decide_table
 from exchangeable.estimators.names import check_columns
 from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec
@@ -91,25 +92,87 @@ def decide_kinds(estimator: Any, spec: FamilySpec, X: Any) -> tuple[FamilySpec, 
     None where all are binary numbers, which are read as they always were. A threshold other than
     the default says that numbers are to be cut there.
     """
+    blocks = getattr(estimator, "blocks", "auto")
+    (chosen,), schema = decide_families(estimator, [spec], X, blocks, stacklevel=5)
+    return chosen, schema
+
+
+def decide_families(
+    estimator: Any, specs: Sequence[FamilySpec], X: Any, blocks: Any = "auto", stacklevel: int = 4
+) -> tuple[list[FamilySpec], Schema | None]:
+    """Return the families for what the columns of X are, and what they are, as `decide_kinds`."""
     schema, told = decide_schema(estimator, X)
     if schema is None:
+        return list(specs), None
+
+    def distinct() -> str:
+        values = [np.unique(c.values[~c.holes]) for c in raw_columns(X)]
+        return f", of {np.unique(np.concatenate(values)).size:,} distinct values"
+
+    chosen = _chosen(estimator, specs, schema, blocks, told, stacklevel + 1, distinct)
+    return (list(specs), None) if chosen is None else (chosen, schema)
+
+
+def decide_kinds_of_table(
+    estimator: Any, spec: FamilySpec, table: RawTable
+) -> tuple[FamilySpec, Schema | None]:
+    """Return what `decide_kinds` does for a table in chunks or on a cluster, by passes over it."""
+    settings, told = settings_of(estimator)
+    if settings is None:
         return spec, None
+    bend = settings.transform == "auto"
+    schema = decide_table(table, settings.columns, settings.unseen, bend, settings.groups)
+    if schema is None:
+        return spec, None
+    blocks = getattr(estimator, "blocks", "auto")
+    chosen = _chosen(estimator, [spec], schema, blocks, told, stacklevel=6)
+    return (spec, None) if chosen is None else (chosen[0], schema)
+
+
+def kinds_of_batch(
+    estimator: Any, spec: FamilySpec, X: Any, first: bool
+) -> tuple[FamilySpec, Schema | None]:
+    """Return the family for a batch, and what its columns are: what the first batch decided."""
+    schema = None if first else schema_of(estimator)
+    if schema is not None:
+        chosen = spec_for(spec, schema, estimator.blocks)
+    else:
+        chosen, schema = decide_kinds(estimator, spec, X)
+    if schema is not None:
+        chosen.check("partial_fit", "partial_fit")
+    if schema is not None and not first and schema_of(estimator) is None:
+        raise ValueError(
+            "the columns of the first batch were all 0 and 1, those of this one are not; say by "
+            "kinds what they are, or fit to all rows at once"
+        )
+    return chosen, schema
+
+
+def _chosen(
+    estimator: Any,
+    specs: Sequence[FamilySpec],
+    schema: Schema,
+    blocks: Any,
+    told: bool,
+    stacklevel: int,
+    distinct: Callable[[], str] = lambda: "",
+) -> list[FamilySpec] | None:
+    """Return the families for columns of some kinds; None where their numbers are to be cut."""
     training = getattr(estimator, "training", "generative")
     try:
-        chosen = spec_for(spec, schema, getattr(estimator, "blocks", "auto"))
+        chosen = specs_for(specs, schema, blocks)
         if training != "generative":
-            chosen.check("hybrid", f"training={training!r}")
-        return chosen, schema
+            for spec in chosen:
+                spec.check("hybrid", f"training={training!r}")
+        return chosen
     except ValueError as error:
         if told or any(column.levels for column in schema.columns if not _is_number(column)):
             raise
-        distinct = np.unique([v for c in raw_columns(X) for v in np.unique(c.values[~c.holes])])
         warnings.warn(
-            f"numbers greater than binarize={estimator.binarize} are on, of {distinct.size:,} "
-            f"distinct values: {error}",
-            stacklevel=4,
+            f"numbers greater than binarize={estimator.binarize} are on{distinct()}: {error}",
+            stacklevel=stacklevel,
         )
-        return spec, None
+        return None
 
 
 def _example(column: Column) -> str:
@@ -118,6 +181,15 @@ def _example(column: Column) -> str:
 
 def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
     """Return what the columns of X are, None where all are bits, and whether kinds says so."""
+    settings, told = settings_of(estimator)
+    if settings is None:
+        return None, told
+    bend = settings.transform == "auto"
+    return decide(X, settings.columns, settings.unseen, bend, settings.groups), told
+
+
+def settings_of(estimator: Any) -> tuple[Kinds | None, bool]:
+    """Return what the user says of kinds, and whether kinds are named; None if numbers are cut."""
     kinds = getattr(estimator, "kinds", None)
     settings = kinds if isinstance(kinds, Kinds) else Kinds(kinds)
     check_choice(settings.unseen, "unseen", UNSEEN)
@@ -125,15 +197,16 @@ def decide_schema(estimator: Any, X: Any) -> tuple[Schema | None, bool]:
     told = settings.columns is not None or settings.groups is not None
     if not told and (kinds is None and estimator.binarize != 0.0):
         return None, told
-    bend = settings.transform == "auto"
-    return decide(X, settings.columns, settings.unseen, bend, settings.groups), told
+    return settings, told
 
 
-def specs_for(specs: Sequence[FamilySpec], schema: Schema | None) -> list[FamilySpec]:
+def specs_for(
+    specs: Sequence[FamilySpec], schema: Schema | None, blocks: Any = "auto"
+) -> list[FamilySpec]:
     """Return the families that stand for some where columns are of the kinds of a schema."""
     if schema is None:
         return list(specs)
-    found = [spec_for(spec, schema, "auto") for spec in specs]
+    found = [spec_for(spec, schema, blocks) for spec in specs]
     return list({spec.name: spec for spec in found}.values())
 
 

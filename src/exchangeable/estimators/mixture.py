@@ -20,7 +20,6 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.classes.choice import select_components
-from exchangeable.classes.profiles import Profiles, profiles_of
 from exchangeable.classes.refits import Refits
 from exchangeable.classes.selection import Selection
 from exchangeable.data.examples import Examples, merge_equal_rows
@@ -34,7 +33,7 @@ from exchangeable.estimators.covariates import (
     forget_covariates,
 )
 from exchangeable.estimators.described import lists_families
-from exchangeable.estimators.kinds import decide_kinds, spec_for
+from exchangeable.estimators.kinds import kinds_of_batch, spec_for
 from exchangeable.estimators.rows import check_width, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
@@ -58,8 +57,6 @@ from exchangeable.fitting.tasks import (
     spec_of,
 )
 from exchangeable.runtime.attempts import all_or_nothing
-from exchangeable.structure.learner import BlockLearner
-from exchangeable.structure.rounds import check_learner
 
 
 def _takes_batches(mixture: Any) -> bool:
@@ -292,7 +289,7 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, None, sample_weight)
         if elsewhere is not None:
-            return self._fit_chunks(spec, elsewhere, X_valid, feature_names)
+            return self._fit_chunks(*elsewhere, X_valid, feature_names)
         spec, observed = self._rows_to_fit(spec, X, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
@@ -310,10 +307,10 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
 
     def _held_out(self, spec: FamilySpec, X_valid: Any) -> Examples | Streamed | None:
         """Return the rows that are given to be held out, wherever they lie."""
-        elsewhere = None if X_valid is None else open_rows(self, spec, X_valid)
+        elsewhere = None if X_valid is None else open_rows(self, spec, X_valid, fitted=True)
         if elsewhere is None:
             return None if X_valid is None else _merged(self._observed(X_valid))
-        valid = Streamed.of(elsewhere)
+        valid = Streamed.of(elsewhere[1])
         check_width(self, valid.n_variables)
         return valid
 
@@ -325,8 +322,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         n_components = components_of(self, spec, data.n_rows)
         take_names(self, passes, feature_names)
         problem = problem_of(self, spec, data.n_variables, range(n_components), labelled=False)
-        if isinstance(problem.structure, BlockLearner):
-            check_learner(problem.structure)
         valid = self._held_out(spec, X_valid)
         rng = as_generator(self.random_state)
         generators = rng.spawn(self._n_runs())
@@ -371,9 +366,7 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
             How much each row counts, 1 by default.
         """
         spec, first = self._check_options(), not hasattr(self, "_model")
-        own, schema = decide_kinds(self, spec, X)
-        if schema is not None:
-            own.check("partial_fit", "partial_fit")
+        spec = kinds_of_batch(self, spec, X, first)[0]
         if first:
             self.fit(X, sample_weight=sample_weight)
         observed = self._observed(X)
@@ -446,14 +439,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         """
         asked = sample_weight, param_grid, bootstrap
         return select_components(cls, X, X_valid, n_components, criterion, *asked, parameters)
-
-    def profiles(self) -> Profiles:
-        """Return what the components are like: sizes, and how each column is answered in each.
-
-        `exchangeable.classes.standard_errors` adds standard errors and intervals, and
-        `exchangeable.plotting.ProfileDisplay` draws them.
-        """
-        return profiles_of(self)
 
     @property
     def n_parameters_(self) -> int:

@@ -14,10 +14,18 @@ from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits
 from exchangeable.data.raw_columns import library_of
+from exchangeable.data.schema import Schema
 from exchangeable.data.stream import cluster
+from exchangeable.data.stream.cluster_tables import CollectionTable
 from exchangeable.data.stream.passes import ChunkedRows, ChunkError, Passes, observe
+from exchangeable.data.stream.raw_tables import ChunkedTable
 from exchangeable.data.stream.sources import Source, as_source
-from exchangeable.estimators.kinds import decide_kinds, schema_of
+from exchangeable.estimators.kinds import (
+    COLUMNS,
+    decide_kinds,
+    decide_kinds_of_table,
+    schema_of,
+)
 from exchangeable.estimators.names import check_columns, give_names
 from exchangeable.families.contract import FamilySpec
 
@@ -39,11 +47,16 @@ def open_rows(
     y: Any = None,
     sample_weight: Any = None,
     labelled: bool = False,
-) -> Passes | None:
-    """Return the rows if they come in chunks or lie on a cluster, None for a matrix in memory."""
+    fitted: bool = False,
+) -> tuple[FamilySpec, Passes] | None:
+    """Return the rows if they come in chunks or lie on a cluster, None for a matrix in memory.
+
+    With them comes the family for what their columns are: what was decided about those of an
+    estimator that is `fitted`, or what passes over them tell.
+    """
     column = y if isinstance(y, str) else None
     on_cluster = cluster.is_collection(X)
-    one_table = column is None and library_of(X) == "pyarrow"
+    one_table = column is None and library_of(X) == "pyarrow" and not fitted
     if one_table and decide_kinds(estimator, spec, X)[1] is not None:
         return None
     in_memory = getattr(estimator, "training", "generative") != "generative"
@@ -52,6 +65,12 @@ def open_rows(
     source = None if on_cluster else as_source(X, column)
     if source is None and not on_cluster:
         return None
+    table = None if source is None else ChunkedTable(source)
+    if fitted:
+        schema = schema_of(estimator)
+    else:
+        given = CollectionTable(X, column) if table is None else table
+        spec, schema = decide_kinds_of_table(estimator, spec, given)
     spec.check("chunks", "X in chunks or on a cluster")
     if in_memory:
         raise ValueError(
@@ -59,15 +78,17 @@ def open_rows(
             "memory; use training='generative' for rows in chunks or on a cluster"
         )
     labels = None if column is not None else y
-    if source is None:
-        options = estimator.binarize, estimator.n_jobs
-        return cluster.open_collection(X, y if labelled else None, sample_weight, *options)
-    return ChunkedRows(
-        source,
+    if table is None:
+        options = estimator.binarize, estimator.n_jobs, schema
+        labels = y if labelled else None
+        return spec, cluster.open_collection(X, labels, sample_weight, *options)
+    return spec, ChunkedRows(
+        table.source,
         None if labels is None else _one_column(labels, "y"),
         None if sample_weight is None else _weights(sample_weight),
         estimator.binarize,
         estimator.n_jobs,
+        schema=schema,
     )
 
 
@@ -86,10 +107,15 @@ def _weights(sample_weight: Any) -> FloatArray:
 
 
 def take_names(estimator: Any, data: Passes, feature_names: Any) -> None:
-    """Store what scikit-learn's estimators know of the columns."""
+    """Store what scikit-learn's estimators know of the columns, and what was decided about them."""
+    schema, names = data.schema, data.names
     estimator.n_features_in_ = data.n_variables
-    if data.names is not None:
-        estimator.feature_names_in_ = np.asarray(data.names, dtype=object)
+    estimator.__dict__.pop(COLUMNS, None)
+    if schema is not None:
+        estimator.columns_, estimator.n_features_in_ = schema.to_plain(), schema.n_inputs
+        names = schema.names
+    if names is not None:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
     give_names(estimator, feature_names)
@@ -104,18 +130,17 @@ def by_chunks(method: Method) -> Method:
 
     @functools.wraps(method)
     def over(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        if schema_of(self) is not None:
-            return method(self, X, *args, **options)
         if cluster.is_collection(X):
             self._fitted()
-            return cluster.map_rows(X, functools.partial(_answer, method, self, args, options))
+            answer = functools.partial(_answer, method, self, args, options)
+            return cluster.map_rows(X, answer, typed=schema_of(self) is not None)
         source = as_source(X, names=getattr(self, "feature_names_in_", None))
         if source is None:
             return method(self, X, *args, **options)
         self._fitted()
         answers = [
             method(self, observed, *args, **options)
-            for observed in _read(source, self.binarize, self.n_jobs)
+            for observed in _read(source, self.binarize, self.n_jobs, schema_of(self))
         ]
         if not answers:
             raise ChunkError(f"{source.description} has no chunks")
@@ -129,11 +154,14 @@ def _answer(method: Any, estimator: Any, args: Any, options: Any, part: Any) -> 
     return method(estimator, part, *args, **options)
 
 
-def _read(source: Source, binarize: float | None, n_jobs: int | None) -> Iterator[Observed]:
-    for number, given in enumerate(source.chunks()):
+def _read(
+    source: Source, binarize: float | None, n_jobs: int | None, schema: Schema | None
+) -> Iterator[Observed]:
+    raw = schema is not None and source.tables is not None
+    for number, given in enumerate((source.tables if raw else source.chunks)()):  # type: ignore[misc]
         matrix = given[0] if isinstance(given, tuple) else given
         try:
-            yield observe(matrix, binarize, n_jobs)
+            yield observe(matrix, binarize, n_jobs, schema)
         except (ValueError, TypeError) as error:
             raise ChunkError(f"chunk {number} of {source.description}: {error}") from error
 
@@ -150,10 +178,12 @@ def as_checked(estimator: Any, X: Any) -> Observed | None:
 
 def check_width(estimator: Any, n_variables: int) -> None:
     """Refuse rows of other variables than those that were fitted."""
-    if n_variables != estimator.n_features_in_:
+    schema = schema_of(estimator)
+    n_known = estimator.n_features_in_ if schema is None else len(schema.columns)
+    if n_variables != n_known:
         raise ValueError(
             f"X has {n_variables} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input"
+            f"{n_known} features as input"
         )
 
 

@@ -9,6 +9,7 @@ from exchangeable.families import (
     blocks,
     count_trees,
     hidden_trees,
+    leaf_trees,
     mixed,
     neural,
     statistics,
@@ -46,7 +47,17 @@ def register(spec: FamilySpec) -> None:
     known[spec.name] = spec
 
 
-for _room in (blocks, statistics, urns, trees, count_trees, hidden_trees, mixed, neural):
+for _room in (
+    blocks,
+    statistics,
+    urns,
+    trees,
+    count_trees,
+    hidden_trees,
+    leaf_trees,
+    mixed,
+    neural,
+):
     for _spec in _room.SPECS:
         register(_spec)
 

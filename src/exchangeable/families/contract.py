@@ -13,6 +13,7 @@ from exchangeable.families.model import (
     Completions,
     Model,
     Normal,
+    Normals,
     single_variables,
 )
 from exchangeable.families.spec import NUMBER, FamilySpec, SearchSpace, least_memory
@@ -26,6 +27,7 @@ __all__ = [
     "FamilySpec",
     "Model",
     "Normal",
+    "Normals",
     "SearchSpace",
     "Trainer",
     "least_memory",

@@ -12,6 +12,7 @@ from exchangeable.families.model import Model
 from exchangeable.families.sums import EMData, RowsInMemory, Sums
 
 if TYPE_CHECKING:
+    from exchangeable.data.examples import Examples
     from exchangeable.families.mixture import Mixture
     from exchangeable.families.problem import Problem
     from exchangeable.structure.proposals import Proposal, Proposer
@@ -94,8 +95,12 @@ class Family(ABC):
             For families whose runs should differ in more than their posteriors.
         """
 
-    def resume(self, data: EMData, mixture: "Mixture") -> None:  # noqa: B027, most need nothing
-        """Get ready to go on from an earlier fit instead of `first`, perhaps to other rows."""
+    def resume(self, data: EMData, mixture: "Mixture") -> "Mixture":
+        """Get ready to go on from an earlier fit instead of `first`, perhaps to other rows.
+
+        Returned is that fit, with room for what these rows hold.
+        """
+        return mixture
 
     @abstractmethod
     def following(self, data: EMData, model: Any, sums: Any, step: int) -> list[Model]:
@@ -142,6 +147,20 @@ class Family(ABC):
     def start_of(self, init: str, number: int) -> str:
         """Return how the numbered run starts: ``init="both"`` takes turns."""
         return ("rows", "random")[number % 2] if init == "both" else init
+
+    def widened(self, mixture: "Mixture", sums: Any, rows: "Examples") -> "tuple[Mixture, Any]":
+        """Return a mixture, and sums under it, with room for rows that are to be added.
+
+        Most families have room for all rows.
+        """
+        return mixture, sums
+
+    def carried(self, before: Any, sums: Any, after: Any) -> Any:
+        """Return sums under one model as a pass under another of the same blocks would have them.
+
+        What is expected of missing values stays as it was. Most sums do not depend on the model.
+        """
+        return sums
 
     def own_blocks(self, data: Any, sums: Sums) -> "Proposal | None":
         """Return the blocks to begin with, if the family learns them in its own way."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import Arrays, Completions, Model, Normal
+from exchangeable.families.contract import Arrays, Completions, Model, Normal, Normals
 from exchangeable.families.page import OnPage
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
@@ -117,7 +117,9 @@ class JoinedModel(Model):
         part, inner = self._class(y)
         return part.marginals(observed, inner)
 
-    def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
+    def predictive(
+        self, observed: Observed, variable: int, y: int
+    ) -> FloatArray | Normal | Normals:
         """Return the distribution of a variable that no row knows, given what rows know."""
         part, inner = self._class(y)
         return part.predictive(observed, variable, inner)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
-from exchangeable.data.rows import Rows, as_rows
+from exchangeable.data.rows import CountRows, Rows, TypedRows, as_rows
 from exchangeable.families.items import ItemScale
 from exchangeable.families.page import OnPage
 from exchangeable.families.sums import RowsInMemory, Sums
@@ -30,11 +30,36 @@ MOST_CELLS = 1 << 24
 Arrays = dict[str, npt.NDArray[Any]]
 
 
+class Normals(NamedTuple):
+    """Mixtures of normal distributions, one per row: what is known about a measurement.
+
+    Attributes
+    ----------
+    weights, mean, variance : arrays of shape (n_rows, n_normals)
+        How probable each is, its mean and its variance.
+    """
+
+    weights: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+
+    @property
+    def mixture(self) -> "Normals":
+        """The mixtures themselves."""
+        return self
+
+
 class Normal(NamedTuple):
     """Normal distributions, one per row: what is known about a measurement."""
 
     mean: FloatArray
     variance: FloatArray
+
+    @property
+    def mixture(self) -> Normals:
+        """The same as mixtures of one."""
+        mean, variance = self.mean[:, None], self.variance[:, None]
+        return Normals(np.ones(mean.shape), mean, variance)
 
 
 class Completions(NamedTuple):
@@ -61,7 +86,9 @@ class Completions(NamedTuple):
     def none(cls, observed: Observed) -> Self:
         """Return completions that every other one betters."""
         n_rows = observed.n_rows
-        rows = np.zeros((n_rows, observed.n_variables), dtype=np.uint8)
+        typed = isinstance(observed.ones, TypedRows | CountRows)
+        kind = np.float64 if typed else np.uint8
+        rows: Any = np.zeros((n_rows, observed.n_variables), dtype=kind)
         nothing = np.full(n_rows, -np.inf)
         return cls(rows, np.zeros(n_rows, dtype=np.int64), nothing, nothing.copy())
 
@@ -109,15 +136,21 @@ class Model(ABC):
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
 
+    def score_examples(self, examples: Examples, n_jobs: int | None = None) -> FloatArray:
+        """Do the same for examples, of which what scores are made of may be kept."""
+        return self.score(examples.observed, n_jobs)
+
     @abstractmethod
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
 
-    def predictive(self, observed: Observed, variable: int, y: int) -> FloatArray | Normal:
+    def predictive(
+        self, observed: Observed, variable: int, y: int
+    ) -> FloatArray | Normal | Normals:
         """Return the distribution of a variable that no row knows, given what rows know.
 
-        Probabilities of its levels or of the counts 0, 1, …, shape (n_rows, n_values), or `Normal`;
-        the default is for binary variables.
+        Probabilities of its levels or of the counts 0, 1, …, shape (n_rows, n_values), or `Normal`,
+        or `Normals`; the default is for binary variables.
         """
         on = self.marginals(observed, y)[:, variable]
         return np.stack([1 - on, on], axis=1)
@@ -141,9 +174,22 @@ class Model(ABC):
             best.take_better(Completions(rows, np.full(len(rows), y), log_prob, log_prob))
         return best
 
+    def alternatives(self, observed: Observed, most: int) -> list[npt.NDArray[Any]] | None:
+        """Return completions of each row, one of which is the best whatever classes weigh.
+
+        None where that may take more than `most` of a row, or nobody knows. Hidden states ask for
+        them, where a model is what a block shows in each of its states.
+        """
+        return None
+
     @abstractmethod
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
+
+    def imagined(self, n_rows: int, y: int, rng: np.random.Generator) -> Observed:
+        """Return rows drawn from P(x | y)."""
+        nothing = np.full((n_rows, self.n_variables), UNASSIGNED, dtype=np.int8)
+        return Observed.from_symbols(self.draw(Observed.from_symbols(nothing), y, rng))
 
     def drawn_rows(self, observed: Observed, y: int, uniforms: Uniforms) -> Rows:
         """Return the same as binary rows, with y as seed, whose numbers may have been kept."""
@@ -160,6 +206,14 @@ class Model(ABC):
     @abstractmethod
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""
+
+    def shared_out(self, examples: Examples, mass: FloatArray) -> Sums:
+        """Return the sums of rows of which it is known how much is of each class.
+
+        `mass`, of shape (n_rows, n_classes), is in place of weights and posteriors. It is what
+        hidden states ask of a model that is what a block shows in each of them.
+        """
+        raise NotImplementedError(f"{self.kind} are not blocks of a tree with hidden states")
 
     def expect_on(
         self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False

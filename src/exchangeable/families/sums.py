@@ -62,6 +62,10 @@ class EMData(Protocol):
     def n_variables(self) -> int:
         """Number of variables."""
 
+    @property
+    def kept(self) -> dict[Any, Any]:
+        """What was computed of the rows alone, to be kept as long as they are."""
+
     def summed(self, function: Callable[..., Any], shares: Any = None) -> Any:
         """Return the sum over the rows of a function of `Examples`, and of posteriors if given.
 

@@ -1,6 +1,7 @@
 """Fits of a search side by side: those by EM in threads, those that are trained one by one.
 
-A network keeps a GPU busy while the processor fits others; without a GPU it waits for them.
+A network keeps a GPU busy while the processor fits others; without a GPU it waits for them. So does
+a fit for which there is no memory beside those at work.
 """
 
 import math
@@ -11,10 +12,15 @@ from dataclasses import dataclass, replace
 
 from exchangeable.fitting.trials import Fit, Fitter, Settings
 from exchangeable.runtime.clock import Clock, OutOfTime
+from exchangeable.runtime.memory import Room, available
 from exchangeable.runtime.threads import n_threads, run
 
 FAILURES = (MemoryError, FloatingPointError, RuntimeError)
 """What ends one fit of a search, not the search."""
+MEMORY_PART = 0.8
+"""Part of the memory that fits side by side may take."""
+MORE_MEMORY = 4.0
+"""Families say what a fit needs at least; it takes about so many times that."""
 BRIEF = 12.0
 """A fit leads to something after such a part of the time that it takes to end by itself."""
 
@@ -36,6 +42,11 @@ class Task:
     settings: Settings
     number: int = 0
     seconds: float = 0.0
+
+    @property
+    def start(self) -> tuple[Settings, int]:
+        """What is fitted, from which start."""
+        return self.settings, self.number
 
     @property
     def least(self) -> float:
@@ -82,8 +93,10 @@ class Lanes:
         trained = [number for number, task in enumerate(tasks) if task.settings.trained]
         others = [number for number, task in enumerate(tasks) if not task.settings.trained]
 
+        room = Room(MEMORY_PART * available())
+
         def make(numbers: list[int], workers: int, clock: Clock) -> None:
-            workers = max(1, min(workers, len(numbers), self._at_once(tasks, numbers)))
+            workers = max(1, min(workers, len(numbers)))
             threads = max(1, n_threads(self.n_jobs) // workers)
             begun = threading.Lock()
             left = [len(numbers)]
@@ -97,8 +110,9 @@ class Lanes:
                     own, least = clock.part(1 / math.ceil(behind / workers)), task.least
                     found = any(isinstance(result, Fit) for result in results)
                     own = replace(own, patient=not found)
-                if (own.patient or own.left > least) and not self.fitter.stop.is_set():
-                    results[number] = self._one(task, own, threads)
+                with room.taking(self._needs(task)):
+                    if (own.patient or own.left > least) and not self.fitter.stop.is_set():
+                        results[number] = self._one(task, own, threads)
 
             run(one, numbers, workers)
 
@@ -122,15 +136,8 @@ class Lanes:
         except FAILURES as error:
             return error
 
-    def _at_once(self, tasks: Sequence[Task], numbers: list[int]) -> int:
-        """Return how many of the fits there is memory for at a time."""
-        rows = self.fitter.examples.rows
-        return min(
-            (
-                task.settings.spec.runs_at_once(
-                    rows.n_rows, rows.n_variables, task.settings.n_components
-                )
-                for task in (tasks[number] for number in numbers)
-            ),
-            default=1,
-        )
+    def _needs(self, task: Task) -> float:
+        """Return about how many bytes a fit takes."""
+        rows, settings = self.fitter.examples.rows, task.settings
+        least = settings.spec.memory(rows.n_rows, rows.n_variables, settings.n_components)
+        return MORE_MEMORY * least

@@ -1,5 +1,6 @@
 """What a search has fitted: averages of fits, and the share of each in a mixture of them all."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,12 +148,14 @@ class Portfolio:
         return sum(g.share for g in self.groups.values() if g.settings.family == family)
 
     def add(self, settings: Settings, fit: Fit, begun: int) -> None:
-        """Add a fit to the group of its settings, in place of one that was cut short."""
+        """Add a fit to the group of its settings, in place of a worse one that was cut short."""
         group = self.groups.get(settings)
-        if group is None or (not group.first.whole and group.n_made == 1):
+        if group is None:
             self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds)
-        else:
+        elif group.first.whole or group.n_made > 1:
             group.add(fit, self.valid.weights)
+        elif fit.whole or fit.valid > group.first.valid:
+            self.groups[settings] = Group(settings, begun, [fit], fit, fit.seconds, group.share)
 
     def weigh(self, clock: Clock = ENDLESS) -> None:
         """Find the share of every group, and what the join is worth.
@@ -160,8 +163,7 @@ class Portfolio:
         Where time runs short, shares are at least as good as those before.
         """
         alive, began = self.alive, clock.now()
-        each = np.stack([group.each for group in alive], axis=1)
-        weights = self.valid.weights
+        each, weights = self.each_of(alive), self.valid.weights
         shares = fit_shares(each, weights, clock)
         before = np.array([group.share for group in alive])
         if before.any() and mixed(each, weights, before) > mixed(each, weights, shares):
@@ -184,8 +186,12 @@ class Portfolio:
         kept = [group for group in self.alive if group.share > 0]
         shares = np.array([group.share for group in kept])
         averages = [Mixture.average([fit.mixture for fit in group.used]) for group in kept]
-        each = np.stack([group.each for group in kept], axis=1)
-        return Mixture.join(averages, shares), kept, mixed(each, self.valid.weights, shares)
+        worth = mixed(self.each_of(kept), self.valid.weights, shares)
+        return Mixture.join(averages, shares), kept, worth
+
+    def each_of(self, groups: Sequence[Group]) -> FloatArray:
+        """Return log-probabilities of the held-out rows under each group, one per column."""
+        return np.stack([group.each for group in groups], axis=1)
 
     def _forget(self) -> None:
         """Forget fits that do not count, the worst first, as far as memory is short."""

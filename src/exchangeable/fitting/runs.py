@@ -114,9 +114,9 @@ class Runs:
         families = families_of(self.spec, self.problem)
         warm = self.warm if state is None else None
         if warm is not None:
+            warm = families[-1].resume(data, warm)
             totals = np.exp(warm.log_prior) * data.total
             state = EMState(warm, warm, totals, stage=len(families) - 1)
-            families[-1].resume(data, warm)
         first = 0 if before is None else len(families) - 1
         for stage in range(first if state is None else state.stage, len(families)):
             begun = state is not None and state.stage == stage

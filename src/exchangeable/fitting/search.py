@@ -16,12 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.lanes import Lanes, Task
-from exchangeable.fitting.portfolio import Group, Portfolio
+from exchangeable.fitting.portfolio import Portfolio
+from exchangeable.fitting.promises import promises
 from exchangeable.fitting.trials import ANYWHERE, STATISTICS, Fitter, Settings
 from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.threads import n_threads
@@ -38,14 +37,6 @@ LEAST_FITS = 8
 """Of a round."""
 STEPS = 4
 """Of a round: decisions are made anew after each."""
-AVERAGING_GAIN = 2e-3
-"""What an average of many fits gains over one, as a part of the log-likelihood, about."""
-UNFINISHED_GAIN = 5e-3
-"""What a first fit gains that was cut short, if it ends by itself."""
-UNTRIED_GAIN = 1e-2
-"""What another family gains."""
-LONGER = 4.0
-"""It takes so many times longer then, about."""
 ROWS_PER_COMPONENT, MORE = 150, 4
 """A first fit has a component for so many rows, within a factor of what is usual."""
 FASTER_ON_DEVICE = 8.0
@@ -86,6 +77,8 @@ class Search:
         Number of fits so far.
     portfolio : Portfolio
         What was fitted.
+    climbs : dict
+        How the settings of each family are varied, by its name.
     """
 
     fitter: Fitter
@@ -101,14 +94,15 @@ class Search:
     starts: dict[str, Settings] = field(default_factory=dict)
     n_made: int = 0
     portfolio: Portfolio = field(init=False)
+    climbs: dict[str, Climb] = field(default_factory=dict)
     _effort: float = 0.0
-    _climbs: dict[str, Climb] = field(default_factory=dict)
+    _given_up: set[tuple[Settings, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.began = self.clock.now()
         self.portfolio = Portfolio(self.fitter.valid)
         for name in self.families:
-            self._climbs[name] = Climb(name, self.portfolio, self._most(name))
+            self.climbs[name] = Climb(name, self.portfolio, self._most(name))
 
     @property
     def timed(self) -> bool:
@@ -160,28 +154,29 @@ class Search:
         while not self.over:
             if self._effort >= 2 * effort and self.n_made >= n_made + LEAST_FITS:
                 break
-            if not self._make(self.step(effort / STEPS), self.fitting):
+            tasks = self.step(effort / STEPS)
+            if not tasks:
                 break
+            self._make(tasks, self.fitting)
         self._note_round()
         return self.n_made > n_made
 
     def step(self, effort: float) -> list[Task]:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
-        promising = [
-            *self._untried(),
-            *self._unfinished(),
-            *self._neighbours(),
-            *self._again(),
-        ]
+        promising = [one for one in promises(self) if one[1].start not in self._given_up]
         promising.sort(key=lambda one: -one[0])
         left, chosen = {True: effort, False: effort}, list[Task]()
         seconds = self.fitting.left
         for _, task in promising:
             lane = self.lanes.side_by_side and task.settings.trained
-            cost = self._cost(task)
+            cost = self.cost(task)
             if task.seconds < seconds and (cost <= left[lane] or not chosen):
                 chosen.append(task)
                 left[lane] -= cost
+        known = self.portfolio.groups
+        new = [t for _, t in promising if t.settings not in known and t.least < seconds]
+        if new and not chosen:  # first fits may be cut short
+            chosen.append(replace(new[0], seconds=SURVEY_SHARE * seconds))
         return chosen
 
     def first(self, family: str) -> Settings:
@@ -220,82 +215,13 @@ class Search:
         ratio = settings.n_components / latest.settings.n_components
         return float(start_up + again * ratio**SLOWER)
 
-    def _untried(self) -> list[tuple[float, Task]]:
-        """Return first fits for which there was no time before, and what each promises.
-
-        They may be cut short, too, if they lead to something.
-        """
-        found, most = [], SURVEY_SHARE * self.fitting.left
-        for settings in map(self.first, self.families):
-            task = Task(settings, 0, self.seconds_of(settings))
-            if not self._climbs[settings.family].tried and task.least < most:
-                task = replace(task, seconds=min(task.seconds, most))
-                gain = UNTRIED_GAIN * abs(self.portfolio.worth)
-                found.append((gain / self._cost(task), task))
-        return found
-
-    def _unfinished(self) -> list[tuple[float, Task]]:
-        """Return first fits that were cut short, to be made again, and what each promises."""
-        found = []
-        for group in self.portfolio.alive:
-            if not group.first.whole and group.n_made == 1:
-                task = Task(group.settings, 0, LONGER * group.seconds)
-                gain = UNFINISHED_GAIN * abs(self.portfolio.worth)
-                found.append((gain / self._cost(task), task))
-        return found
-
-    def _neighbours(self) -> list[tuple[float, Task]]:
-        """Return variations of settings, and what each promises for its cost."""
-        best = [self.portfolio.best_of(name) for name in self.families]
-        found = []
-        for climb in self._climbs.values():
-            first = self.portfolio.groups.get(self.first(climb.family))
-            if first is not None and not first.first.whole:
-                continue
-            near = climb.neighbours([group for group in best if group is not None])
-            for settings, part in near:
-                task = Task(settings, 0, self.seconds_of(settings))
-                # What takes less than the best so far promises less, too.
-                usual = Task(settings, 0, self.seconds_of(climb.around or settings))
-                cost = max(self._cost(task), self._cost(usual))
-                found.append((climb.expected() * part / cost, task))
-        return found
-
-    def _again(self) -> list[tuple[float, Task]]:
-        """Return fits from other starts of what counts, and what each promises for its cost.
-
-        The loss of an average of m fits against one of very many is proportional to 1 / m.
-        """
-        found = []
-        for group in self.portfolio.alive:
-            have = group.n_made
-            if group.share == 0 or not group.first.whole:
-                continue
-            gain = group.share * self._averaging_gain(group) / (2 * have**2)
-            for number in range(have, min(2 * have, self.n_init)):
-                task = Task(group.settings, number, self.seconds_of(group.settings))
-                found.append((gain / self._cost(task), task))
-        return found
-
-    def _averaging_gain(self, group: Group) -> float:
-        """Return what an average of many fits gains over one, as far as it is known."""
-        m = group.n_used
-        if group.n_made < 2:
-            return AVERAGING_GAIN * abs(self.portfolio.worth)
-        if m < 2:
-            return 0.0
-        alone = float(np.mean([fit.valid for fit in group.used]))
-        weights = self.fitter.valid.weights
-        together = float(weights @ group.each) / float(weights.sum())
-        return m / (m - 1) * max(0.0, together - alone)
-
-    def _cost(self, task: Task) -> float:
+    def cost(self, task: Task) -> float:
         """Return the effort of a fit; where seconds count, those by EM share the cores."""
         cores = 1 if task.settings.trained or not self.timed else n_threads(self.lanes.n_jobs)
         return max(1e-9, task.seconds / cores)
 
-    def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> bool:
-        """Make fits and join them to the others; say whether any was made."""
+    def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> None:
+        """Make fits and join them to the others."""
         made = False
         for task, result in zip(tasks, self.lanes.run(tasks, clock, fairly), strict=True):
             name = task.settings.family
@@ -304,21 +230,24 @@ class Search:
                     self.notes[name] = (
                         f"there was no time for it: it takes about {task.seconds:,.0f} s"
                     )
+                else:
+                    self._given_up.add(task.start)
                 continue
-            self._effort += self._cost(task)
-            if not self._climbs[name].tried:
+            self._effort += self.cost(task)
+            if not self.climbs[name].tried:
                 self.notes.pop(name, None)
-            self._climbs[name].tried.add(task.settings)
+            self.climbs[name].tried.add(task.settings)
             if isinstance(result, BaseException):
                 self.notes[name] = str(result)
             elif result.whole or not task.number:  # an average has no room for fits cut short
                 self.portfolio.add(task.settings, result, len(self.rounds))
                 self.n_made += 1
                 made = True
+                continue
+            self._given_up.add(task.start)
         if made:
             self.portfolio.weigh(self.clock)
             self.report(self)
-        return made
 
     def _most(self, family: str) -> int:
         """Return the largest number of components that makes sense."""

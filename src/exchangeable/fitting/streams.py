@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.groups import Group
 from exchangeable.data.observed import Observed
 from exchangeable.data.sketch import GROWTH, MOST_ROWS, Sketch
+from exchangeable.data.stacking import stack_observed
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.steps import REVISION, factors
 from exchangeable.families.contract import Family, FamilySpec, Model
@@ -84,26 +85,32 @@ class Stream:
         """Return what is kept of rows that are gone: what the mixture says that they were like."""
         rng = np.random.default_rng(0)
         counts = np.maximum(np.round(MOST_ROWS * totals / totals.sum()), totals > 0).astype(int)
-        drawn = [_drawn(mixture.model, int(n), y, rng) for y, n in enumerate(counts) if n]
+        drawn = [mixture.model.imagined(int(n), y, rng) for y, n in enumerate(counts) if n]
         classes = np.repeat(np.arange(totals.size), counts)
         weights = (totals / np.maximum(counts, 1))[classes]
         known = classes if self.problem.labelled else None
-        symbols = Observed.from_symbols(np.concatenate(drawn))
-        return self.begin(mixture, [merge_equal_rows(symbols, weights, known)[0]])
+        return self.begin(mixture, [merge_equal_rows(stack_observed(drawn), weights, known)[0]])
 
     def add(self, mixture: Mixture, kept: Kept, parts: Iterable[Examples]) -> tuple[Mixture, Kept]:
         """Return the mixture after some more rows, and what is then kept."""
-        family, data = self._family(mixture, kept.sketch)
+        family, data, mixture, kept = self._ready(mixture, kept)
         for rows in parts:
-            kept = self._joined(mixture, kept, rows)
-            mixture = self._step(family, data, mixture, kept)
+            mixture, sums = family.widened(mixture, kept.sums, rows)
+            kept = self._joined(mixture, replace(kept, sums=sums), rows)
+            mixture, kept = self._step(family, data, mixture, kept)
             growth = GROWTH if self.problem.labelled else REVISION
             if kept.sketch.totals.sum() > growth * kept.sketch.learned.sum():
                 mixture, kept = self._revised(mixture, kept)
-                family, data = self._family(mixture, kept.sketch)
+                family, data, mixture, kept = self._ready(mixture, kept)
         if self.problem.labelled:
-            mixture = self._settled(family, data, mixture, kept)
+            mixture, kept = self._settled(family, data, mixture, kept)
         return mixture, kept
+
+    def _ready(self, mixture: Mixture, kept: Kept) -> tuple[Family, InMemory, Mixture, Kept]:
+        """Return the family, the sample, and the mixture and sums with room for it."""
+        family, data, _ = self._family(mixture, kept.sketch)
+        mixture, sums = family.widened(mixture, kept.sums, data.examples)
+        return family, data, mixture, replace(kept, sums=sums)
 
     def add_labelled(
         self,
@@ -129,19 +136,24 @@ class Stream:
         sums = _blend(kept.sums, old, self._expect(mixture, rows), fresh)
         return Kept(sums, self._extended(kept.sketch, rows))
 
-    def _step(self, family: Family, data: InMemory, mixture: Mixture, kept: Kept) -> Mixture:
-        """Return the parameters that the sums make."""
-        model = family.following(data, mixture.model, kept.sums, 0)[0]
-        return Mixture(model.whole(), family.log_shares(kept.sums.totals))
+    def _step(
+        self, family: Family, data: InMemory, mixture: Mixture, kept: Kept
+    ) -> tuple[Mixture, Kept]:
+        """Return the parameters that the sums make, and the sums as these have them."""
+        model = family.following(data, mixture.model, kept.sums, 0)[0].whole()
+        sums = family.carried(mixture.model, kept.sums, model)
+        return Mixture(model, family.log_shares(sums.totals)), replace(kept, sums=sums)
 
-    def _settled(self, family: Family, data: InMemory, mixture: Mixture, kept: Kept) -> Mixture:
+    def _settled(
+        self, family: Family, data: InMemory, mixture: Mixture, kept: Kept
+    ) -> tuple[Mixture, Kept]:
         """Return the parameters after as many steps as still move them."""
         for _ in range(self.rule.max_iter):
-            after = self._step(family, data, mixture, kept)
-            moved, mixture = family.distance(mixture.model, after.model), after
-            if family.closed_form or moved < self.rule.tol:
+            before = mixture.model
+            mixture, kept = self._step(family, data, mixture, kept)
+            if family.closed_form or family.distance(before, mixture.model) < self.rule.tol:
                 break
-        return mixture
+        return mixture, kept
 
     def _revised(self, mixture: Mixture, kept: Kept) -> tuple[Mixture, Kept]:
         """Return the mixture with other blocks and trees, where the sample has others."""
@@ -160,7 +172,7 @@ class Stream:
         A family whose blocks are learned by the one before also starts from that one's fit, given
         the posteriors that there are; the likelier of the two ways is taken.
         """
-        family, data = self._family(mixture, sketch)
+        family, data, mixture = self._family(mixture, sketch)
         totals = np.exp(mixture.log_prior) * data.total
         found = [self._run(data, family, EMState(mixture, mixture, totals))]
         structure = self.problem.structure
@@ -192,14 +204,13 @@ class Stream:
         label = sketch.label if self.problem.labelled else None
         return merge_equal_rows(sketch.observed, sketch.sample_weights, label)[0]
 
-    def _family(self, mixture: Mixture, sketch: Sketch) -> tuple[Family, InMemory]:
-        """Return the family, its prior made of the sample, and the sample."""
+    def _family(self, mixture: Mixture, sketch: Sketch) -> tuple[Family, InMemory, Mixture]:
+        """Return the family, its prior made of the sample, the sample and a mixture for it."""
         data = InMemory(self._sample(sketch), n_jobs=self.n_jobs)
         problem = replace(self.problem, examples=data.examples, open_ended=True)
         family = self.spec.family(problem)
         assert isinstance(family, Family)
-        family.resume(data, mixture)
-        return family, data
+        return family, data, family.resume(data, mixture)
 
     def _expect(self, mixture: Mixture, rows: Examples) -> Sums:
         return mixture.model.expect(InMemory(rows, n_jobs=self.n_jobs), mixture.log_prior)
@@ -218,12 +229,6 @@ def _group(rows: Examples, members: IntArray) -> Group:
     return Group(members, rows.weights[members])
 
 
-def _drawn(model: Model, n_rows: int, y: int, rng: np.random.Generator) -> Any:
-    """Return rows drawn from a class."""
-    nothing = np.full((n_rows, model.n_variables), UNASSIGNED, dtype=np.int8)
-    return model.draw(Observed.from_symbols(nothing), y, rng)
-
-
 def _bare(sums: Any) -> Any:
     """Return sums without the posteriors of single rows."""
     return _blend(sums, 1.0, sums, 0.0)
@@ -237,6 +242,8 @@ def _blend(one: Any, share: float, other: Any, other_share: float) -> Any:
     """
     if one is None:
         return None
+    if isinstance(one, dict):
+        return {name: _blend(part, share, other[name], other_share) for name, part in one.items()}
     if isinstance(one, list | tuple):
         pairs = zip(one, other, strict=True)
         return type(one)(_blend(a, share, b, other_share) for a, b in pairs)

@@ -18,12 +18,15 @@ from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
 from exchangeable.estimators.kinds import Kinds, schema_of
 from exchangeable.estimators.mixture import ExchangeableMixture
+from exchangeable.estimators.rasch import RaschModel
 from exchangeable.evm import EVM
 from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
 from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.persistence.parameters import decode_model, encode_model
 from exchangeable.persistence.pipelines import decode_pipeline, encode_pipeline, is_pipeline
+from exchangeable.persistence.rasch import OWN as ITEMS
+from exchangeable.persistence.rasch import decode_items, encode_items
 from exchangeable.persistence.transformers import (
     PIPELINE,
     decode_dtype,
@@ -58,6 +61,7 @@ CLASSES: dict[str, type[Any]] = {
         ExchangeableMixture,
         LatentTree,
         Kinds,
+        RaschModel,
         *{type(spec.settings) for spec in REGISTRY.values() if spec.settings is not None},
     )
 }
@@ -116,7 +120,7 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
         )
     attributes = {}
     for name, value in vars(estimator).items():
-        if name in parameters or name in (MODEL, TREE, KEPT, FITS, CONFIG):
+        if name in parameters or name in (MODEL, TREE, KEPT, FITS, CONFIG, *ITEMS):
             continue
         if not FITTED.fullmatch(name):
             raise TypeError(f"the attribute {name} of {kind.__name__} has no place in a file")
@@ -135,6 +139,8 @@ def encode_estimator(estimator: Any, writer: Writer, prefix: str = "") -> dict[s
         encoded["output"] = getattr(estimator, CONFIG).get("transform")
     if hasattr(estimator, MODEL):
         encoded["model"] = encode_model(estimator._model, writer, f"{prefix}model")
+    if isinstance(estimator, RaschModel) and hasattr(estimator, ITEMS[0]):
+        encoded["items"] = encode_items(estimator, writer, prefix)
     if hasattr(estimator, TREE):
         encoded["forest"] = {
             name: writer.store(array, f"{prefix}forest.{name}")
@@ -185,6 +191,9 @@ def decode_estimator(
         estimator._model = decode_model(value["model"], reader, "model")
     elif any(name in attributes for name in NEEDED.get(kind.__name__, ())):
         raise ModelFileError("is fitted, but lacks the model inside")
+    if isinstance(estimator, RaschModel) and attributes:
+        decode_items(estimator, value.get("items"), reader)
+        _check_names(estimator, len(estimator.item_parameters_.names))
     if issubclass(kind, TreeEstimator):
         _add_tree(estimator, value.get("forest"), attributes, reader)
     _check(estimator)

@@ -52,7 +52,7 @@ class ProfileDisplay:
         if names is not None and len(names) != k:
             raise ValueError(f"names has {len(names)} entries for {k} classes; give one for each")
         self.profiles = profiles
-        self.names = [f"class {y}" for y in range(k)] if names is None else list(names)
+        self.names = profiles.names if names is None else list(names)
 
     @classmethod
     def from_estimator(

@@ -139,13 +139,13 @@ class TypedQueries(Output, Queries):
         observed, single = self._typed_evidence(schema, given)
         labels = self._labels()
         classes = self._classes_of(label)
-        rows, chosen = best(self._mixture(), observed, classes)
+        rows, chosen, gap = best(self._mixture(), observed, classes)
         table = schema.table(rows)
         scores = self._mixture().joint(schema.observed(table), self.n_jobs)
         log_prob = scores[np.arange(len(rows)), chosen]
         if single:
-            return MostProbable(table, labels[chosen][0], float(log_prob[0]), 0.0)
-        return MostProbable(table, labels[chosen], log_prob, np.zeros(len(rows)))
+            return MostProbable(table, labels[chosen][0], float(log_prob[0]), float(gap[0]))
+        return MostProbable(table, labels[chosen], log_prob, gap)
 
     @in_frames(recommendations)
     def recommend(self, X: Any, n: int = 5, *, by: str = "probability") -> Any:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.data.observed import Observed
 from exchangeable.data.schema import Column, Schema, typed, typed_rows
-from exchangeable.families.contract import Normal
+from exchangeable.families.contract import Normal, Normals
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries import answers
 from exchangeable.queries.distributions import Continuous, Discrete
@@ -17,7 +17,9 @@ from exchangeable.queries.distributions import Continuous, Discrete
 Distribution = Discrete | Continuous
 
 
-def predictives(mixture: Mixture, observed: Observed, j: int) -> list[FloatArray | Normal]:
+def predictives(
+    mixture: Mixture, observed: Observed, j: int
+) -> list[FloatArray | Normal | Normals]:
     """Return the distribution of a column in every class, given the other known entries."""
     model = mixture.model
     return [model.predictive(observed, j, y) for y in range(model.n_classes)]
@@ -28,11 +30,13 @@ def distributions(
 ) -> list[Distribution]:
     """Return the distribution of a column given the other known entries of every row."""
     each = predictives(mixture, observed, j)
-    normals = [answer for answer in each if isinstance(answer, Normal)]
+    normals = [answer.mixture for answer in each if isinstance(answer, Normal | Normals)]
     if normals:
-        means = np.stack([answer.mean for answer in normals], axis=1)
-        variances = np.stack([answer.variance for answer in normals], axis=1)
-        lines = zip(posterior, means, variances, strict=True)
+        parts = [posterior[:, y, None] * own.weights for y, own in enumerate(normals)]
+        weights = np.concatenate(parts, axis=1)
+        means = np.concatenate([own.mean for own in normals], axis=1)
+        variances = np.concatenate([own.variance for own in normals], axis=1)
+        lines = zip(weights, means, variances, strict=True)
         return [Continuous(*line, column.transform) for line in lines]
     tables = [np.asarray(answer) for answer in each]
     width = max(table.shape[1] for table in tables)
@@ -72,17 +76,15 @@ def joint(
 
 def best(
     mixture: Mixture, observed: Observed, classes: npt.NDArray[np.int64]
-) -> tuple[FloatArray, Any]:
-    """Return the most probable completion of every row, as numbers, and its class."""
-    highest, chosen = np.full(observed.n_rows, -np.inf), np.zeros(observed.n_rows, dtype=np.int64)
-    rows = np.array(typed_rows(observed).values)
-    for y in classes:
-        completed, scores = mixture.model.complete(observed, int(y))
-        better = scores + mixture.log_prior[y] > highest
-        rows[better], chosen[better] = completed[better], y
-        highest[better] = scores[better] + mixture.log_prior[y]
-    answers.check_possible(highest)
-    return rows, chosen
+) -> tuple[FloatArray, Any, FloatArray]:
+    """Return the most probable completion of every row, as numbers, its class, and the gap.
+
+    The gap is by how much log P of another completion may be above, 0 where that is the maximum.
+    """
+    found = mixture.model.most_probable(observed, mixture.log_prior, classes)
+    answers.check_possible(found.log_prob)
+    rows = np.asarray(found.rows, dtype=np.float64)
+    return rows, found.classes, np.maximum(found.bound - found.log_prob, 0.0)
 
 
 def drawn(mixture: Mixture, observed: Observed, rng: np.random.Generator) -> tuple[FloatArray, Any]:

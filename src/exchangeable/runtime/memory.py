@@ -1,5 +1,8 @@
 """How much memory there is, and a refusal of work that needs more."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
@@ -47,6 +50,43 @@ def check_memory(n_bytes: float, what: str, advice: str) -> None:
 def times_available(n_bytes: float) -> int:
     """Return how many times so many bytes can be had."""
     return int(min(available() / n_bytes, 1e9))
+
+
+class Room:
+    """Memory for work side by side: what there is no room for waits until other work has ended.
+
+    Work that needs more than all of it is not refused here; it is done alone.
+
+    Parameters
+    ----------
+    n_bytes : float
+        How much there is for all.
+
+    Examples
+    --------
+    >>> room = Room(100.0)
+    >>> with room.taking(60.0):
+    ...     room.free
+    40.0
+    """
+
+    def __init__(self, n_bytes: float) -> None:
+        self.n_bytes = self.free = n_bytes
+        self._at_work = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def taking(self, n_bytes: float) -> Iterator[None]:
+        """Wait until there is room, and take it for the length of a block."""
+        with self._changed:
+            self._changed.wait_for(lambda: n_bytes <= self.free or not self._at_work)
+            self.free, self._at_work = self.free - n_bytes, self._at_work + 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self.free, self._at_work = self.free + n_bytes, self._at_work - 1
+                self._changed.notify_all()
 
 
 def _gigabytes(n_bytes: float) -> str:

@@ -1,8 +1,10 @@
 """One component over any statistic, as a model of a single class."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import logsumexp
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
@@ -71,14 +73,34 @@ class StatisticModel:
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a random completion of every row."""
-        rows = np.maximum(observed.symbols(), 0).astype(np.uint8)
-        for i, assigned in enumerate(observed.symbols().astype(np.int64)):
+        symbols = observed.symbols()
+        return self._drawn(symbols, np.arange(len(symbols))[:, None], rng)
+
+    def draw_together(self, observed: Observed, rng: np.random.Generator) -> SymbolArray:
+        """Return other draws of the same with less work, which equal rows share."""
+        symbols = observed.symbols()
+        member = np.unique(symbols, axis=0, return_inverse=True)[1].ravel()
+        ends = np.cumsum(np.bincount(member))
+        return self._drawn(symbols, np.split(np.argsort(member, kind="stable"), ends)[:-1], rng)
+
+    def _drawn(
+        self,
+        symbols: npt.NDArray[np.int8],
+        groups: Iterable[npt.NDArray[np.int64]],
+        rng: np.random.Generator,
+    ) -> SymbolArray:
+        """Return random completions of groups of equal rows."""
+        rows = np.maximum(symbols, 0).astype(np.uint8)
+        for members in groups:
+            assigned = symbols[members[0]].astype(np.int64)
             log_joint = self.log_urns + self.statistic._log_sizes(assigned)
             total = logsumexp(log_joint)
             if np.isfinite(total):
                 chance = np.exp(log_joint - total)
-                position = int(rng.choice(chance.size, p=chance / chance.sum()))
-                rows[i] = self.statistic._draw(position, assigned, 1, rng)[0]
+                drawn = rng.choice(chance.size, size=members.size, p=chance / chance.sum())
+                for t in np.unique(drawn):
+                    place = members[drawn == t]
+                    rows[place] = self.statistic._draw(int(t), assigned, place.size, rng)
         return rows
 
 

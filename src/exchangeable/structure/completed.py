@@ -6,6 +6,7 @@ classes in them, from the same completed rows.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from exchangeable.families.contract import Model
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
-from exchangeable.structure.intervals import ClassSums, Intervals, group_sums
+from exchangeable.structure.intervals import ClassSums, EachClass, group_sums
 from exchangeable.structure.learner import Structure
 from exchangeable.structure.rounds import learn_from_sums, propose_from_sums
 
@@ -62,11 +63,9 @@ def in_chunks(
     n_variables, n_classes = data.n_variables, sums.totals.size
     completion = data.completion(model, sums.shares, HARDLY)
 
-    def count(wanted: list[Intervals]) -> list[FloatArray]:
-        histograms: list[FloatArray] = data.completed(
-            partial(_interval_histograms, wanted=wanted), completion
-        )
-        return histograms
+    def over(function: EachClass) -> list[Any]:
+        each: list[Any] = data.completed(partial(_of_every_class, function=function), completion)
+        return each
 
     if isinstance(structure, list):
         found = [structure]
@@ -74,10 +73,10 @@ def in_chunks(
         found = [structure.without_rows(n_variables, n_classes)]
     elif labelled:
         by_class = data.completed(_class_sums, completion)
-        found = [learn_from_sums(structure, by_class, n_variables, count)]
+        found = [learn_from_sums(structure, by_class, n_variables, over)]
     else:
         moments, totals = data.completed(_class_moments, completion)
-        found = propose_from_sums(structure, moments, totals, data.total, count)
+        found = propose_from_sums(structure, moments, totals, data.total, over)
     return [
         (partitions, partial(_count_in_chunks, partitions, data, completion, sums))
         for partitions in found
@@ -126,11 +125,8 @@ def _scaled_up(counted: Sequence[tuple[FloatArray, float]], totals: FloatArray) 
     return [h * (total / seen if seen > 0 else 0.0) for (h, seen), total in pairs]
 
 
-def _interval_histograms(
-    completed: Sequence[ClassRows], wanted: Sequence[Intervals]
-) -> list[FloatArray]:
-    pairs = zip(completed, wanted, strict=True)
-    return [intervals.histogram(found.rows, found.group) for found, intervals in pairs]
+def _of_every_class(completed: Sequence[ClassRows], function: EachClass) -> list[Any]:
+    return [function(found.rows, found.group, y) for y, found in enumerate(completed)]
 
 
 def _class_sums(completed: Sequence[ClassRows]) -> list[ClassSums]:

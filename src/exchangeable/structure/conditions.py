@@ -6,6 +6,7 @@ its mean, and the product of its deviation with that of the rest of its block. `
 covariances of all pairs.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,15 +70,50 @@ def split_by_covariance(
     significance: float,
 ) -> Partition:
     """Split blocks where the variables' covariances with the rest of their block differ (3)."""
-    n = group.total
+    products = block_products(partition, rows, group)
+    return split_from_products(partition, products, ones, significance)
+
+
+@dataclass(frozen=True)
+class BlockProducts:
+    """Sums over rows from which covariances with the rest of a block follow; they add up.
+
+    Attributes
+    ----------
+    total : float
+        The weight of the rows.
+    with_count, with_square : arrays of shape (n_variables,)
+        The counts of each variable's block, and their squares, over the rows that have it on.
+    block_sum, block_square : arrays of shape (n_blocks,)
+        The same of each block, over all rows.
+    """
+
+    total: float
+    with_count: FloatArray
+    with_square: FloatArray
+    block_sum: FloatArray
+    block_square: FloatArray
+
+
+def block_products(partition: Partition, rows: Rows, group: Group) -> BlockProducts:
+    """Return the sums over some rows."""
     with_count, with_square = np.zeros((2, rows.n_variables))
     block_sum, block_square = np.zeros((2, partition.n_blocks))
     sums = _BlockSums(with_count, with_square, block_sum, block_square)
     _sum_block_products(rows.arrays, group.members, group.weights, partition.labels, sums)
+    return BlockProducts(group.total, *sums)
+
+
+def split_from_products(
+    partition: Partition, products: BlockProducts, ones: FloatArray, significance: float
+) -> Partition:
+    """Split blocks where these sums say that covariances differ."""
+    n, with_count, with_square = products.total, products.with_count, products.with_square
     # Per row z = (x − mean)·(rest − mean of rest), with rest = count − x; its sum and sum of
     # squares split into the rows where x = 1 and those where x = 0.
     mean = ones / n
-    total, square = block_sum[partition.labels], block_square[partition.labels]
+    total = products.block_sum[partition.labels]
+    square = products.block_square[partition.labels]
     rest = total / n - mean
     on = with_count - ones * (1 + rest)
     off = (total - with_count) - (n - ones) * rest

@@ -4,8 +4,8 @@ Evidence merging only ever looks at intervals of the blocks of one fine sweep; t
 up over chunks of rows.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple, Self
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import fill
 from exchangeable.runtime.threads import run
 
+EachClass = Callable[[Rows, Group, int], Any]
+"""A function of rows, of those that are a class's, and of the number of the class."""
+Pass = Callable[[EachClass], list[Any]]
+"""A pass over all rows: for every class the sum of such a function over the chunks."""
 ClassSums = tuple[float, FloatArray, float, float]
 """Of one class: weight, ones of each variable, sums of the rows' counts and of their squares."""
 
@@ -121,10 +125,15 @@ def _rows_of(chunk: Chunk, recipe: Recipe) -> Rows:
     return chunk.rows if isinstance(recipe, Labelled) else chunk.examples.rows
 
 
-def interval_histograms(
-    chunk: Chunk, recipe: Recipe, wanted: Sequence[Intervals], n_jobs: int | None = None
-) -> list[FloatArray]:
-    """Return for each class the histograms of its intervals of blocks."""
+def of_every_class(
+    chunk: Chunk, recipe: Recipe, function: EachClass, n_jobs: int | None = None
+) -> list[Any]:
+    """Return a function of the rows of every class of a chunk."""
     rows = _rows_of(chunk, recipe)
     groups = recipe.groups(chunk, n_jobs)
-    return run(lambda y: wanted[y].histogram(rows, groups[y]), range(len(wanted)), n_jobs)
+    return run(lambda y: function(rows, groups[y], y), range(len(groups)), n_jobs)
+
+
+def interval_histogram(rows: Rows, group: Group, y: int, wanted: Sequence[Intervals]) -> FloatArray:
+    """Return the histograms of a class's intervals of blocks."""
+    return wanted[y].histogram(rows, group)

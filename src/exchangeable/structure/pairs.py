@@ -1,5 +1,6 @@
 """Condition (3) of Proposition 3.3 on all pairs of a block: covariances that must be equal."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,14 +59,29 @@ def split_by_pairs(
     exchangeable variables of that number and variance have. The level is that of all comparisons in
     a block together (Bonferroni), so that an exchangeable block is split at most that often.
     """
-    labels = partition.labels.astype(np.int64) * partition.labels.size
+    tables = [pairs_within(rows, group, block) for block in compared_blocks(partition)]
+    return split_from_pairs(partition, tables, group.total, significance)
+
+
+def compared_blocks(partition: Partition) -> list[IntArray]:
+    """Return the blocks whose pairs are compared, each in order."""
+    return [np.sort(block) for block in partition.blocks if 3 <= block.size <= MOST_VARIABLES]
+
+
+def pairs_within(rows: Rows, group: Group, block: IntArray) -> FloatArray:
+    """Return the weight of the rows with both of two variables of a block on; it adds up."""
     weights = group.weights if group.weights.size else np.ones(group.members.size)
-    for block in partition.blocks:
-        if 3 <= block.size <= MOST_VARIABLES:
-            part = take_columns(rows, np.sort(block))
-            both = pair_sums(part, group.members, weights)
-            apart = differences(pair_covariances(both, group.total))
-            labels[np.sort(block)] += groups_within(apart, threshold(block.size, significance))
+    return pair_sums(take_columns(rows, block), group.members, weights)
+
+
+def split_from_pairs(
+    partition: Partition, tables: Sequence[FloatArray], total: float, significance: float
+) -> Partition:
+    """Split blocks by the weights of all pairs of variables of those that are compared."""
+    labels = partition.labels.astype(np.int64) * partition.labels.size
+    for block, both in zip(compared_blocks(partition), tables, strict=True):
+        apart = differences(pair_covariances(both, total))
+        labels[block] += groups_within(apart, threshold(block.size, significance))
     return Partition.from_labels(np.unique(labels, return_inverse=True)[1])
 
 

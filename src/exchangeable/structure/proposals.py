@@ -19,14 +19,14 @@ from exchangeable.families.contract import Family, Model
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.structure import completed
-from exchangeable.structure.intervals import Intervals, interval_histograms, recipe_sums
+from exchangeable.structure.intervals import EachClass, Pass, of_every_class, recipe_sums
 from exchangeable.structure.learner import (
     NEGLIGIBLE,
     BlockLearner,
     Structure,
     learn_partitions,
 )
-from exchangeable.structure.rounds import Count, learn_from_sums, propose_from_sums
+from exchangeable.structure.rounds import learn_from_sums, propose_from_sums
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def _from_chunks(
         return [Proposal(learner.without_rows(data.n_variables, sums.totals.size))]
     if not moments.size:
         moments = data.summed(partial(sum_moments, n_jobs=data.n_jobs), sums.shares)
-    counted = _counts_of_intervals(data, sums)
-    found = propose_from_sums(learner, moments, sums.totals, data.total, counted)
+    over = _passes_over(data, sums)
+    found = propose_from_sums(learner, moments, sums.totals, data.total, over)
     return [Proposal(partitions) for partitions in found]
 
 
@@ -140,20 +140,20 @@ def _from_labelled_chunks(
 ) -> list[Proposal]:
     """Propose what the learner finds in sums over the rows of each class."""
     by_class = data.passes.total(partial(recipe_sums, recipe=sums.recipe, n_jobs=data.n_jobs))
-    counted = _counts_of_intervals(data, sums)
-    return [Proposal(learn_from_sums(learner, by_class, data.n_variables, counted))]
+    over = _passes_over(data, sums)
+    return [Proposal(learn_from_sums(learner, by_class, data.n_variables, over))]
 
 
-def _counts_of_intervals(data: Streamed, sums: Sums) -> Count:
-    """Return what counts intervals of blocks in a pass over chunks."""
+def _passes_over(data: Streamed, sums: Sums) -> Pass:
+    """Return what makes a pass over chunks for every class."""
 
-    def count(wanted: list[Intervals]) -> list[FloatArray]:
-        histograms: list[FloatArray] = data.passes.total(
-            partial(interval_histograms, recipe=sums.recipe, wanted=wanted, n_jobs=data.n_jobs)
+    def over(function: EachClass) -> list[Any]:
+        found: list[Any] = data.passes.total(
+            partial(of_every_class, recipe=sums.recipe, function=function, n_jobs=data.n_jobs)
         )
-        return histograms
+        return found
 
-    return count
+    return over
 
 
 def _from_completed_rows(

@@ -9,7 +9,8 @@ once, and one or two are enough.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,15 +18,13 @@ from scipy.special import gammaln
 
 from exchangeable.arrays import FloatArray
 from exchangeable.partitions import Labels, Partition, log_factorials
-from exchangeable.structure.conditions import equal_means_from_sums, split_by_variance
-from exchangeable.structure.intervals import ClassSums, Intervals
+from exchangeable.structure.condition_passes import split_in_passes
+from exchangeable.structure.conditions import equal_means_from_sums
+from exchangeable.structure.intervals import ClassSums, Intervals, Pass, interval_histogram
 from exchangeable.structure.learner import EQUAL_MEANS_LEVEL, FAR_APART, BlockLearner
 from exchangeable.structure.sweep import sweep_counts
 
-Count = Callable[[list[Intervals]], list[FloatArray]]
-"""A pass: the histograms of the intervals of every class."""
-
-AHEAD = 4
+AHEAD = 16
 """How many blocks ahead of a merge are asked for."""
 FEW_INTERVALS, MOST_INTERVALS = 1 << 9, 1 << 13
 """If no more than this many intervals can ever be needed, all of them are asked for: the first
@@ -222,30 +221,22 @@ class IntervalMerge:
         return [*guesses, *singles]
 
 
-def merge_in_rounds(merges: Sequence[IntervalMerge], count: Count) -> list[Partition]:
+def merge_in_rounds(merges: Sequence[IntervalMerge], over: Pass) -> list[Partition]:
     """Run several merges to their ends, each pass answering what all of them ask."""
     while True:
         asked = [merge.wanted() for merge in merges]
         if not any(asked):
             return [merge.merged() for merge in merges]
         wanted = [Intervals.of(merge.fine, want) for merge, want in zip(merges, asked, strict=True)]
-        answers = zip(merges, asked, wanted, count(wanted), strict=True)
+        counted = over(partial(interval_histogram, wanted=wanted))
+        answers = zip(merges, asked, wanted, counted, strict=True)
         for merge, want, intervals, histogram in answers:
             if want:
                 merge.learn(want, intervals.split(histogram))
 
 
-def check_learner(learner: BlockLearner) -> None:
-    """Refuse what cannot be learned from sums."""
-    if 3 in learner.settings.conditions:
-        raise ValueError(
-            f"conditions={tuple(learner.settings.conditions)!r}: condition 3 needs the rows in "
-            "memory; of rows in chunks or on a cluster blocks are learned by (1,) or (1, 2)"
-        )
-
-
 def learn_from_sums(
-    learner: BlockLearner, sums: Sequence[ClassSums], n_variables: int, count: Count
+    learner: BlockLearner, sums: Sequence[ClassSums], n_variables: int, over: Pass
 ) -> list[Partition]:
     """Return what `BlockLearner.learn` finds for every class, from sums over its rows."""
     settings = learner.settings
@@ -266,39 +257,21 @@ def learn_from_sums(
             partitions.append(Partition.from_labels(sweep_counts(ones, total, level)))
     if learner.name == "evidence":
         merges = [IntervalMerge(fine, settings.prior, FAR_APART) for fine in partitions]
-        partitions = merge_in_rounds(merges, count)
-    return _split(
-        learner, partitions, [ones for _, ones, *_ in sums], [total for total, *_ in sums]
-    )
+        partitions = merge_in_rounds(merges, over)
+    every_ones, totals = [ones for _, ones, *_ in sums], [total for total, *_ in sums]
+    return split_in_passes(learner, partitions, every_ones, totals, over)
 
 
 def propose_from_sums(
-    learner: BlockLearner, moments: FloatArray, totals: FloatArray, n: float, count: Count
+    learner: BlockLearner, moments: FloatArray, totals: FloatArray, n: float, over: Pass
 ) -> list[list[Partition]]:
     """Return what `BlockLearner.propose` does, from sums over the posteriors."""
     if not learner.needs_moments:
         nothing: list[ClassSums] = [(0.0, np.empty(0), 0.0, 0.0)] * totals.size
-        return [learn_from_sums(learner, nothing, moments.shape[1], count)]
+        return [learn_from_sums(learner, nothing, moments.shape[1], over)]
     swept = learner.sweeps(moments, n)
     proposals = [swept[0]]
     if learner.name == "evidence":
         merges = [IntervalMerge(fine, learner.settings.prior) for fine in swept[-1]]
-        proposals.append(merge_in_rounds(merges, count))
-    return [_split(learner, each, list(moments[0].T), totals) for each in proposals]
-
-
-def _split(
-    learner: BlockLearner,
-    partitions: list[Partition],
-    ones: Sequence[FloatArray],
-    totals: Sequence[float] | FloatArray,
-) -> list[Partition]:
-    """Split the blocks of each class by condition 2, if that is switched on."""
-    if 2 not in learner.settings.conditions:
-        return partitions
-    return [
-        split_by_variance(partition, class_ones, float(total), learner.settings.significance)
-        if total > 1
-        else partition
-        for partition, class_ones, total in zip(partitions, ones, totals, strict=True)
-    ]
+        proposals.append(merge_in_rounds(merges, over))
+    return [split_in_passes(learner, each, list(moments[0].T), totals, over) for each in proposals]

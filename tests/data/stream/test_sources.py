@@ -160,9 +160,9 @@ def test_bad_sources_are_refused(rows: Any, tmp_path: Path) -> None:
         ExchangeableMixture(2).fit(part for part in cut(X))
     with pytest.raises(FileNotFoundError, match="does not exist"):
         ExchangeableMixture(2).fit(tmp_path / "nothing.npy")
-    (tmp_path / "x.csv").write_text("1,0")
+    (tmp_path / "x.txt").write_text("1,0")
     with pytest.raises(ValueError, match=r"expected one of \.npy"):
-        ExchangeableMixture(2).fit(tmp_path / "x.csv")
+        ExchangeableMixture(2).fit(tmp_path / "x.txt")
     with pytest.raises(ValueError, match="y has 1201 entries, X has 1200 rows"):
         ExchangeableClassifier().fit(cut(X), np.append(y, 0))
     with pytest.raises(ValueError, match=r"sample_weight\[1\] is -1.0"):

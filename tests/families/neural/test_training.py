@@ -19,9 +19,10 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.runs import Runs
 from exchangeable.fitting.tasks import problem_of, spec_of
+from exchangeable.runtime.clock import Clock, OutOfTime
 
 pytest.importorskip("jax")
-from exchangeable.devices import batches, engine
+from exchangeable.devices import batches, engine, training
 
 FAMILIES = ["neural independent", "neural urns", "neural tree"]
 N = 8
@@ -111,6 +112,36 @@ def test_an_interrupt_keeps_the_best_so_far() -> None:
     assert state.n_iter == 1
     assert not state.converged
     assert state.best.model.n_variables == N
+
+
+def test_training_looks_at_the_clock_between_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps take ten seconds each, nothing else takes time, and an iteration has several."""
+    now, steps = [0.0], engine.train_steps
+
+    def slow(*arguments: Any) -> Any:
+        now[0] += 10.0 * len(arguments[-1].rates)
+        return steps(*arguments)
+
+    monkeypatch.setattr(engine, "train_steps", slow)
+    monkeypatch.setattr(training, "SCAN", 1)
+    iteration = 10.0 * training.LEAST_STEPS
+
+    def run(deadline: float, patient: bool = False) -> Any:
+        now[0] = 0.0
+        runs = runs_of()
+        clock = Clock(deadline, lambda: now[0], patient)
+        problem = replace(runs.problem, clock=clock, valid=runs.problem.examples)
+        return replace(runs, problem=problem).run(0)
+
+    with pytest.raises(OutOfTime, match="no time for an iteration"):
+        run(0.7 * iteration)
+    assert now[0] <= 0.7 * iteration
+    assert len(run(0.7 * iteration, patient=True).history) == 2
+    assert now[0] <= 1.2 * iteration
+    cut = run(2.6 * iteration)
+    assert not cut.converged
+    assert len(cut.history) == 3
+    assert now[0] <= 2.6 * iteration
 
 
 def test_training_recovers_from_numbers_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from exchangeable.data.examples import MAX_PACKED, Examples, encoded, listed
 from exchangeable.data.forms import CODE_BITS, Codes, Words
 from exchangeable.data.groups import NO_WEIGHTS, Group
 from exchangeable.data.raw_columns import missing_entries
-from exchangeable.data.rows import Rows, take_rows
+from exchangeable.data.rows import CountRows, Rows, TypedRows, take_rows
 
 SAMPLE = 256
 """The number of ones per row is estimated from about this many rows."""
@@ -67,7 +67,7 @@ class Chunk:
             holes = None if holes is None else take_rows(holes, counting)
         else:
             weights = np.ones(rows.n_rows)
-        if holes is not None:
+        if holes is not None or isinstance(rows, TypedRows | CountRows):
             return Examples(rows, weights, holes=holes)
         if rows.bits.size and rows.n_variables <= MAX_PACKED and _is_dense(rows):
             return Examples(rows, weights, words=Words.of(rows), codes=Codes.of(rows))
@@ -132,6 +132,8 @@ class Chunk:
     def signature(self) -> tuple[int, int, int]:
         """Number of rows, of those that count, and a checksum of ones, holes and labels."""
         arrays: list[npt.NDArray[Any]] = list(self.rows.arrays)
+        if isinstance(self.rows, CountRows):
+            arrays.append(self.rows.counts)
         if self.holes is not None:
             arrays += self.holes.arrays
         if self.labels is not None:

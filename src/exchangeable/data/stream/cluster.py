@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.packed import PackedBits
+from exchangeable.data.schema import Schema
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import ChunkError, add, observe
 from exchangeable.data.stream.waiting import cluster_error, result_of
@@ -36,6 +37,7 @@ def open_collection(
     sample_weight: Any,
     binarize: float | None,
     n_jobs: int | None,
+    schema: Schema | None = None,
 ) -> "ClusterRows":
     """Return the rows of a Dask array or data frame.
 
@@ -51,6 +53,8 @@ def open_collection(
         Entries greater than this are on.
     n_jobs : int, optional
         Threads of each task; 1 by default, since tasks run side by side.
+    schema : Schema, optional
+        What the columns are, where they are not all binary.
     """
     names = None
     if hasattr(X, "columns"):
@@ -62,7 +66,9 @@ def open_collection(
     elif isinstance(y, str):
         raise ValueError(f"y={y!r} names a column, but X is a Dask array, which has no names")
     n_variables = X.shape[1] if names is None else len(names)
-    parts = _partitions(X, "X")
+    if schema is not None:
+        n_variables = len(schema.columns)
+    parts = partitions(X, "X")
     return ClusterRows(
         parts,
         _aligned(y, X, parts, "y"),
@@ -71,16 +77,17 @@ def open_collection(
         names,
         binarize,
         1 if n_jobs is None else n_jobs,
+        schema,
     )
 
 
-def _partitions(X: Any, name: str) -> list[Any]:
+def partitions(X: Any, name: str) -> list[Any]:
     """Return the partitions of a collection as delayed objects, whole rows in each."""
     if isinstance(X, PackedBits):
         import dask
 
         pack = dask.delayed(PackedBits)
-        return [pack(part, X.n_variables) for part in _partitions(X.bits, name)]
+        return [pack(part, X.n_variables) for part in partitions(X.bits, name)]
     if hasattr(X, "columns") or not hasattr(X, "chunks"):  # a data frame or series
         return list(X.to_delayed())
     if X.ndim not in (1, 2):
@@ -95,7 +102,7 @@ def _aligned(values: Any, X: Any, parts: list[Any], name: str) -> list[Any] | No
     if values is None:
         return None
     if is_collection(values):
-        cuts = _partitions(values, name)
+        cuts = partitions(values, name)
         if len(cuts) != len(parts):
             raise ValueError(
                 f"{name} has {len(cuts)} partitions, X has {len(parts)}; cut both alike"
@@ -117,10 +124,17 @@ def _lengths(X: Any, parts: list[Any]) -> list[int]:
     return list(dask.compute(*[dask.delayed(len)(part) for part in parts]))
 
 
-def _prepare(part: Any, labels: Any, weights: Any, binarize: float | None, number: int) -> Chunk:
+def _prepare(
+    part: Any,
+    labels: Any,
+    weights: Any,
+    binarize: float | None,
+    number: int,
+    schema: Schema | None,
+) -> Chunk:
     """Return a partition as the passes read it; runs on a worker."""
     try:
-        observed = observe(part, binarize, 1)
+        observed = observe(part, binarize, 1, schema)
         rows = observed.ones
         label = None if labels is None else np.asarray(labels)
         weight = NO_WEIGHTS if weights is None else np.asarray(weights, dtype=np.float64)
@@ -161,16 +175,19 @@ class ClusterRows:
         names: Sequence[str] | None,
         binarize: float | None,
         n_jobs: int | None,
+        schema: Schema | None = None,
     ) -> None:
         import dask
 
+        self.schema = schema
+
         self.n_variables, self.names, self.n_jobs = n_variables, names, n_jobs
-        self._client = _current_client()
+        self._client = current_client()
         nothing = [None] * len(parts)
         prepare = dask.delayed(_prepare)
         self._parts = list(parts)
         chunks = [
-            prepare(part, label, weight, binarize, number)
+            prepare(part, label, weight, binarize, number, schema)
             for number, (part, label, weight) in enumerate(
                 zip(parts, labels or nothing, weights or nothing, strict=True)
             )
@@ -267,7 +284,7 @@ class ClusterRows:
         return None
 
 
-def _current_client() -> Any:
+def current_client() -> Any:
     """Return the client that Dask would use, None where it works in this process."""
     try:
         from distributed import default_client
@@ -284,21 +301,25 @@ def _call(function: Callable[[Any], Any], part: Any) -> Any:
     return function(part)
 
 
-def map_rows(X: Any, function: Callable[[Any], npt.NDArray[Any]]) -> Any:
-    """Return a Dask array of a function's results for the rows of each partition."""
+def map_rows(X: Any, function: Callable[[Any], npt.NDArray[Any]], typed: bool = False) -> Any:
+    """Return a Dask array of a function's results for the rows of each partition.
+
+    What results are like is asked of a row of zeros, or of holes where columns are of any kind.
+    """
     import dask
     import dask.array as da
 
-    parts = _partitions(X, "X")
+    parts = partitions(X, "X")
     if hasattr(X, "columns"):
         blank = X._meta.reindex([0]).astype(object)  # whatever its columns hold
-        blank.iloc[:] = 0
+        blank.iloc[:] = None if typed else 0
         probe, lengths = function(blank), (np.nan,) * len(parts)
     elif isinstance(X, PackedBits):
         empty = PackedBits(np.zeros((1, X.bits.shape[1]), np.uint8), X.n_variables)
         probe, lengths = function(empty), X.bits.chunks[0]
     else:
-        probe, lengths = function(np.zeros((1, X.shape[1]), dtype=X.dtype)), X.chunks[0]
+        row = np.zeros((1, X.shape[1]), dtype=X.dtype)
+        probe, lengths = function(np.full(row.shape, None) if typed else row), X.chunks[0]
     answer, shared = dask.delayed(_call), dask.delayed(function)
     blocks = [
         da.from_delayed(

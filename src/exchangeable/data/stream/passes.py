@@ -23,6 +23,7 @@ from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.observed import Observed, as_observed, flags
 from exchangeable.data.packed import PackedBits, bytes_of
 from exchangeable.data.rows import as_rows
+from exchangeable.data.schema import Schema
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.storage.files import replacing
@@ -38,6 +39,7 @@ class Passes(Protocol):
     n_jobs: int | None
     n_variables: int
     names: Sequence[str] | None
+    schema: Schema | None
 
     @property
     def fingerprint(self) -> int:
@@ -62,10 +64,17 @@ def add(one: Any, other: Any) -> Any:
     return one + other
 
 
-def observe(X: Any, binarize: float | None, n_jobs: int | None = None) -> Observed:
-    """Return a chunk as rows, refusing what no estimator would take."""
+def observe(
+    X: Any, binarize: float | None, n_jobs: int | None = None, schema: Schema | None = None
+) -> Observed:
+    """Return a chunk as rows, refusing what no estimator would take.
+
+    With a schema its columns are of any kind; otherwise they are binary.
+    """
     if isinstance(X, Observed):
         return X
+    if schema is not None:
+        return schema.observed(X)
     if isinstance(X, PackedBits):
         return X.observed()
     matrix = check_array(
@@ -106,6 +115,8 @@ class ChunkedRows:
         Number of threads.
     complete : bool
         Whether the rows must not have holes.
+    schema : Schema, optional
+        What the columns are, where they are not all binary.
     """
 
     def __init__(
@@ -116,7 +127,9 @@ class ChunkedRows:
         binarize: float | None = 0.0,
         n_jobs: int | None = None,
         complete: bool = False,
+        schema: Schema | None = None,
     ) -> None:
+        self.schema = schema
         self.source, self.labels, self.weights = source, labels, weights
         self.binarize, self.n_jobs, self.complete = binarize, n_jobs, complete
         self.n_variables, self.names = 0, source.names
@@ -131,7 +144,9 @@ class ChunkedRows:
         """Make a pass over the chunks, checking each."""
         signatures: list[tuple[int, int, int]] = []
         n_rows, first, width = 0, 0, 0
-        for number, part in enumerate(self.source.chunks()):
+        source = self.source
+        raw = self.schema is not None and source.tables is not None
+        for number, part in enumerate((source.tables if raw else source.chunks)()):  # type: ignore[misc]
             try:
                 chunk = self._chunk(part, n_rows, first)
             except (ValueError, TypeError) as error:
@@ -163,7 +178,7 @@ class ChunkedRows:
             part, labels = part
             labels = np.asarray(labels)
         names = getattr(part, "columns", self.names)
-        observed = observe(part, self.binarize, self.n_jobs)
+        observed = observe(part, self.binarize, self.n_jobs, self.schema)
         if self.complete:
             check_complete(observed, names)
         rows = observed.ones

@@ -3,8 +3,9 @@
 Everything here can be read more than once, since every fit makes several passes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,19 @@ from exchangeable.arrays import check_sparse
 from exchangeable.data.containers import arrow_column, arrow_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits, release, rows_per_chunk
+from exchangeable.data.raw_columns import library_of
 
 MAPPED_BYTES = 1 << 26
 """A memory map of fewer bytes than this is treated as any other array."""
-ARROW_FILES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+ARROW_FILES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "feather",
+    ".feather": "feather",
+    ".ipc": "feather",
+    ".csv": "csv",
+}
+"""Formats of Arrow's by the endings of files."""
 FILES = (".npy", ".npz", ".zarr", *ARROW_FILES)
 
 
@@ -35,11 +45,20 @@ class Source:
         How messages refer to it.
     names : list of str, optional
         The names of the variables.
+    tables : callable, optional
+        Starts a pass over the parts as they came, with columns of any kind; where there is none,
+        they are what `chunks` has.
     """
 
     chunks: Callable[[], Iterator[Any]]
     description: str
     names: Sequence[str] | None = None
+    tables: Callable[[], Iterator[Any]] | None = None
+
+    def parts(self) -> Iterator[Any]:
+        """Start a pass over the parts as they came, without their labels."""
+        for part in (self.chunks if self.tables is None else self.tables)():
+            yield part[0] if isinstance(part, tuple) else part
 
 
 def as_source(
@@ -54,7 +73,7 @@ def as_source(
         Parquet and Arrow files, folders of those), a list of matrices, a large memory map, a
         Zarr array, an Arrow table or dataset, `PackedBits`, or an object with ``chunks()``.
     label : str, optional
-        The column that holds the labels, of an Arrow source.
+        The column that holds the labels, of tables.
     names : sequence of str, optional
         The columns to read, of an Arrow source; all others by default.
     """
@@ -76,8 +95,24 @@ def as_source(
     if isinstance(X, np.ndarray) or _is_zarr(X):
         return Source(lambda: _slices(X), f"the {type(X).__name__}")
     if callable(getattr(X, "chunks", None)):
-        return Source(X.chunks, f"the {type(X).__name__}")
+        return Source(lambda: _labelled(X.chunks(), label), f"the {type(X).__name__}")
     return None
+
+
+def _labelled(parts: Iterable[Any], label: str | None) -> Iterator[Any]:
+    """Yield parts; of tables, the column of labels apart."""
+    for part in parts:
+        if label is None or isinstance(part, tuple) or library_of(part) is None:
+            yield part
+            continue
+        names = [str(name) for name in getattr(part, "column_names", None) or part.columns]
+        if label not in names:
+            raise ValueError(f"a part of X has no column {label!r} to take the labels from")
+        others = [name for name in names if name != label]
+        if hasattr(part, "select") and hasattr(part, "column_names"):
+            yield part.select(others), arrow_column(part.column(label))
+        else:
+            yield part[others], part[label].to_numpy()
 
 
 def _is_large_map(X: Any) -> bool:
@@ -107,16 +142,17 @@ def _from_parts(parts: Sequence[Any], label: str | None, names: Sequence[str] | 
     """Return the chunks of several files, or matrices, one after the other."""
     listed = [as_source(part, label, names) or part for part in parts]
 
-    def read() -> Iterator[Any]:
+    def read(raw: bool = False) -> Iterator[Any]:
         for part in listed:
             if isinstance(part, Source):
-                yield from part.chunks()
+                yield from part.tables() if raw and part.tables is not None else part.chunks()
             else:
-                yield part
+                yield from _labelled([part], label)
 
     column_names = [part.names for part in listed if isinstance(part, Source)]
     first_names = column_names[0] if column_names else None
-    return Source(read, f"the list of {len(parts)} parts", first_names)
+    description = f"the list of {len(parts)} parts"
+    return Source(read, description, first_names, partial(read, raw=True))
 
 
 def _from_path(path: Path, label: str | None, names: Sequence[str] | None) -> Source:
@@ -134,7 +170,7 @@ def _from_path(path: Path, label: str | None, names: Sequence[str] | None) -> So
     if kind in ARROW_FILES or path.is_dir():
         from pyarrow import dataset
 
-        form = "feather" if kind in (".arrow", ".feather", ".ipc") else "parquet"
+        form = ARROW_FILES.get(kind, "parquet")
         return _from_arrow(dataset.dataset(path, format=form), label, names, description)
     raise ValueError(f"X names the file {str(path)!r}; expected one of {', '.join(FILES)}")
 
@@ -176,7 +212,7 @@ def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, descript
         raise ValueError(f"{description} has no column {missing[0]!r}; it has {some}, …")
     size = rows_per_chunk(len(wanted))
 
-    def read() -> Iterator[Any]:
+    def read(raw: bool = False) -> Iterator[Any]:
         columns = wanted if label is None else [*wanted, label]
         if hasattr(X, "to_table"):  # a dataset
             batches = X.to_batches(columns=columns, batch_size=size, batch_readahead=1)
@@ -184,10 +220,10 @@ def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, descript
             batches = X.select(columns).to_batches(max_chunksize=size)
         for batch in batches:
             if batch.num_rows:  # formats and filters leave empty ones
-                matrix = arrow_matrix(batch, wanted)
+                rows = batch.select(wanted) if raw else arrow_matrix(batch, wanted)
                 if label is None:
-                    yield matrix
+                    yield rows
                 else:
-                    yield matrix, arrow_column(batch.column(len(wanted)))
+                    yield rows, arrow_column(batch.column(len(wanted)))
 
-    return Source(read, description, wanted)
+    return Source(read, description, wanted, partial(read, raw=True))

@@ -40,6 +40,7 @@ class ChangedPasses:
         self.n_jobs = passes.n_jobs
         self.n_variables = passes.n_variables if n_variables is None else n_variables
         self.names: Sequence[str] | None = passes.names
+        self.schema = passes.schema
 
     @property
     def fingerprint(self) -> int:

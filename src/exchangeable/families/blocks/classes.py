@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
 from exchangeable.data.groups import Group
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import Rows
@@ -22,9 +21,9 @@ from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.problem import Problem
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
-from exchangeable.structure.intervals import Intervals, interval_histograms
+from exchangeable.structure.intervals import EachClass, of_every_class
 from exchangeable.structure.learner import BlockLearner, learn_partitions
-from exchangeable.structure.rounds import check_learner, learn_from_sums
+from exchangeable.structure.rounds import learn_from_sums
 
 
 class BlockClasses:
@@ -119,20 +118,13 @@ class BlockClasses:
         if isinstance(structure, list):
             partitions = structure
         else:
-            check_learner(structure)
 
-            def count(wanted: list[Intervals]) -> list[FloatArray]:
-                histograms: list[FloatArray] = data.total(
-                    partial(
-                        interval_histograms,
-                        recipe=Labelled(classes),
-                        wanted=wanted,
-                        n_jobs=data.n_jobs,
-                    )
-                )
-                return histograms
+            def over(function: EachClass) -> list[Any]:
+                own = partial(of_every_class, recipe=Labelled(classes), function=function)
+                found: list[Any] = data.total(partial(own, n_jobs=data.n_jobs))
+                return found
 
-            partitions = learn_from_sums(structure, sums, data.n_variables, count)
+            partitions = learn_from_sums(structure, sums, data.n_variables, over)
         histograms = data.total(
             partial(
                 chunk_sums.class_histograms,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
-from exchangeable.data.observed import flags
+from exchangeable.data.observed import Observed, flags
 from exchangeable.data.rows import take_rows
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import Sums
@@ -61,6 +61,11 @@ class InMemory:
         return self.examples.holes is not None
 
     @property
+    def kept(self) -> dict[Any, Any]:
+        """What was computed of the rows alone, to be kept as long as they are."""
+        return self.examples.derived
+
+    @property
     def fingerprint(self) -> int:
         """A checksum of rows and weights."""
         return self.examples.fingerprint
@@ -73,6 +78,13 @@ class InMemory:
     def distinct_at(self, chosen: IntArray) -> npt.NDArray[np.bool_]:
         """Return some of the distinct rows as a matrix."""
         return flags(take_rows(self.examples.rows, chosen))
+
+    def at(
+        self, chosen: IntArray, shares: FloatArray | None = None
+    ) -> tuple[Observed, FloatArray | None]:
+        """Return some of the distinct rows, and their posteriors if all are given."""
+        posterior = None if shares is None else shares[chosen]
+        return self.examples.observed.take(chosen), posterior
 
     def summed(self, function: Callable[..., Any], shares: Any = None) -> Any:
         """Return a function of the rows, and of posteriors if given."""

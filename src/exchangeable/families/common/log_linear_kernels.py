@@ -19,6 +19,9 @@ from exchangeable.runtime.loops import copy, fill, helper, inlined
 
 _compile = compiled()
 
+FEW = 4
+"""Where no more classes than this have a share in a row, only these are added to."""
+
 
 class LogLinearArrays(NamedTuple):
     """`LogLinear` as kernels take it."""
@@ -130,6 +133,19 @@ def score_rows(rows, first, last, model, out):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _list_active(mass, active):  # type: ignore[no-untyped-def]
+    """Write the classes that have some mass, if they are few; return how many there are, or −1."""
+    n_active = 0
+    for y in range(mass.size):
+        if mass[y] != 0.0:
+            if n_active == FEW:
+                return -1
+            active[n_active] = y
+            n_active += 1
+    return n_active
+
+
+@inlined
 def _add_sums(ones, on, parent, mass, one_sums, pair_sums):  # type: ignore[no-untyped-def]
     """Add a row's posteriors to the sums of its ones, and of its pairs along the forest."""
     for k in range(ones.size):
@@ -141,6 +157,19 @@ def _add_sums(ones, on, parent, mass, one_sums, pair_sums):  # type: ignore[no-u
             total, other = pair_sums[ones[k]], parent[ones[k]]
             for y in range(mass.size):
                 total[y] += mass[y] * on[other[y]]
+
+
+@inlined
+def _add_few(ones, on, parent, mass, active, n_active, one_sums, pair_sums):  # type: ignore[no-untyped-def]
+    """Do the same where only some classes have any posterior."""
+    for i in range(n_active):
+        y = active[i]
+        share = mass[y]
+        for k in range(ones.size):
+            one_sums[ones[k], y] += share
+        if parent.size:
+            for k in range(ones.size):
+                pair_sums[ones[k], y] += share * on[parent[ones[k], y]]
 
 
 @_compile
@@ -157,7 +186,7 @@ def expect_rows(rows, first, last, model, priors, fixed, posterior, sums):  # ty
     weights, clamp, log_prior = priors
     one_sums, pair_sums, count_sums, histogram = sums
     n_classes, has_counts = model.slope.shape[1], model.by_count.size > 0
-    mass = np.empty(n_classes)
+    mass, active = np.empty(n_classes), np.empty(FEW, np.int64)
     log_likelihood = 0.0
     for row in range(first, last):
         ones = ones_of(rows, row, buffer)
@@ -171,7 +200,11 @@ def expect_rows(rows, first, last, model, priors, fixed, posterior, sums):  # ty
             log_likelihood += weights[row] * settle_row(joint, log_prior, known)
         for y in range(n_classes):
             mass[y] = weights[row] * joint[y]
-        _add_sums(ones, on, parent, mass, one_sums, pair_sums)
+        n_active = _list_active(mass, active)
+        if n_active < 0:
+            _add_sums(ones, on, parent, mass, one_sums, pair_sums)
+        else:
+            _add_few(ones, on, parent, mass, active, n_active, one_sums, pair_sums)
         _switch(on, ones, 0.0)
         if has_counts:
             total = count_sums[ones.size]

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples, row_hashes
 from exchangeable.data.groups import Group, group_ones
-from exchangeable.data.observed import flags
-from exchangeable.data.rows import take_rows
+from exchangeable.data.observed import Observed, flags
+from exchangeable.data.rows import CountRows, TypedRows, take_rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.common.class_rows import ClassRows, Completion, class_rows
 from exchangeable.families.common.em_data import InMemory
@@ -26,9 +26,15 @@ STATES_PER_WORD = 32
 def first_look(
     chunk: Chunk, n_jobs: int | None = None
 ) -> tuple[int, float, FloatArray, FloatArray]:
-    """Return how many rows count, their weight, and that of each variable's ones and holes."""
+    """Return how many rows count, their weight, and that of each variable's ones and holes.
+
+    Columns of other kinds have no ones.
+    """
     group = Group(np.arange(chunk.rows.n_rows), chunk.weights)
-    ones = group_ones(chunk.rows, [group], n_jobs)[0]
+    if isinstance(chunk.rows, TypedRows | CountRows):
+        ones = np.zeros(chunk.rows.n_variables)
+    else:
+        ones = group_ones(chunk.rows, [group], n_jobs)[0]
     holes = np.zeros_like(ones)
     if chunk.holes is not None:
         holes = group_ones(chunk.holes, [group], n_jobs)[0]
@@ -78,6 +84,18 @@ def rows_at(chunk: Chunk, chosen: IntArray, holes: bool = False) -> npt.NDArray[
         row = number if counting is None else counting[number]
         matrix[here] = flags(take_rows(found, row))
     return matrix
+
+
+def observed_at(
+    chunk: Chunk, chosen: IntArray, recipe: PosteriorRecipe | None, n_jobs: int | None
+) -> dict[int, tuple[IntArray, Observed, FloatArray | None]]:
+    """Return which of the chosen rows of all that count lie here, the rows and their posteriors."""
+    here = np.flatnonzero((chosen >= chunk.first) & (chosen < chunk.first + chunk.n_counting))
+    if not here.size:
+        return {}
+    number = chosen[here] - chunk.first
+    posterior = None if recipe is None else recipe.posterior(chunk, n_jobs)[number]
+    return {chunk.first: (here, chunk.examples.observed.take(number), posterior)}
 
 
 def on_chunk(

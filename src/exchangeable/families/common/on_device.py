@@ -23,14 +23,14 @@ def can(examples: Examples) -> bool:
 
 def put_rows(device: Any, data: RowsInMemory, n_classes: int) -> Any:
     """Return the rows in chunks: one that stays on a device, or several to be sent there."""
-    (linear,) = import_jax("device='gpu'", "exchangeable.devices.linear")
+    (chunks,) = import_jax("device='gpu'", "exchangeable.devices.chunks")
     if ROWS not in data.memo:
         rows = data.examples.rows
         bits = np.packbits(flags(rows), axis=1, bitorder="little")
-        layout = linear.layout(rows.n_rows, rows.n_variables, n_classes, usable_on(device))
+        layout = chunks.layout(rows.n_rows, rows.n_variables, n_classes, usable_on(device))
         what = f"EM over rows of {rows.n_variables:,} variables with {n_classes:,} components"
         check_room(device, layout.n_bytes, what)
-        data.memo[ROWS] = linear.put_rows(
+        data.memo[ROWS] = chunks.put_rows(
             bits, data.examples.weights, layout.tile, layout.tiles, device
         )
     return data.memo[ROWS]
@@ -38,16 +38,18 @@ def put_rows(device: Any, data: RowsInMemory, n_classes: int) -> Any:
 
 def expect(device: Any, data: RowsInMemory, model: LogLinear, log_prior: FloatArray) -> LinearSums:
     """Return what a pass sums, the posteriors included."""
-    (linear,) = import_jax("device='gpu'", "exchangeable.devices.linear")
+    linear, passes = import_jax(
+        "device='gpu'", "exchangeable.devices.linear", "exchangeable.devices.chunks"
+    )
     examples, k = data.examples, model.base.size
-    chunks = put_rows(device, data, k)
+    rows = put_rows(device, data, k)
     tables = block_tables(model.tables) if model.tables.starts.size else None
     parameters = linear.single(
         model.base + log_prior, model.slope, model.parent, model.pair, model.by_count, tables
     )
     halved = getattr(device, "platform", "cpu") != "cpu"
-    each, posterior, totals, ones, pairs, counts, blocks = linear.expect_chunks(
-        chunks, parameters, examples.rows.n_rows, halved, device
+    each, posterior, totals, ones, pairs, counts, blocks = passes.expect_chunks(
+        rows, parameters, examples.rows.n_rows, halved, device
     )
     return LinearSums(
         float(examples.weights @ each),

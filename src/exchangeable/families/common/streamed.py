@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import distinct_rows
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import ColumnType
+from exchangeable.data.stacking import stack_observed
 from exchangeable.data.stream.passes import Passes
 from exchangeable.data.stream.views import ChangedPasses, Selection, SomeColumns, with_holes
 from exchangeable.families.common.class_rows import Completion, sizes_drawn
@@ -22,6 +25,7 @@ from exchangeable.families.common.of_chunks import (
     hashes_of,
     log_likelihood_of,
     masses_of,
+    observed_at,
     on_chunk,
     on_completed,
     rows_at,
@@ -132,6 +136,11 @@ class Streamed:
         """Number of variables."""
         return self.passes.n_variables
 
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What was computed of the rows alone, to be kept as long as they are."""
+        return {}
+
     @property
     def fingerprint(self) -> int:
         """A checksum of the rows."""
@@ -198,12 +207,36 @@ class Streamed:
         )
         return rows > 0
 
+    def at(self, chosen: IntArray, shares: Any = None) -> tuple[Observed, FloatArray | None]:
+        """Return some of the distinct rows, and their posteriors if it is said how to find them."""
+        recipe = self._recipe_of(shares)
+        first = self._distinct[0][chosen]
+        found = self.passes.total(
+            partial(observed_at, chosen=first, recipe=recipe, n_jobs=self.n_jobs)
+        )
+        parts = [found[number] for number in sorted(found)]
+        order = np.argsort(np.concatenate([here for here, *_ in parts]), kind="stable")
+        rows = stack_observed([observed for _, observed, _ in parts]).take(order)
+        if recipe is None:
+            return rows, None
+        return rows, np.concatenate([posterior for *_, posterior in parts])[order]
+
+    def _recipe_of(self, shares: Any) -> Any:
+        """Return how posteriors are found that may be given as those of the distinct rows."""
+        return Drawn(shares, self._distinct[1]) if isinstance(shares, np.ndarray) else shares
+
+    @property
+    def types(self) -> tuple[ColumnType, ...]:
+        """What the columns are; bits are binary columns."""
+        schema = self.passes.schema
+        return (ColumnType("binary", 2),) * self.n_variables if schema is None else schema.types
+
     def summed(self, function: Callable[..., Any], shares: Any = None) -> Any:
         """Return the sum over chunks of a function of their rows, and of posteriors if given.
 
         `shares` say how to find these, or are those of the distinct rows.
         """
-        recipe = Drawn(shares, self._distinct[1]) if isinstance(shares, np.ndarray) else shares
+        recipe = self._recipe_of(shares)
         function = partial(
             on_chunk, function=function, recipe=recipe, classes=self.classes, n_jobs=self.n_jobs
         )
@@ -237,7 +270,7 @@ class Streamed:
     def completion(self, model: Model, shares: Any, least: float) -> Completion:
         """Return how the holes of each class's rows are drawn from a model."""
         first, member, _ = self._distinct
-        recipe = Drawn(shares, member) if isinstance(shares, np.ndarray) else shares
+        recipe = self._recipe_of(shares)
         parts = self.passes.total(
             partial(sizes_drawn, model=model, recipe=recipe, least=least, n_jobs=self.n_jobs)
         )

@@ -83,9 +83,10 @@ class CountTreeFamily(PooledFamily):
         model = self._learn(data, given, model)
         return Mixture(model, self.log_shares(sums.totals))
 
-    def resume(self, data: Any, mixture: Mixture) -> None:
+    def resume(self, data: Any, mixture: Mixture) -> Mixture:
         """Find the prior of the blocks that the trees are over."""
         self._prior = CountPrior.of(self.problem.pool, mixture.model.partitions)
+        return mixture
 
     def prior_gain(self, before: Any, after: Any) -> float:
         """Return the gain in what the pseudo-rows are expected to score; 0 where trees differ."""

@@ -37,6 +37,7 @@ SPECS = (
             "exact completion": "a maximum over rows of a sum over hidden states is hard; the "
             "answer is searched for up to a limit of work, and says whether it is certain",
         },
+        other_kinds="mixed tree",
         search=SearchSpace(16, 128, (0.5, 0.5), alone=True, nanoseconds=1500.0),
     ),
 )

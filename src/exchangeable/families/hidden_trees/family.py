@@ -15,11 +15,11 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.forests import best_tree
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.pooled import PooledFamily
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model
+from exchangeable.families.hidden_trees.edges import rooted_tree, shrunken_edges, table_gains
 from exchangeable.families.hidden_trees.model import HiddenModel
 from exchangeable.families.hidden_trees.row_sums import count_masses, half_masses, pair_masses
 from exchangeable.families.hidden_trees.start import (
@@ -35,11 +35,6 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.structure.proposals import Proposal
-
-DISTURBANCE = 0.5
-"""Standard deviation of the logarithm of what mutual information is multiplied by."""
-LEAST_GAIN = 1e-9
-"""Blocks that tell nothing about each other are joined nevertheless: a tree has one root."""
 
 
 class HiddenFamily(PooledFamily):
@@ -90,7 +85,7 @@ class HiddenFamily(PooledFamily):
         )
         return Mixture(model, log_prior)
 
-    def resume(self, data: Any, mixture: Mixture) -> None:
+    def resume(self, data: Any, mixture: Mixture) -> Mixture:
         """Begin with the blocks of the tree."""
         model: Any = mixture.model
         if len(model.trees) > 1:
@@ -99,6 +94,7 @@ class HiddenFamily(PooledFamily):
                 f"{len(model.trees)}; fit with combine='best' first"
             )
         self._use(model.trees[0].messages.partition)
+        return mixture
 
     def _use(self, partition: Partition) -> None:
         """Begin with some blocks: find the share of the training set with each of their counts."""
@@ -121,11 +117,8 @@ class HiddenFamily(PooledFamily):
         counts = summed.counts + self.problem.pool.strength * self.shares[:, None]
         totals = np.add.reduceat(counts, starts, axis=0)
         log_q = np.log(counts / np.repeat(totals, self.partition.sizes + 1, axis=0))
-        usual = np.add.reduceat(summed.counts, starts, axis=0)
-        usual /= usual.sum(axis=1, keepdims=True)
-        edges = summed.pairs + self.problem.shrinkage * usual[:, None, :]
-        edges[tree.parent == tree.parent.size] = 1.0
-        edges /= edges.sum(axis=2, keepdims=True)
+        masses = np.add.reduceat(summed.counts, starts, axis=0)
+        edges = shrunken_edges(tree.parent, summed.pairs, masses, self.problem.shrinkage)
         return [HiddenModel([HiddenTree.make(self.partition, tree.parent, log_q, edges)])]
 
     def learn_tree(
@@ -136,15 +129,7 @@ class HiddenFamily(PooledFamily):
         The root is the block that tells most about the others.
         """
         both = rows.summed(partial(pair_masses, partition=self.partition))
-        gains = count_gains(both, self.partition, rows.total)
-        if rng is not None:
-            noise = np.triu(rng.normal(0.0, DISTURBANCE, gains.shape), 1)
-            gains *= np.exp(noise + noise.T)
-        ranked = np.argsort(-gains.sum(axis=1), kind="stable")
-        above = best_tree(np.maximum(gains, LEAST_GAIN)[np.ix_(ranked, ranked)])
-        parent = np.empty(above.size, dtype=np.int32)
-        parent[ranked] = np.append(ranked, above.size)[above]
-        return parent
+        return rooted_tree(count_gains(both, self.partition, rows.total), rng)
 
 
 def count_gains(both: FloatArray, partition: Partition, total: float) -> FloatArray:
@@ -156,10 +141,4 @@ def count_gains(both: FloatArray, partition: Partition, total: float) -> FloatAr
         gains = np.empty_like(both)
         forest_kernels.pair_gains(total, np.diag(both).copy(), both, 0.0, gains)
         return gains
-    alone = np.diag(both)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cells = np.where(both > 0, both * np.log(both * total / np.outer(alone, alone)), 0.0)
-    starts = partition.starts
-    gains = np.add.reduceat(np.add.reduceat(cells, starts, axis=0), starts, axis=1)
-    np.fill_diagonal(gains, 0.0)
-    return np.asarray(gains)
+    return table_gains(both, partition.starts, total)

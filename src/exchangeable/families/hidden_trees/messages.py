@@ -1,7 +1,6 @@
 """Passes over rows for a tree of blocks with hidden states: what blocks show, scores, sums."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -9,18 +8,15 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
-from exchangeable.families.common import forest_kernels
 from exchangeable.families.hidden_trees import kernels, symbol_kernels
-from exchangeable.families.hidden_trees.kernels import PosteriorSums, StateTree
+from exchangeable.families.hidden_trees.kernels import PosteriorSums
+from exchangeable.families.hidden_trees.states import TreeOfStates, scaled
 from exchangeable.families.hidden_trees.symbol_kernels import Emissions
 from exchangeable.partitions import Partition, log_factorials
 from exchangeable.runtime.threads import row_ranges, run
 
-TILE_BYTES = 1 << 25
-"""Messages of a tile of rows take about this much memory."""
 MOST_SLOTS = 1 << 20
 """Up to this many symbols of a block have a slot each; beyond, those that are there are sorted."""
-LARGEST_TILE, SMALLEST_TILE = 256, 16
 SCORE_CHUNK = 1 << 11
 
 
@@ -75,7 +71,7 @@ class Symbols:
 
 
 @dataclass(frozen=True)
-class Messages:
+class Messages(TreeOfStates):
     """What messages along one tree need, made of its parameters.
 
     Attributes
@@ -94,31 +90,6 @@ class Messages:
     parent: npt.NDArray[np.int32]
     log_q: FloatArray
     edges: FloatArray
-
-    @cached_property
-    def order(self) -> IntArray:
-        """The blocks, parents before children."""
-        n = self.parent.size
-        order, rank = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-        forest_kernels.order_nodes(self.parent.astype(np.int64), order, rank)
-        return order
-
-    @cached_property
-    def tree(self) -> StateTree:
-        """The tree as kernels read it."""
-        edges_t = np.ascontiguousarray(self.edges.transpose(0, 2, 1))
-        return StateTree(self.order, self.parent, self.edges, edges_t)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states of each block."""
-        return int(self.log_q.shape[1])
-
-    @property
-    def tile(self) -> int:
-        """Number of rows whose messages are sent together."""
-        fitting = TILE_BYTES // (16 * self.parent.size * self.n_states)
-        return int(np.clip(fitting, SMALLEST_TILE, LARGEST_TILE))
 
     def log_evidence(self, symbols: Symbols) -> FloatArray:
         """Return log P(symbol | z), shape (n_symbols, n_states)."""
@@ -144,13 +115,6 @@ class Messages:
         )
 
 
-def scaled(log_evidence: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return P(symbol | z) with the largest of each symbol 1, and the log of what it was."""
-    top = log_evidence.max(axis=1)
-    top[top == -np.inf] = 0.0
-    return np.exp(log_evidence - top[:, None]), top
-
-
 def score_messages(messages: Messages, observed: Observed, n_jobs: int | None = None) -> FloatArray:
     """Return log P(e | z_root), shape (n_rows, n_states)."""
     out = np.empty((observed.n_rows, messages.n_states))
@@ -158,10 +122,7 @@ def score_messages(messages: Messages, observed: Observed, n_jobs: int | None = 
     def one(span: tuple[int, int]) -> None:
         begin, end = span
         symbols = Symbols.of(observed.take(np.arange(begin, end)), messages.partition)
-        evidence, top = scaled(messages.log_evidence(symbols))
-        scores = out[begin:end]
-        kernels.score_tree(symbols.codes, evidence, messages.tree, messages.tile, scores)
-        scores += top[symbols.codes].sum(axis=1)[:, None]
+        out[begin:end] = messages.scores(symbols.codes, messages.log_evidence(symbols))
 
     run(one, row_ranges(observed.n_rows, SCORE_CHUNK), n_jobs)
     return out

@@ -6,7 +6,8 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.devices.choice import check_room, import_jax, usable_on
-from exchangeable.families.hidden_trees.messages import Messages, Symbols, TreeSums, scaled
+from exchangeable.families.hidden_trees.messages import Messages, Symbols, TreeSums
+from exchangeable.families.hidden_trees.states import scaled
 from exchangeable.families.sums import RowsInMemory
 
 ROWS = "symbols on a device"

@@ -67,9 +67,15 @@ def half_masses(
     The result has shape (n_blocks, 2, 2, n_components); it is zero at the root.
     """
     many = block_counts(examples, partition) > cuts
-    mass = component_masses(examples, posterior)
-    pairs = np.zeros((partition.n_blocks, 2, 2, mass.shape[1]))
-    for b in np.flatnonzero(parent < partition.n_blocks):
+    return halved_pairs(many, component_masses(examples, posterior), parent)
+
+
+def halved_pairs(
+    many: npt.NDArray[np.bool_], mass: FloatArray, parent: npt.NDArray[np.int32]
+) -> FloatArray:
+    """Return the same where it is known which blocks have many ones, and the rows' masses."""
+    pairs = np.zeros((parent.size, 2, 2, mass.shape[1]))
+    for b in np.flatnonzero(parent < parent.size):
         above = many[:, parent[b]]
         for m, n in np.ndindex(2, 2):
             pairs[b, m, n] = mass[(above == m) & (many[:, b] == n)].sum(axis=0)

@@ -6,8 +6,9 @@ closed form. If every state may choose its own completion of a block, the sum ca
     max_x Σ_z P(z) Π_b P(x_b | z_b)  ≤  Σ_z P(z) Π_b max_{x_b} P(x_b | z_b),
 
 and the right side takes one pass of messages. Blocks whose completion is the same for every state
-do not loosen it. The search fixes the block on which the states agree least, one count per branch,
-goes on where the bound is highest, and ends when no bound is above the best completion found.
+do not loosen it. The search fixes the block on which the states agree least, one completion per
+branch (of those that all states find equally probable, one is enough), goes on where the bound is
+highest, and ends when no bound is above the best completion found.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.hidden_trees import kernels, symbol_kernels
-from exchangeable.families.hidden_trees.messages import Messages, Symbols, scaled
+from exchangeable.families.hidden_trees import kernels
+from exchangeable.families.hidden_trees.states import TreeOfStates, scaled
 
 MOST_WORK = 1 << 26
 """Products of messages after which the search for one row ends with what it has."""
@@ -34,20 +35,45 @@ LEVEL = 1e-9
 Codes = npt.NDArray[np.int32]
 
 
+class Choices(NamedTuple):
+    """In which ways blocks can be completed.
+
+    Codes number what blocks show: first the symbols of rows, then complete ones.
+
+    Attributes
+    ----------
+    log_evidence : array of shape (n_codes, n_states)
+        log P of a symbol's best completion, which may be another for every state, and of what
+        complete blocks show.
+    first, number : arrays of shape (n_symbols,)
+        The codes of a symbol's completions: so many, from the first on.
+    agreed : array of shape (n_symbols,)
+        The one that the first state prefers.
+    open : array of shape (n_symbols,)
+        Whether another state prefers another.
+    """
+
+    log_evidence: FloatArray
+    first: IntArray
+    number: IntArray
+    agreed: IntArray
+    open: npt.NDArray[np.bool_]
+
+
 class Found(NamedTuple):
     """The best completions of some rows.
 
     Attributes
     ----------
-    counts : array of shape (n_rows, n_blocks)
-        How many variables of each block are on.
+    codes : array of shape (n_rows, n_blocks)
+        What the blocks show once they are completed.
     state : array of shape (n_rows,)
         The root's state, as a position in the states asked for.
     log_prob, bound : arrays of shape (n_rows,)
         log P(x, z_root), and what no completion exceeds.
     """
 
-    counts: IntArray
+    codes: Codes
     state: IntArray
     log_prob: FloatArray
     bound: FloatArray
@@ -88,10 +114,12 @@ class Search:
 
     Parameters
     ----------
-    tree : Messages
+    tree : TreeOfStates
         The tree.
-    symbols : Symbols
-        What its blocks show in the rows.
+    codes : array of shape (n_rows, n_blocks)
+        The symbols that its blocks show in the rows.
+    choices : Choices
+        How these can be completed.
     states : array
         The states of the root that are asked for.
     log_prior : array
@@ -99,29 +127,30 @@ class Search:
     """
 
     def __init__(
-        self, tree: Messages, symbols: Symbols, states: IntArray, log_prior: FloatArray
+        self,
+        tree: TreeOfStates,
+        codes: Codes,
+        choices: Choices,
+        states: IntArray,
+        log_prior: FloatArray,
     ) -> None:
-        self.tree, self.symbols = tree, symbols
+        self.tree, self.codes, self.choices = tree, codes, choices
         self.states, self.log_prior = states, log_prior
-        own = np.empty((symbols.block.size, tree.n_states))
-        chosen = np.empty(own.shape, dtype=np.int64)
-        symbol_kernels.best_holes(tree.emissions(symbols), own, chosen)
-        self.evidence, self.top = scaled(np.concatenate([own, log_rows(tree)]))
-        self.open = (chosen != chosen[:, :1]).any(axis=1)
-        """Which symbols the states complete in different ways."""
-        self.agreed = symbols.ones + chosen[:, 0]
+        self.evidence, self.top = scaled(choices.log_evidence)
 
-    def run(self, most: int = MOST_BRANCHES, at_least: FloatArray | None = None) -> Found:
+    def run(
+        self, most: int | IntArray = MOST_BRANCHES, at_least: FloatArray | None = None
+    ) -> Found:
         """Return the best completions, and bounds that are equal to them if time has sufficed.
 
         Parameters
         ----------
-        most : int
+        most : int or array of shape (n_rows,)
             Largest number of branches of a row to look at.
         at_least : array of shape (n_rows,), optional
             log P of completions that are known; only better ones are searched for.
         """
-        starts = self.symbols.codes
+        starts = self.codes
         looked = self._look(starts)
         n_rows = len(starts)
         best, state, codes = looked.log_prob, looked.state, looked.codes
@@ -132,7 +161,7 @@ class Search:
         for i in range(n_rows):
             branch = Branch(starts[i], int(looked.block[i]))
             heappush(heaps[i], (-looked.bound[i], next(number), branch))
-        left = np.full(n_rows, min(most, self._patience()))
+        left = np.full(n_rows, np.minimum(most, self._patience()))
         while True:
             taken = [
                 (i, branch) for i in range(n_rows) for branch in _take(heaps[i], best, left, i)
@@ -154,24 +183,23 @@ class Search:
                     heappush(heaps[i], (-looked.bound[j], next(number), branch))
         highest = np.array([-heap[0][0] if heap else -np.inf for heap in heaps])
         loose = highest > best + LEVEL
-        return Found(self._counts(codes), state, best, np.where(loose, highest, best))
+        return Found(self._complete(codes), state, best, np.where(loose, highest, best))
 
     def _patience(self) -> int:
         """Return how many branches of a row may be looked at."""
         products = self.tree.parent.size * self.tree.n_states**2
         return int(min(MOST_BRANCHES, max(MOST_WORK // products, AT_ONCE)))
 
-    def _fixed(self, block: int, on: IntArray | int) -> IntArray:
-        """Return the codes of a block with known counts."""
-        begin = self.symbols.block.size + self.tree.partition.starts[block]
-        return np.asarray(begin + on)
+    def _completions(self, symbol: int) -> IntArray:
+        """Return the codes of a symbol's completions."""
+        first = self.choices.first[symbol]
+        return np.arange(first, first + self.choices.number[symbol])
 
     def _parts(self, branch: Branch) -> Codes:
-        """Return a branch with each count of its block."""
-        symbol = branch.codes[branch.block]
-        on = self.symbols.ones[symbol] + np.arange(self.symbols.holes[symbol] + 1)
-        parts = np.repeat(branch.codes[None, :], on.size, axis=0)
-        parts[:, branch.block] = self._fixed(branch.block, on)
+        """Return a branch with each completion of its block."""
+        completions = self._completions(int(branch.codes[branch.block]))
+        parts = np.repeat(branch.codes[None, :], completions.size, axis=0)
+        parts[:, branch.block] = completions
         return parts
 
     def _joint(self, codes: Codes) -> FloatArray:
@@ -197,29 +225,28 @@ class Search:
 
     def _agree(self, codes: Codes, state: int) -> tuple[Codes, IntArray]:
         """Return the counts that most of the mass of the states agrees on, and where least does."""
-        tree, symbols = self.tree, self.symbols
-        posterior = np.empty((tree.parent.size, len(codes), tree.n_states))
-        kernels.posterior_tree(codes, self.evidence, tree.tree, state, posterior)
+        tree = self.tree
+        posterior = tree.posterior(codes, self.evidence, state)
         completed, worst = codes.copy(), np.zeros(len(codes), dtype=np.int64)
         least = np.full(len(codes), np.inf)
         for b in range(tree.parent.size):
-            for symbol in _open_symbols(codes[:, b], self.open):
+            for symbol in _open_symbols(codes[:, b], self.choices.open):
                 mine = np.flatnonzero(codes[:, b] == symbol)
-                on = symbols.ones[symbol] + np.arange(symbols.holes[symbol] + 1)
+                fixed = self._completions(symbol)
                 weight = posterior[b, mine] / np.maximum(self.evidence[symbol], 1e-300)
-                chance = np.exp(self.top[self._fixed(b, on)] - self.top[symbol])
-                shares = weight @ (self.evidence[self._fixed(b, on)] * chance[:, None]).T
-                completed[mine, b] = self._fixed(b, on[shares.argmax(axis=1)])
+                chance = np.exp(self.top[fixed] - self.top[symbol])
+                shares = weight @ (self.evidence[fixed] * chance[:, None]).T
+                completed[mine, b] = fixed[shares.argmax(axis=1)]
                 agreeing = shares.max(axis=1)
                 worse = agreeing < least[mine]
                 least[mine[worse]], worst[mine[worse]] = agreeing[worse], b
         return completed, worst
 
-    def _counts(self, codes: Codes) -> IntArray:
-        """Return how many variables of each block are on in completed rows."""
-        n_symbols = self.symbols.block.size
-        settled = codes - n_symbols - self.tree.partition.starts
-        return np.where(codes < n_symbols, self.agreed[np.minimum(codes, n_symbols - 1)], settled)
+    def _complete(self, codes: Codes) -> Codes:
+        """Return what blocks show, those that were left to what all states prefer included."""
+        agreed = self.choices.agreed
+        known = agreed[np.minimum(codes, agreed.size - 1)]
+        return np.where(codes < agreed.size, known, codes).astype(np.int32)
 
 
 def _take(
@@ -237,15 +264,3 @@ def _open_symbols(codes: Codes, is_open: npt.NDArray[np.bool_]) -> IntArray:
     present = np.unique(codes).astype(np.int64)
     present = present[present < is_open.size]
     return present[is_open[present]]
-
-
-def log_rows(tree: Messages) -> FloatArray:
-    """Return log P of one row with each count of each block, by state."""
-    partition = tree.partition
-    counted = Symbols(
-        np.empty((0, 0), dtype=np.int32),
-        np.repeat(np.arange(partition.n_blocks), partition.sizes + 1),
-        np.concatenate([np.arange(m + 1) for m in partition.sizes]),
-        np.zeros(tree.log_q.shape[0], dtype=np.int64),
-    )
-    return tree.log_evidence(counted)

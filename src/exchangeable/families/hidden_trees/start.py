@@ -129,21 +129,45 @@ def mixture_in_disguise(
     """
     states = States.of(n_states)
     log_q = np.empty((partition.table_size, n_states))
-    edges = np.full((partition.n_blocks, n_states, n_states), 1.0 / n_states)
-    root = np.empty(n_states)
+    masses = np.empty((partition.n_blocks, n_states))
     for b, (begin, size) in enumerate(zip(partition.starts, partition.sizes, strict=True)):
         entries, number = slice(begin, begin + size + 1), np.arange(size + 1)
         fits = states.fits[:, (number > start.cuts[b]).astype(int)].T
         seen = start.by_count[b][:, states.component] * fits
         log_q[entries] = np.log(_first_counts(seen, shares[entries, None], states.split))
-        usual = seen.sum(axis=0) + 1.0 / n_states
+        masses[b] = seen.sum(axis=0)
+    edges, root = loose_edges(states, parent, masses, start.pairs)
+    return HiddenModel([HiddenTree.make(partition, parent, log_q, edges)]), np.log(root)
+
+
+def loose_edges(
+    states: States, parent: npt.NDArray[np.int32], masses: FloatArray, pairs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the edges that EM starts from, and the probabilities of the root's states.
+
+    Parameters
+    ----------
+    states : States
+        What the states stand for.
+    parent : array of shape (n_blocks,)
+        Each block's parent.
+    masses : array of shape (n_blocks, n_states)
+        The mass of each state of each block.
+    pairs : array of shape (n_blocks, 2, 2, n_components)
+        The mass by whether a block's parent has many ones, and whether it has.
+    """
+    n_blocks, n_states = masses.shape
+    edges = np.full((n_blocks, n_states, n_states), 1.0 / n_states)
+    root = np.empty(n_states)
+    for b in range(n_blocks):
+        usual = masses[b] + 1.0 / n_states
         usual /= usual.sum()
-        if parent[b] == partition.n_blocks:
+        if parent[b] == n_blocks:
             root = usual
             continue
-        joint = states.joint(start.pairs[b]) + SMALL * usual
+        joint = states.joint(pairs[b]) + SMALL * usual
         edges[b] = HELD * joint / joint.sum(axis=1, keepdims=True) + (1 - HELD) * usual
-    return HiddenModel([HiddenTree.make(partition, parent, log_q, edges)]), np.log(root)
+    return edges, root
 
 
 def _first_counts(seen: FloatArray, usual: FloatArray, split: npt.NDArray[np.bool_]) -> FloatArray:

@@ -10,19 +10,20 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.contract import Completions
-from exchangeable.families.hidden_trees import kernels, messages, query_kernels, symbol_kernels
+from exchangeable.families.hidden_trees import query_kernels, symbol_kernels
+from exchangeable.families.hidden_trees.count_choices import count_choices
 from exchangeable.families.hidden_trees.messages import Messages, Symbols, score_messages
+from exchangeable.families.hidden_trees.rooted import RootedTree
 from exchangeable.families.hidden_trees.search import MOST_BRANCHES, Search
+from exchangeable.families.hidden_trees.states import scaled
 from exchangeable.partitions import Partition, log_factorials
 
 BETTER = 1e-9
 """A change of one block that gains less than this is not made."""
-SHORT_SEARCH = 128
-"""Branches of a row that are looked at before completions are climbed to."""
 
 
 @dataclass(frozen=True)
-class HiddenTree:
+class HiddenTree(RootedTree):
     """One tree; its classes are some or all states of its root.
 
     Attributes
@@ -50,20 +51,28 @@ class HiddenTree:
         return cls(Messages(partition, parent, log_q, edges), kept)
 
     @property
+    def hidden(self) -> Messages:
+        """The hidden states."""
+        return self.messages
+
+    @property
+    def partition(self) -> Partition:
+        """The blocks of variables, each a node of the tree."""
+        return self.messages.partition
+
+    @property
     def n_parameters(self) -> int:
         """Number of free parameters, without the root's probabilities."""
         h, partition = self.messages.n_states, self.messages.partition
         return h * partition.labels.size + (partition.n_blocks - 1) * h * (h - 1)
 
-    def state_probabilities(self) -> FloatArray:
-        """Return P(z_b | z_root), shape (n_blocks, n_classes, n_states)."""
-        tree, h = self.messages, self.messages.n_states
-        chances = np.empty((tree.parent.size, self.states.size, h))
-        for b in tree.order:
-            above = tree.parent[b]
-            root = above == tree.parent.size
-            chances[b] = np.eye(h)[self.states] if root else chances[above] @ tree.edges[b]
-        return chances
+    def blank(self, observed: Observed) -> SymbolArray:
+        """Return rows in which holes are `UNASSIGNED`."""
+        return observed.symbols()
+
+    def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | the root's state), shape (n_rows, n_states)."""
+        return score_messages(self.messages, observed, n_jobs)
 
     def marginals(self, observed: Observed, state: int) -> FloatArray:
         """Return P(x_j = 1 | e, the root's state); known entries stay 0 or 1."""
@@ -71,7 +80,7 @@ class HiddenTree:
         seen = tree.log_evidence(symbols)
         means = np.empty(seen.shape)
         symbol_kernels.hole_means(tree.emissions(symbols), seen, means)
-        posterior = self._posterior(symbols, messages.scaled(seen)[0], state)
+        posterior = tree.posterior(symbols.codes, scaled(seen)[0], state)
         by_block = np.einsum("bis,ibs->ib", posterior, means[symbols.codes])
         known = observed.symbols()
         return np.where(known < 0, by_block[:, tree.partition.labels], known)
@@ -84,7 +93,7 @@ class HiddenTree:
         states = np.empty(codes.shape, dtype=np.int64)
         query_kernels.draw_states(
             codes,
-            messages.scaled(seen)[0],
+            scaled(seen)[0],
             tree.tree,
             state,
             rng.random(codes.shape),
@@ -113,30 +122,7 @@ class HiddenTree:
         self._climb(observed, rows, state)
         return rows, score_messages(tree, Observed.from_symbols(rows), n_jobs=1)[:, state]
 
-    def most_probable(
-        self, observed: Observed, log_prior: FloatArray, classes: IntArray
-    ) -> Completions:
-        """Return the best completion over some classes, and what none exceeds.
-
-        A short search finds most. For rows that it leaves open, completions are climbed to in every
-        class, and a longer search looks for better ones.
-        """
-        found = self._searched(observed, log_prior, classes, SHORT_SEARCH)
-        loose = np.flatnonzero(found.bound > found.log_prob)
-        if loose.size:
-            part = observed.take(loose)
-            best = found.take(loose)
-            for y in classes:
-                rows, scores = self.complete(part, int(self.states[y]))
-                log_prob = scores + log_prior[y]
-                best.take_better(Completions(rows, np.full(loose.size, y), log_prob, log_prob))
-            more = self._searched(part, log_prior, classes, at_least=best.log_prob)
-            best.take_better(more)
-            for whole, piece in zip(found, best._replace(bound=more.bound), strict=True):
-                whole[loose] = piece
-        return found
-
-    def _searched(
+    def searched(
         self,
         observed: Observed,
         log_prior: FloatArray,
@@ -146,10 +132,14 @@ class HiddenTree:
     ) -> Completions:
         """Return what branch and bound finds; the last two arguments are those of `Search.run`."""
         symbols = Symbols.of(observed, self.messages.partition)
-        search = Search(self.messages, symbols, self.states[classes], log_prior[classes])
+        choices = count_choices(self.messages, symbols)
+        search = Search(
+            self.messages, symbols.codes, choices, self.states[classes], log_prior[classes]
+        )
         found = search.run(most, at_least)
         rows = observed.symbols()
-        taken = found.counts - symbols.ones[symbols.codes]
+        counts = found.codes - symbols.block.size - self.messages.partition.starts
+        taken = counts - symbols.ones[symbols.codes]
         self._fill(rows, symbols, taken, np.zeros(rows.shape))
         return Completions(rows, classes[found.state], found.log_prob, found.bound)
 
@@ -176,8 +166,8 @@ class HiddenTree:
         """Return what the best count of each block gains, all other blocks as they are."""
         tree, partition = self.messages, self.messages.partition
         symbols = Symbols.of(Observed.from_symbols(rows), partition)
-        evidence = messages.scaled(tree.log_evidence(symbols))[0]
-        posterior = self._posterior(symbols, evidence, state)
+        evidence = scaled(tree.log_evidence(symbols))[0]
+        posterior = tree.posterior(symbols.codes, evidence, state)
         gain, best = np.zeros(least.shape), np.zeros(least.shape, dtype=np.int64)
         query_kernels.best_changes(
             posterior,
@@ -204,19 +194,6 @@ class HiddenTree:
             table = log_q[begin + counts] - ways[:, None]
             chances[begin + counts] = np.exp(table - table.max())
         return chances
-
-    def _posterior(self, symbols: Symbols, evidence: FloatArray, state: int) -> FloatArray:
-        """Return P(z_b | e, the root's state), shape (n_blocks, n_rows, n_states)."""
-        tree = self.messages
-        posterior = np.empty((tree.parent.size, len(symbols.codes), tree.n_states))
-        kernels.posterior_tree(
-            symbols.codes,
-            evidence,
-            tree.tree,
-            state,
-            posterior,
-        )
-        return posterior
 
     def _fill(
         self, rows: SymbolArray, symbols: Symbols, taken: IntArray, uniforms: FloatArray

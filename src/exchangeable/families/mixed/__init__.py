@@ -22,8 +22,6 @@ def independent_first(name: str, problem: Problem) -> tuple[str, Problem] | None
 CANNOT = {
     "device": "its parts are of different kinds, whose sums do not make one array; its passes are "
     "made on the processor",
-    "partial_fit": "levels and transforms are decided from all rows at once; use fit",
-    "chunks": "levels and transforms are decided from all rows; load X into memory",
     "accept": "its blocks are not learned",
     "relearn": "its blocks are not learned",
 }

@@ -4,6 +4,7 @@ All columns of a block have one mean, one variance, and one covariance with each
 with one factor whose means, loadings and variances are equal. Σx and Σx² say all about a row.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.factor import Factor
-from exchangeable.families.mixed.part import PartSums, Prior
+from exchangeable.families.mixed.part import Ask, PartSums, Prior
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,11 @@ class Alike(Factor):
         return 3 * self.n_classes
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return columns whose factor takes half of their variance."""
-        found = cls._principal(columns, types, values, mass, prior, 1)
+        found = yield from cls._principal(columns, types, n_classes, prior, 1)
         means = _equal(found.means)
         spread = _equal(found.variances + found.loadings[:, 0] ** 2 + (found.means - means) ** 2)
         loadings = np.sqrt(0.5 * spread)[:, None]

@@ -4,7 +4,7 @@ P(x | y) = P(bin of x | y)·P(x | bin), where the last factor is that of one neg
 distribution for all classes. So any score that depends on the bin alone makes a distribution.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,7 +18,7 @@ from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.counts import MOST, check_largest
 from exchangeable.families.mixed.levels import Levels
-from exchangeable.families.mixed.part import Arrays, PartSums, Prior
+from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
 from exchangeable.families.mixed.totals import (
     LEAST_MEAN,
     SMALLEST_SIZE,
@@ -157,6 +157,14 @@ class CountBins(Levels):
             levels[:, y] += np.bincount(cells, weight, minlength=self.lows.size)
             levels[:, y] -= np.bincount(self.starts[at], weight, minlength=self.lows.size)
         return {"levels": np.maximum(levels, 0.0)}
+
+    def prepare(self, values: Any, spans: Sequence[tuple[int, int]]) -> Any:
+        """Return rows as they are: bins have no codes."""
+        return Part.prepare(self, values, spans)
+
+    def reading(self, prepared: Any) -> Any:
+        """Return a plain pass over rows."""
+        return Part.reading(self, prepared)
 
     def on_page(self) -> Arrays:
         """Return the parameters, the mass of bins, and the largest count of each column."""

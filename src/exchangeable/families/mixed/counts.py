@@ -1,6 +1,6 @@
 """Independent counts: a negative binomial distribution for each column and class."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -12,7 +12,7 @@ from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
 from exchangeable.families.mixed.levels import score_by_table
-from exchangeable.families.mixed.part import Part, PartSums, Prior, csr_arrays
+from exchangeable.families.mixed.part import Ask, Highest, Part, PartSums, Prior, csr_arrays
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
     LEAST_MEAN,
@@ -63,23 +63,41 @@ class Counts(Part):
         return np.concatenate([[0], np.cumsum(self.largest + 1)[:-1]]).astype(np.int64)
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: Any,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return what makes the counts likeliest."""
-        if is_sparse(values):
-            largest = values.max(axis=0).toarray().ravel().astype(np.int64)
-        else:
-            largest = np.nan_to_num(np.nanmax(values, axis=0, initial=0.0)).astype(np.int64)
+        largest = (yield largest_counts).numbers
         check_largest(largest)
-        shape = (columns.size, mass.shape[1])
+        shape = (columns.size, n_classes)
         blank = cls(columns, types, np.ones(shape), np.full(shape, np.inf), largest)
-        return blank.following(blank.sums(values, mass), prior)
+        return blank.following((yield blank.sums), prior)
+
+    @property
+    def reach(self) -> IntArray:
+        """The largest count of each column."""
+        return self.largest
+
+    def reached(self, values: Any, mass: FloatArray) -> Highest:
+        """Return the largest count of each column of some rows."""
+        return largest_counts(values, mass)
+
+    def widened(self, reach: IntArray) -> Self:
+        """Return the part with room for larger counts."""
+        largest = np.maximum(self.largest, reach)
+        check_largest(largest)
+        return self if np.array_equal(largest, self.largest) else replace(self, largest=largest)
+
+    def carried(self, sums: PartSums, after: Self) -> PartSums:
+        """Return the mass of each count as a part with other room has it."""
+        if np.array_equal(self.largest, after.largest):
+            return sums
+        column, count = self._cells
+        end = after.largest[column]
+        place = after.starts[column] + np.minimum(count, end).astype(np.int64)
+        histogram = np.zeros((int((after.largest + 1).sum()), sums["histogram"].shape[1]))
+        np.add.at(histogram, place, sums["histogram"])
+        return {"histogram": histogram}
 
     def score(self, values: Any) -> FloatArray:
         """Return log P of the known entries."""
@@ -122,14 +140,17 @@ class Counts(Part):
         return log_pairs(count[:, None], self.means[column], self.sizes[column])
 
     def sums(self, values: Any, mass: FloatArray) -> PartSums:
-        """Return the mass of each count."""
+        """Return the mass of each count; those beyond the largest count as the largest."""
         histogram = np.zeros((int((self.largest + 1).sum()), mass.shape[1]))
         if is_sparse(values):
             histogram[self.starts] = mass.sum(axis=0)
-            arrays = csr_arrays(values)
+            indptr, indices, counts = csr_arrays(values)
+            arrays = indptr, indices, np.minimum(counts, self.largest[indices])
             kernels.sum_entries(*arrays, self.starts, np.ascontiguousarray(mass), histogram)
             np.maximum(histogram, 0.0, out=histogram)
         else:
+            if (values > self.largest).any():
+                values = np.minimum(values, self.largest)
             kernels.sum_levels(values, self.starts, np.ascontiguousarray(mass), histogram)
         return {"histogram": histogram}
 
@@ -201,6 +222,15 @@ class Counts(Part):
         if (np.isfinite(sizes) & (sizes > 2 * LARGEST_SIZE)).any():
             raise ModelFileError("sizes hold a number that is too large")
         return cls(columns, types, means, sizes, largest)
+
+
+def largest_counts(values: Any, mass: FloatArray) -> Highest:
+    """Return the largest count of each column."""
+    if is_sparse(values):
+        largest = np.zeros(values.shape[1], dtype=np.int64)
+        np.maximum.at(largest, values.indices, values.data.astype(np.int64))
+        return Highest(largest)
+    return Highest(np.nan_to_num(np.nanmax(values, axis=0, initial=0.0)).astype(np.int64))
 
 
 def check_largest(largest: IntArray) -> None:

@@ -8,7 +8,6 @@ correlated with each other, given the class.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -139,9 +138,8 @@ def _renamed(block: int, one: int, other: int) -> int:
     return one if block == other else block
 
 
-def some_rows(values: Any, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return rows to learn blocks from, all or a draw, with their weights made as large."""
-    if len(mass) <= MOST_ROWS:
-        return values, mass
-    chosen = np.sort(np.random.default_rng(0).choice(len(mass), MOST_ROWS, replace=False))
-    return values[chosen], mass[chosen]
+def some_rows(n_rows: int) -> IntArray:
+    """Return the numbers of the rows to learn blocks from: all, or a draw."""
+    if n_rows <= MOST_ROWS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, MOST_ROWS, replace=False))

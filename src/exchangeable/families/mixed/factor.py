@@ -6,8 +6,9 @@ and Morrison's where there is one factor. How many factors there are is found by
 rows as one class.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,9 +21,11 @@ from exchangeable.families.mixed.factor_algebra import (
     FactorPosterior,
     posterior,
     principal,
+    products_of,
 )
 from exchangeable.families.mixed.normals import FARTHEST, LEAST_VARIANCE, Normals
-from exchangeable.families.mixed.part import Normal, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Ask, Normal, Part, PartSums, Prior, answered
+from exchangeable.families.mixed.row_sample import RowSample
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import needed, numbers
 
@@ -66,36 +69,34 @@ class Factor(Part):
         return int(k * (m * (2 + r) - r * (r - 1) // 2))
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return independent columns whose factors are the first principal components.
 
         There are as many factors as all rows together have, if these are known, or else as many as
         the rows have that are given.
         """
-        if prior.pooled is None:
-            return cls._likeliest(columns, types, values, mass, prior)
-        number = prior.pooled.n_factors
-        return cls._principal(columns, types, values, mass, prior, number)
+        most, number = min(MOST_FACTORS, max(1, columns.size // 2)), 1
+        if prior.pooled is not None:
+            number = prior.pooled.n_factors
+        elif most > 1:
+            some = yield partial(RowSample.of, most=MOST_ROWS)
+            number = cls._likeliest(columns, types, some, prior, most)
+        return (yield from cls._principal(columns, types, n_classes, prior, number))
 
     @classmethod
     def _principal(
         cls,
         columns: IntArray,
         types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
+        n_classes: int,
         prior: Prior,
         number: int,
-    ) -> Self:
-        alone = Normals.first(columns, types, values, mass, prior)
-        loadings = principal(values, mass, alone.means, alone.variances, number)
+    ) -> Generator[Ask, Any, Self]:
+        alone = yield from Normals.beginning(columns, types, n_classes, prior)
+        products, weights = yield partial(products_of, means=alone.means, variances=alone.variances)
+        loadings = principal(products, weights, alone.variances, number)
         variances = np.maximum(alone.variances - (loadings**2).sum(axis=1), LEAST_VARIANCE)
         return cls(columns, types, alone.means, loadings, variances)
 
@@ -104,24 +105,19 @@ class Factor(Part):
         cls,
         columns: IntArray,
         types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
+        some: RowSample,
         prior: Prior,
-    ) -> Self:
-        """Return the parameters with as many factors as have the most evidence.
+        most: int,
+    ) -> int:
+        """Return the number of factors that has the most evidence.
 
         That is what the rows score, less half the log of their number for each parameter.
         """
-        rows = np.arange(len(values))
-        if rows.size > MOST_ROWS:
-            rows = np.sort(np.random.default_rng(0).choice(rows, MOST_ROWS, replace=False))
-        own, weight = values[rows], mass[rows]
-        most = min(MOST_FACTORS, max(1, columns.size // 2))
+        own, weight = some.values, some.mass
         best, found, stale = -np.inf, 1, 0
         for number in (n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if n <= most):
-            if most == 1:
-                break
-            part = cls._principal(columns, types, own, weight, prior, number)
+            steps = cls._principal(columns, types, weight.shape[1], prior, number)
+            part: Self = answered(steps, own, weight)
             for _ in range(STEPS):
                 part = part.following(part.sums(own, weight), prior)
             scores = np.where(weight > 0, part.score(own), 0.0)
@@ -132,7 +128,7 @@ class Factor(Part):
                 best, found = worth, number
             if stale == 2:
                 break
-        return cls._principal(columns, types, values, mass, prior, found)
+        return found
 
     def posterior(self, values: FloatArray, y: int) -> FactorPosterior:
         """Return what the known entries of each row tell about the factors of class y."""
@@ -150,6 +146,16 @@ class Factor(Part):
     def reading(self, prepared: Sequence[FloatArray]) -> FactorPass:
         """Return a pass that finds out about the factors once."""
         return FactorPass(self, prepared)
+
+    def carried(self, sums: PartSums, after: Self) -> PartSums:
+        """Return the moments around other means; what was expected of the factors stays."""
+        gram, cross, squares = sums["gram"], sums["cross"], sums["squares"]
+        gap = self.means - after.means
+        return {
+            "gram": gram,
+            "cross": cross + gap[:, None] * gram[:, 0],
+            "squares": squares + 2 * gap * cross[:, 0] + gap**2 * gram[:, 0, 0],
+        }
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the regression of every column on the factors, the pseudo-rows included."""

@@ -53,16 +53,25 @@ def posterior(
     return FactorPosterior(mean, covariance, -0.5 * score)
 
 
+def products_of(
+    values: FloatArray, mass: FloatArray, means: FloatArray, variances: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums of products of standardised columns for each class, and the classes' weights."""
+    products = []
+    for mean, variance, weight in zip(means.T, variances.T, mass.T, strict=True):
+        standard = np.nan_to_num((values - mean) / np.sqrt(variance))
+        products.append((standard.T * weight) @ standard)
+    return np.stack(products), mass.sum(axis=0)
+
+
 def principal(
-    values: FloatArray, mass: FloatArray, means: FloatArray, variances: FloatArray, number: int
+    products: FloatArray, weights: FloatArray, variances: FloatArray, number: int
 ) -> FloatArray:
     """Return loadings to begin with: the first principal components of each class."""
-    loadings = np.empty((len(means), number, means.shape[1]))
-    for y in range(means.shape[1]):
+    loadings = np.empty((len(variances), number, variances.shape[1]))
+    for y, (product, weight) in enumerate(zip(products, weights, strict=True)):
         spread = np.sqrt(variances[:, y])
-        standard = np.nan_to_num((values - means[:, y]) / spread)
-        weight = max(float(mass[:, y].sum()), 1e-12)
-        scale, vectors = np.linalg.eigh((standard.T * mass[:, y]) @ standard / weight)
+        scale, vectors = np.linalg.eigh(product / max(float(weight), 1e-12))
         own = vectors[:, : -number - 1 : -1] * np.sqrt(
             np.maximum(scale[: -number - 1 : -1] - 1, 0.05)
         )

@@ -7,7 +7,7 @@ form, so that holes cost nothing; the counts of a mixture of such components are
 mixture of Dirichlet-multinomials.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -20,6 +20,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import urn_kernels as kernels
 from exchangeable.families.mixed.part import (
+    Ask,
     Part,
     PartSums,
     Prior,
@@ -77,17 +78,12 @@ class LevelUrn(Part):
         return np.concatenate([np.zeros((1, self.n_classes)), np.cumsum(steps, axis=0)])
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return weights by the fixed point, from as many as there are levels."""
-        blank = cls(columns, types, np.ones((types[0].n_levels, mass.shape[1])))
-        return blank._fitted(blank.sums(values, mass), prior, FIRST_STEPS)
+        blank = cls(columns, types, np.ones((types[0].n_levels, n_classes)))
+        return blank._fitted((yield blank.sums), prior, FIRST_STEPS)
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""

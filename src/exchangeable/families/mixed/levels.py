@@ -1,7 +1,7 @@
 """Independent columns with levels: binary, nominal or ordinal."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -12,7 +12,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import code_kernels, kernels
 from exchangeable.families.mixed.codes import CodedRows, coded, positions
-from exchangeable.families.mixed.part import Part, PartSums, Prior
+from exchangeable.families.mixed.part import Ask, Part, PartSums, Prior
 from exchangeable.families.mixed.passes import PartPass
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
@@ -52,18 +52,13 @@ class Levels(Part):
         return int((self.sizes - 1).sum()) * self.n_classes
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return the frequencies of the levels."""
         n_levels = sum(kind.n_levels for kind in types)
-        blank = cls(columns, types, np.zeros((n_levels, mass.shape[1])))
-        return blank.following(blank.sums(values, mass), prior)
+        blank = cls(columns, types, np.zeros((n_levels, n_classes)))
+        return blank.following((yield blank.sums), prior)
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
@@ -90,9 +85,9 @@ class Levels(Part):
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the frequencies, smoothed by the prior."""
         log_shares = np.empty_like(sums["levels"])
-        sizes, starts = _layout(self.types)
+        sizes, starts = self.sizes, self.starts
         code_kernels.share_out(sums["levels"], self.pseudo_rows(prior), starts, sizes, log_shares)
-        return type(self)(self.columns, self.types, log_shares)
+        return replace(self, log_shares=log_shares)
 
     def pseudo_rows(self, prior: Prior) -> FloatArray:
         """Return the weight that the prior gives to each level."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed import kernels, saved
 from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
 from exchangeable.families.page import OnPage
-from exchangeable.families.sums import RowsInMemory, Sums
+from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.runtime.vectors import TILE
@@ -169,9 +170,15 @@ class MixedModel(Model):
             values[:, part.columns] = part.draw(values[:, part.columns], y, rng)
         return self._given_back(values, observed)
 
+    def imagined(self, n_rows: int, y: int, rng: np.random.Generator) -> Observed:
+        """Return rows drawn from P(x | y)."""
+        nothing = typed(np.full((n_rows, self.n_variables), np.nan), self.types)
+        return typed(np.asarray(self.draw(nothing, y, rng), dtype=np.float64), self.types)
+
     def _given_back(self, values: FloatArray, observed: Observed) -> npt.NDArray[Any]:
         """Return rows in the form in which they came: numbers, or bits as 0 and 1."""
-        return values if isinstance(observed.ones, TypedRows) else values.astype(np.uint8)
+        numbers = isinstance(observed.ones, TypedRows | CountRows)
+        return values if numbers else values.astype(np.uint8)
 
     def _rows(self, observed: Observed) -> TypedRows:
         rows = typed_rows(observed)
@@ -194,7 +201,7 @@ class MixedModel(Model):
         """
         examples = data.examples
         usual = log_prior if log_prior.ndim == 1 else log_prior.mean(axis=0)
-        spans = row_ranges(examples.rows.n_rows, CHUNK)
+        spans = row_ranges(examples.rows.n_rows, CHUNK) or [(0, 0)]
         prepared, jacobian = self._prepared(examples, spans)
         passes = [part.reading(own) for part, own in zip(self.parts, prepared, strict=True)]
         priors = RowPriors(examples.weights, examples.clamp, usual)
@@ -233,6 +240,29 @@ class MixedModel(Model):
             examples.derived[key] = own, float(examples.weights @ jacobian)
         kept: tuple[list[Any], float] = examples.derived[key]
         return kept
+
+    def shared_out(self, examples: Examples, mass: FloatArray) -> MixedSums:
+        """Return the sums of rows of which it is known how much is of each class."""
+        values = self._values(examples.observed)[0]
+        sums = [part.sums(self._columns(part, values), mass) for part in self.parts]
+        return MixedSums(0.0, NO_POSTERIOR, mass.sum(axis=0), sums)
+
+    def alternatives(self, observed: Observed, most: int) -> list[npt.NDArray[Any]] | None:
+        """Return all completions of each row, where the columns that are not known have levels."""
+        values = self._rows(observed).values
+        levels = np.array([kind.n_levels for kind in self.types])
+        open_entries = np.isnan(values)
+        if (open_entries & (levels == 0)).any():
+            return None
+        if (np.where(open_entries, levels, 1.0).prod(axis=1) > most).any():
+            return None
+        found = []
+        for row, free in zip(values, open_entries, strict=True):
+            ways = list(product(*(range(n) for n in levels[free])))
+            rows = np.repeat(row[None, :], len(ways), axis=0)
+            rows[:, free] = np.array(ways).reshape(len(ways), -1)
+            found.append(self._given_back(rows, observed))
+        return found
 
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes, in the order they have here."""

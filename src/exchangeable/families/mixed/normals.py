@@ -1,6 +1,6 @@
 """Independent measurements: a normal distribution for each column and class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import kernels
-from exchangeable.families.mixed.part import Normal, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Ask, Normal, Part, PartSums, Prior
 from exchangeable.families.mixed.passes import PartPass
 from exchangeable.storage.checks import needed, numbers
 
@@ -42,19 +42,14 @@ class Normals(Part):
         return int(2 * self.means.size)
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return weighted means and variances; a second pass around the means saves digits."""
-        shape = (columns.size, mass.shape[1])
+        shape = (columns.size, n_classes)
         blank = cls(columns, types, np.zeros(shape), np.ones(shape))
-        rough = blank.following(blank.sums(values, mass), prior)
-        return rough.following(rough.sums(values, mass), prior)
+        rough = blank.following((yield blank.sums), prior)
+        return rough.following((yield rough.sums), prior)
 
     def score(self, values: FloatArray) -> FloatArray:
         """Return log P of the known entries."""
@@ -74,6 +69,16 @@ class Normals(Part):
     def reading(self, prepared: Sequence[FloatArray]) -> "NormalPass":
         """Return a pass over rows that have a line per column."""
         return NormalPass(self, prepared)
+
+    def carried(self, sums: PartSums, after: Self) -> PartSums:
+        """Return the moments around other means."""
+        weight, first, second = (sums[name] for name in ("weight", "first", "second"))
+        gap = self.means - after.means
+        return {
+            "weight": weight,
+            "first": first + weight * gap,
+            "second": second + 2 * gap * first + weight * gap**2,
+        }
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
         """Return the means and variances of the rows and the pseudo-rows together."""

@@ -6,7 +6,7 @@ name it in `parts.py`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -17,9 +17,23 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.contract import Normal
 from exchangeable.families.items import ItemScale
+from exchangeable.families.mixed.asking import Ask, Highest, answered
 from exchangeable.families.mixed.passes import PartPass, PartSums, PlainPass
 
-__all__ = ["Arrays", "Normal", "Part", "PartSums", "Prior", "add_sums", "csr_arrays", "draw_levels"]
+__all__ = [
+    "Arrays",
+    "Ask",
+    "Highest",
+    "Normal",
+    "Part",
+    "PartSums",
+    "Prior",
+    "add_sums",
+    "answered",
+    "csr_arrays",
+    "draw_levels",
+    "laid_out",
+]
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -89,15 +103,28 @@ class Part(ABC):
 
     @classmethod
     @abstractmethod
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
+        """Find parameters that fit rows: yield questions about them, and return a part.
+
+        Each question is sent its answer for all rows, which may lie in memory, in chunks or on a
+        cluster. What is asked must not depend on how equal rows are merged.
+        """
+
+    @classmethod
     def first(
         cls,
         columns: IntArray,
         types: tuple[ColumnType, ...],
-        values: FloatArray,
+        values: Any,
         mass: FloatArray,
         prior: Prior,
     ) -> Self:
-        """Return parameters that fit rows whose weight in each class is `mass`."""
+        """Return parameters that fit rows in memory whose weight in each class is `mass`."""
+        steps = cls.beginning(columns, types, mass.shape[1], prior)
+        made: Self = answered(steps, values, mass)
+        return made
 
     @abstractmethod
     def score(self, values: FloatArray) -> FloatArray:
@@ -138,6 +165,23 @@ class Part(ABC):
     def reading(self, prepared: Any) -> PartPass:
         """Return a pass over rows that were prepared."""
         return PlainPass(self, prepared)
+
+    @property
+    def reach(self) -> IntArray:
+        """The largest counts that there is room for; empty where there is room for all values."""
+        return np.empty(0, dtype=np.int64)
+
+    def reached(self, values: Any, mass: FloatArray) -> Highest:
+        """Return the reach that some rows need."""
+        return Highest(self.reach)
+
+    def widened(self, reach: IntArray) -> Self:
+        """Return the part with at least a given reach."""
+        return self
+
+    def carried(self, sums: PartSums, after: Self) -> PartSums:
+        """Return sums as those under other parameters are written: their room, and their origin."""
+        return sums
 
     def only(self, classes: IntArray) -> Self:
         """Return the part of some of the classes."""
@@ -202,6 +246,19 @@ def add_sums(parts: Sequence[PartSums]) -> PartSums:
         for name, array in part.items():
             total[name] += array
     return total
+
+
+def laid_out(histogram: FloatArray, n_lines: int) -> FloatArray:
+    """Return a histogram with more lines, or fewer, the last of which has all beyond.
+
+    >>> laid_out(np.array([[1.0], [2.0], [3.0]]), 2).ravel().tolist()
+    [1.0, 5.0]
+    """
+    wide = np.zeros((n_lines, histogram.shape[1]))
+    kept = min(n_lines, len(histogram))
+    wide[:kept] = histogram[:kept]
+    wide[-1] += histogram[kept:].sum(axis=0)
+    return wide
 
 
 def csr_arrays(matrix: Any) -> tuple[IntArray, IntArray, FloatArray]:

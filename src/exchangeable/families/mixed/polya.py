@@ -6,21 +6,29 @@ of its column. If some counts are unknown their columns are one column of weight
 the total of the unknown ones is summed over.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from scipy import special
 
-from exchangeable.arrays import FloatArray, IntArray, is_sparse
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import urn_kernels as kernels
+from exchangeable.families.mixed.count_entries import entries_of, first_look, reach_of
 from exchangeable.families.mixed.counts import MOST, check_largest
-from exchangeable.families.mixed.part import Part, PartSums, Prior, csr_arrays
+from exchangeable.families.mixed.part import (
+    Ask,
+    Highest,
+    Part,
+    PartSums,
+    Prior,
+    csr_arrays,
+    laid_out,
+)
 from exchangeable.families.mixed.splits import best_counts, split_count
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
@@ -43,14 +51,6 @@ from exchangeable.storage.checks import needed, numbers
 
 SPARE = 1000
 """Room for totals beyond twice the largest that is fitted."""
-
-
-class Entries(NamedTuple):
-    """Counts that are not 0 as a sparse matrix, the known total of each row, and its holes."""
-
-    matrix: Any
-    totals: FloatArray
-    holes: npt.NDArray[np.bool_] | None
 
 
 @dataclass(frozen=True)
@@ -92,37 +92,55 @@ class Polya(Part):
         return np.asarray(self.weights.sum(axis=0))
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: Any,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return weights by the fixed point, from what the known counts say."""
-        entries = _entries(values)
-        top = int(entries.totals.max(initial=0))
-        largest = np.zeros(columns.size + 1, dtype=np.int64)
-        np.maximum.at(largest, entries.matrix.indices, entries.matrix.data.astype(np.int64))
-        largest[-1] = top if entries.holes is None else 2 * top + 10
+        highest, units, weight = yield first_look
+        largest = reach_of(highest)
         check_largest(largest)
-        units = entries.matrix.sum(axis=0) + 1e-3
-        shares = units / units.sum()
-        k, usual = mass.shape[1], max(float(entries.totals.mean()), 1.0)
+        usual = max(float(units.sum()) / max(weight, LEAST_WEIGHT), 1.0)
+        shares = (units + 1e-3) / (units + 1e-3).sum()
         blank = cls(
             columns,
             types,
-            np.tile(np.maximum(usual * shares, LEAST_WEIGHT)[:, None], k),
-            np.full(k, usual),
-            np.full(k, np.inf),
+            np.tile(np.maximum(usual * shares, LEAST_WEIGHT)[:, None], n_classes),
+            np.full(n_classes, usual),
+            np.full(n_classes, np.inf),
             largest,
         )
-        return blank._fitted(blank.sums(values, mass), prior, FIRST_STEPS)
+        return blank._fitted((yield blank.sums), prior, FIRST_STEPS)
+
+    @property
+    def reach(self) -> IntArray:
+        """The largest count of each column, and the largest total."""
+        return self.largest
+
+    def reached(self, values: Any, mass: FloatArray) -> Highest:
+        """Return the same of some rows, with room for larger totals if some is unknown."""
+        return Highest(reach_of(first_look(values, mass)[0]))
+
+    def widened(self, reach: IntArray) -> Self:
+        """Return the part with room for larger counts."""
+        check_largest(reach[:-1])
+        largest = np.maximum(self.largest, reach)
+        return self if np.array_equal(largest, self.largest) else replace(self, largest=largest)
+
+    def carried(self, sums: PartSums, after: Self) -> PartSums:
+        """Return sums as a part with other room has them."""
+        if np.array_equal(self.largest, after.largest):
+            return sums
+        column = np.repeat(np.arange(self.columns.size), np.diff(self.starts))
+        drawn = np.arange(column.size) - self.starts[column]
+        kept = drawn < after.largest[column]
+        above = np.zeros((int(after.starts[-1]), sums["above"].shape[1]))
+        above[after.starts[column[kept]] + drawn[kept]] = sums["above"][kept]
+        totals = laid_out(sums["totals"], int(after.largest[-1]) + 1)
+        return {"above": above, "fixed": sums["fixed"], "totals": totals}
 
     def score(self, values: Any) -> FloatArray:
         """Return log P of the known entries."""
-        matrix, totals, holes = _entries(values)
+        matrix, totals, holes = entries_of(values)
         out = np.zeros((len(totals), self.n_classes))
         kernels.score_rising(*csr_arrays(matrix), self.starts, self._table, out)
         row = np.repeat(np.arange(len(totals)), np.diff(matrix.indptr))
@@ -172,7 +190,7 @@ class Polya(Part):
 
     def sums(self, values: Any, mass: FloatArray) -> PartSums:
         """Return how often counts exceed 0, 1, …, what unknown ones add, and the mass of totals."""
-        matrix, totals, holes = _entries(values)
+        matrix, totals, holes = entries_of(values)
         above = np.zeros((int(self.starts[-1]), self.n_classes))
         kernels.sum_above(*csr_arrays(matrix), self.starts, np.ascontiguousarray(mass), above)
         fixed, top = np.zeros(self.weights.shape), int(self.largest[-1])
@@ -222,7 +240,7 @@ class Polya(Part):
 
     def predictive(self, values: Any, column: int, y: int) -> FloatArray:
         """Return the probabilities of the counts of a column, given the other known ones."""
-        _, totals, holes = _entries(values)
+        _, totals, holes = entries_of(values)
         assert holes is not None
         weight, shares = holes @ self.weights[:, y], self._room(totals)
         own, lines = self.weights[column, y], list[FloatArray]()
@@ -246,7 +264,7 @@ class Polya(Part):
     def draw(self, values: Any, y: int, rng: np.random.Generator) -> FloatArray:
         """Return the rows with the total of their holes drawn, and then their counts."""
         drawn = np.array(values)
-        _, totals, holes = _entries(values)
+        _, totals, holes = entries_of(values)
         if holes is None:
             return drawn
         weight, shares = holes @ self.weights[:, y], self._room(totals)
@@ -287,16 +305,6 @@ class Polya(Part):
         if largest.min(initial=0) < 0 or largest.max(initial=0) > 2 * MOST + 10:
             raise ModelFileError(f"largest holds counts up to {largest.max()}, which cannot be")
         return cls(columns, types, weights, means, sizes, largest)
-
-
-def _entries(values: Any) -> Entries:
-    """Return the counts of rows, dense with NaN for holes or sparse without."""
-    if is_sparse(values):
-        return Entries(values, np.asarray(values.sum(axis=1), dtype=np.float64), None)
-    holes = np.isnan(values)
-    matrix = sp.csr_array(np.nan_to_num(values))
-    totals = np.asarray(matrix.sum(axis=1), dtype=np.float64)
-    return Entries(matrix, totals, holes if holes.any() else None)
 
 
 def _pseudo(prior: Prior, name: str) -> Any:

@@ -5,7 +5,7 @@ this is Masters' partial credit model, and Rasch's model where items are binary.
 shares of independent items, F as the distribution that their total would have.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -18,7 +18,7 @@ from exchangeable.data.rows import ColumnType
 from exchangeable.families.common import total_kernels as kernels
 from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed.levels import Levels
-from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
+from exchangeable.families.mixed.part import Arrays, Ask, Part, PartSums, Prior
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, needed, numbers
 
@@ -76,22 +76,17 @@ class Scale(Part):
         return made
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: FloatArray,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return the frequencies of levels, and what one step makes of them."""
         # The prior of independent items is Laplace's alone: that of totals is made of this part.
-        alone = Levels.first(columns, types, values, mass, Prior(prior.alpha))
+        alone = yield from Levels.beginning(columns, types, n_classes, Prior(prior.alpha))
         log_shares = np.maximum(alone.log_shares, np.log(LEAST_SHARE))
         n_totals = int((alone.sizes - 1).sum()) + 1
         blank = cls(columns, types, log_shares, np.zeros((n_totals, alone.n_classes)))
         start = replace(blank, log_totals=blank._independent())
-        sums = start.sums(values, mass)
+        sums = yield start.sums
         totals = sums["totals"] + start._pseudo_totals(prior)
         weight = totals.sum(axis=0)
         own = np.where(weight > 0, totals / np.where(weight > 0, weight, 1.0), 1 / n_totals)

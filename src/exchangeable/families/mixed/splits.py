@@ -1,10 +1,10 @@
-"""How a total of an urn's counts is shared out among its columns."""
+"""How a total of counts is shared out among its columns."""
 
 import numpy as np
 from scipy import special
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.mixed.totals import log_counts
+from exchangeable.families.mixed.totals import highest_count, log_counts
 
 
 def split_count(shares: FloatArray, own: float, others: float) -> FloatArray:
@@ -55,3 +55,21 @@ def best_counts(
         counts[i] = choices[i][left]
         left -= int(counts[i])
     return counts
+
+
+def best_split(shares: FloatArray, mean: float, size: float) -> FloatArray:
+    """Return the most probable counts of some columns: units are added where they gain most."""
+    end = highest_count(np.array([mean + 1e-300]), np.array([size]))
+    if not shares.sum() > 0:
+        return np.zeros(shares.size)
+    own = shares / shares.sum()
+    counts, best = np.zeros(shares.size), np.zeros(shares.size)
+    log_totals = log_counts(np.arange(end + 1.0), np.array([mean + 1e-300]), np.array([size]))[:, 0]
+    split, highest = 0.0, log_totals[0]
+    for total in range(1, end + 1):
+        column = int(np.argmax(own / (counts + 1)))
+        counts[column] += 1
+        split += np.log(own[column]) - np.log(counts[column]) + np.log(total)
+        if log_totals[total] + split > highest:
+            highest, best = log_totals[total] + split, counts.copy()
+    return best

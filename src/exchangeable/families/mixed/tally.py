@@ -6,8 +6,9 @@ so that holes need no sums over all totals. An infinite size stands for Poisson 
 the columns would be independent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +18,8 @@ from scipy import special
 from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed.counts import MOST, check_largest
-from exchangeable.families.mixed.part import Part, PartSums, Prior
+from exchangeable.families.mixed.part import Ask, Highest, Part, PartSums, Prior, laid_out
+from exchangeable.families.mixed.splits import best_split
 from exchangeable.families.mixed.totals import (
     LARGEST_SIZE,
     LEAST_MEAN,
@@ -78,33 +80,46 @@ class Tally(Part):
         return (self.columns.size + 1) * self.n_classes
 
     @classmethod
-    def first(
-        cls,
-        columns: IntArray,
-        types: tuple[ColumnType, ...],
-        values: Any,
-        mass: FloatArray,
-        prior: Prior,
-    ) -> Self:
+    def beginning(
+        cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
+    ) -> Generator[Ask, Any, Self]:
         """Return shares and totals of rows whose holes hold the column's mean."""
-        whole, filled = True, values
-        if not is_sparse(values):
-            with np.errstate(invalid="ignore", divide="ignore"):
-                known = ~np.isnan(values)
-                usual = np.nan_to_num(np.nansum(values, axis=0) / known.sum(axis=0))
-            whole, filled = bool(known.all()), np.where(known, values, np.round(usual))
-        top = int(filled.sum(axis=1).max(initial=0))
+        units, weight, holes = yield _known_units
+        with np.errstate(invalid="ignore", divide="ignore"):
+            usual = np.round(np.nan_to_num(units / weight))
+        top = int((yield partial(_largest_total, usual=usual)).numbers)
         check_largest(np.array([top]))
-        k = mass.shape[1]
         blank = cls(
             columns,
             types,
-            np.full((columns.size, k), -np.log(columns.size)),
-            np.full(k, max(float(filled.sum(axis=1).mean()), LEAST_MEAN)),
-            np.full(k, np.inf),
-            np.array([top if whole else SPARE * top + 10]),
+            np.full((columns.size, n_classes), -np.log(columns.size)),
+            np.full(n_classes, max(float(usual.sum()), LEAST_MEAN)),
+            np.full(n_classes, np.inf),
+            np.array([SPARE * top + 10 if holes else top]),
         )
-        return blank.following(blank.sums(filled, mass), prior)
+        sums = yield partial(_filled_sums, blank=blank, usual=usual)
+        return blank.following(sums, prior)
+
+    @property
+    def reach(self) -> IntArray:
+        """The largest total."""
+        return self.largest
+
+    def reached(self, values: Any, mass: FloatArray) -> Highest:
+        """Return the largest total of some rows, with room for more if some is unknown."""
+        top = int(_largest_total(values, mass, np.zeros(self.columns.size)).numbers)
+        holed = not is_sparse(values) and bool(np.isnan(values).any())
+        return Highest(np.array([SPARE * top + 10 if holed else top]))
+
+    def widened(self, reach: IntArray) -> Self:
+        """Return the part with room for larger totals."""
+        check_largest(reach // SPARE)
+        largest = np.maximum(self.largest, reach)
+        return self if largest[0] == self.top else replace(self, largest=largest)
+
+    def carried(self, sums: PartSums, after: Self) -> PartSums:
+        """Return the mass of each total as a part with other room has it."""
+        return {"units": sums["units"], "totals": laid_out(sums["totals"], after.top + 1)}
 
     def _rest(self, values: FloatArray, y: int) -> Rest:
         """Return what the known counts of each row tell about the others."""
@@ -222,7 +237,7 @@ class Tally(Part):
         rest = self._rest(values, y)
         for row in np.flatnonzero(np.isnan(values).any(axis=1)):
             holes = np.flatnonzero(np.isnan(values[row]))
-            filled[row, holes] = _best_split(shares[holes], rest.mean[row], rest.size[row])
+            filled[row, holes] = best_split(shares[holes], rest.mean[row], rest.size[row])
         return filled
 
     def draw(self, values: FloatArray, y: int, rng: np.random.Generator) -> FloatArray:
@@ -266,19 +281,25 @@ class Tally(Part):
         return cls(columns, types, log_shares, means, sizes, largest)
 
 
-def _best_split(shares: FloatArray, mean: float, size: float) -> FloatArray:
-    """Return the most probable counts of some columns: units are added where they gain most."""
-    end = highest_count(np.array([mean + 1e-300]), np.array([size]))
-    if not shares.sum() > 0:
-        return np.zeros(shares.size)
-    own = shares / shares.sum()
-    counts, best = np.zeros(shares.size), np.zeros(shares.size)
-    log_totals = log_counts(np.arange(end + 1.0), np.array([mean + 1e-300]), np.array([size]))[:, 0]
-    split, highest = 0.0, log_totals[0]
-    for total in range(1, end + 1):
-        column = int(np.argmax(own / (counts + 1)))
-        counts[column] += 1
-        split += np.log(own[column]) - np.log(counts[column]) + np.log(total)
-        if log_totals[total] + split > highest:
-            highest, best = log_totals[total] + split, counts.copy()
-    return best
+def _known_units(values: Any, mass: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """Return the units of each column, the weight of the rows that know it, and how many do not."""
+    weights = mass.sum(axis=1)
+    if is_sparse(values):
+        return np.asarray(weights @ values), np.full(values.shape[1], weights.sum()), 0
+    known = ~np.isnan(values)
+    return weights @ np.nan_to_num(values), weights @ known, int((~known).sum())
+
+
+def _filled(values: Any, usual: FloatArray) -> Any:
+    """Return rows with what is usual in their holes."""
+    return values if is_sparse(values) else np.where(np.isnan(values), usual, values)
+
+
+def _largest_total(values: Any, mass: FloatArray, usual: FloatArray) -> Highest:
+    """Return the largest total of rows whose holes hold what is usual."""
+    return Highest(np.asarray(_filled(values, usual).sum(axis=1).max(initial=0)))
+
+
+def _filled_sums(values: Any, mass: FloatArray, blank: Tally, usual: FloatArray) -> PartSums:
+    """Return the sums of rows whose holes hold what is usual."""
+    return blank.sums(_filled(values, usual), mass)

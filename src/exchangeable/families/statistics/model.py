@@ -1,7 +1,7 @@
 """Blocks that are exchangeable with respect to statistics, beside the paper's blocks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -20,7 +20,7 @@ from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.statistics import saved
 from exchangeable.families.statistics.values import Reader, values_in, values_of
-from exchangeable.families.sums import NO_MOMENTS, RowsInMemory, Sums
+from exchangeable.families.sums import NO_MOMENTS, NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.model import StatisticModel
@@ -204,11 +204,26 @@ class MixedBlocksModel(Model):
             scores += each
         return rows, scores
 
+    def alternatives(self, observed: Observed, most: int) -> list[npt.NDArray[Any]] | None:
+        """Return a completion of each row for every value that T may have; None for two blocks."""
+        if self.rest is not None or len(self.blocks) > 1:
+            return None
+        (block, part), *_ = self._parts(observed)
+        statistic, found = block.statistic, []
+        for assigned in part.symbols().astype(np.int64):
+            possible = np.flatnonzero(np.isfinite(statistic._log_sizes(assigned)))
+            if possible.size > most:
+                return None
+            rows = np.empty((possible.size, self.n_variables), dtype=np.uint8)
+            rows[:, block.variables] = [statistic._complete(int(t), assigned) for t in possible]
+            found.append(rows)
+        return found
+
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
         rows = self._empty(observed)
         for block, part in self._parts(observed):
-            rows[:, block.variables] = block.of_class(y).draw(part, 0, rng)
+            rows[:, block.variables] = block.of_class(y).draw_together(part, rng)
         if self.rest is not None:
             others = observed_columns(observed, self.others)
             rows[:, self.others] = self.rest.draw(others, y, rng)
@@ -237,8 +252,7 @@ class MixedBlocksModel(Model):
         joint = self.score_examples(examples, data.n_jobs) + log_prior
         log_likelihood, posterior = settle(joint, examples, log_prior)
         mass = examples.weights[:, None] * posterior
-        pairs = zip(self.blocks, values_of(examples, self._readers), strict=True)
-        histograms = [values.histograms(mass, block.log_urns) for block, values in pairs]
+        histograms = self._histograms(examples, mass)
         inner = None
         if self.rest is not None:
             inner = given_sums(self.rest, rest_data(data, self.others), posterior, moments)
@@ -250,6 +264,21 @@ class MixedBlocksModel(Model):
             inner,
             moments=NO_MOMENTS if inner is None else inner.moments,
         )
+
+    def shared_out(self, examples: Examples, mass: FloatArray) -> StatisticSums:
+        """Return the sums of rows of which it is known how much is of each class."""
+        histograms = self._histograms(examples, mass)
+        inner = None
+        if self.rest is not None:
+            rows = rest_of(examples, self.others)
+            every = InMemory(replace(rows, weights=np.ones(len(mass))), n_jobs=1)
+            inner = given_sums(self.rest, every, mass, moments=False)
+        return StatisticSums(0.0, NO_POSTERIOR, mass.sum(axis=0), histograms, inner)
+
+    def _histograms(self, examples: Examples, mass: FloatArray) -> list[FloatArray]:
+        """Return the mass of each class that is expected to have each value, of each block."""
+        pairs = zip(self.blocks, values_of(examples, self._readers), strict=True)
+        return [values.histograms(mass, block.log_urns) for block, values in pairs]
 
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes."""

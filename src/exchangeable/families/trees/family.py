@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
 from exchangeable.families.common import forest_kernels
@@ -26,7 +25,12 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.families.trees import gain_kernels
 from exchangeable.families.trees.model import ParentArray, TreeModel
-from exchangeable.families.trees.polynomials import LARGEST_PAIR, LARGEST_SLOPE, expected_pairs
+from exchangeable.families.trees.polynomials import (
+    LARGEST_PAIR,
+    LARGEST_SLOPE,
+    Expected,
+    expected_pairs,
+)
 from exchangeable.families.urns.family import UrnFamily, centred
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.families.urns.polynomials import expected_ones
@@ -48,38 +52,40 @@ Data = InMemory | Streamed
 
 
 def natural_parameters(
-    means: FloatArray, both: FloatArray, parent: npt.NDArray[np.int32]
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return (base, slope, pair) of the tree with given probabilities.
+    means: FloatArray, both: FloatArray, parent: ParentArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return (base, slope, pair) of the trees with given probabilities, one tree per column.
 
     Parameters
     ----------
-    means : array of shape (n,)
+    means : array of shape (n, n_classes)
         P(x_j = 1).
-    both : array of shape (n,)
+    both : array of shape (n, n_classes)
         P(x_j = 1, x_parent(j) = 1); what stands at roots is not read.
-    parent : array of shape (n,)
+    parent : array of shape (n, n_classes)
         Each variable's parent, n for a root.
     """
-    n = means.size
+    n, n_classes = means.shape
     means = np.clip(means, LEAST_MEAN, 1 - LEAST_MEAN)
-    child = np.flatnonzero(parent < n)
-    above = parent[child]
-    slope = np.log(means) - np.log1p(-means)
-    base = np.log1p(-means).sum()
-    pair = np.zeros(n)
-    p, q = means[child], means[above]
+    child, y = np.nonzero(parent < n)
+    below = child * n_classes + y
+    above = parent.ravel()[below].astype(np.int64) * n_classes + y
+    off = np.log1p(-means)
+    alone = (np.log(means) - off).ravel()
+    slope, pair, log_off = alone.copy(), np.zeros(means.size), off.ravel()
+    p, q = means.ravel()[below], means.ravel()[above]
     # Every cell has some probability, and the cells of an edge keep its margins: so the tree adds
     # up to one whatever the probabilities are.
-    on = np.clip(both[child], np.maximum(p + q - 1, 0) + LEAST, np.minimum(p, q) - LEAST)
+    least, most = np.maximum(p + q - 1, 0) + LEAST, np.minimum(p, q) - LEAST
+    on = np.clip(both.ravel()[below], least, most)
     cells = (on, p - on, q - on, 1 - p - q + on)
     log_11, log_10, log_01, log_00 = (np.log(cell) for cell in cells)
-    alone = slope.copy()
-    pair[child] = log_11 + log_00 - log_10 - log_01
-    slope[child] += log_10 - log_00 - alone[child]
+    pair[below] = log_11 + log_00 - log_10 - log_01
+    slope[below] += log_10 - log_00 - alone[below]
     np.add.at(slope, above, log_01 - log_00 - alone[above])
-    base += (log_00 - np.log1p(-p) - np.log1p(-q)).sum()
-    return float(base), slope, pair
+    base = off.sum(axis=0)
+    base += np.bincount(y, log_00 - log_off[below] - log_off[above], minlength=n_classes)
+    return base, slope.reshape(means.shape), pair.reshape(means.shape)
 
 
 class TreeFamily(PooledFamily):
@@ -144,13 +150,8 @@ class TreeFamily(PooledFamily):
         )
         share = totals / (totals + self.problem.shrinkage)
         both = share * both + (1 - share) * means * above
-        parameters = [
-            natural_parameters(means[:, y], both[:, y], parent[:, y]) for y in range(totals.size)
-        ]
-        base, slope, pair = zip(*parameters, strict=True)
-        return TreeModel.make(
-            np.array(base), np.stack(slope, axis=1), parent, np.stack(pair, axis=1)
-        )
+        base, slope, pair = natural_parameters(means, both, parent)
+        return TreeModel.make(base, slope, parent, pair)
 
 
 def pooled_pairs(problem: Problem, sums: LinearSums, parent: ParentArray) -> FloatArray:
@@ -199,11 +200,12 @@ class WeightedTreeFamily(PooledFamily):
         self._remember_urns(data, mixture)
         return mixture
 
-    def resume(self, data: Any, mixture: Mixture) -> None:
+    def resume(self, data: Any, mixture: Mixture) -> Mixture:
         """Take what the trees expect without their edges in place of urns fitted before."""
         model: Any = mixture.model
         self._prior = self.urns.count_prior(model.partitions)
         self._remember_urns(data, Mixture(model.without_edges(), mixture.log_prior))
+        return mixture
 
     def _remember_urns(self, data: Any, mixture: Mixture) -> None:
         """Keep what the urns expect of the pairs, towards which edges are pulled."""
@@ -226,19 +228,8 @@ class WeightedTreeFamily(PooledFamily):
         share = totals / (totals + self.problem.shrinkage)
         wanted = share * pooled_pairs(self.problem, sums, parent)
         wanted += (1 - share) * totals * _scaled(self._alone, ones / totals, parent)
-        moves = [
-            _move(
-                ones[:, y],
-                wanted[:, y],
-                expected[0][:, y],
-                expected[1][:, y],
-                totals[y],
-                parent[:, y],
-            )
-            for y in range(totals.size)
-        ]
-        slope = centred(model.slope + np.stack([move[0] for move in moves], axis=1))
-        pair = model.pair + np.stack([move[1] for move in moves], axis=1)
+        by_slope, by_pair = _move(ones / totals, wanted / totals, expected, totals, parent)
+        slope, pair = centred(model.slope + by_slope), model.pair + by_pair
         slope = np.clip(slope, -LARGEST_SLOPE, LARGEST_SLOPE)
         pair = np.clip(pair, -LARGEST_PAIR, LARGEST_PAIR)
         log_q = np.stack(self._prior.log_q(sums.counts.T), axis=1)
@@ -304,17 +295,16 @@ def _scaled(
 
 
 def _move(
-    ones: FloatArray,
-    wanted: FloatArray,
-    expected_ones: FloatArray,
-    expected_both: FloatArray,
-    total: float,
-    parent: npt.NDArray[np.int32],
+    means: FloatArray,
+    both: FloatArray,
+    expected: Expected,
+    totals: FloatArray,
+    parent: ParentArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how far a class's slopes and pairs go in one step."""
-    target = natural_parameters(ones / total, wanted / total, parent)
+    """Return how far slopes and pairs go in one step."""
+    target = natural_parameters(means, both, parent)
     present = natural_parameters(
-        np.clip(expected_ones / total, LEAST, 1 - LEAST), expected_both / total, parent
+        np.clip(expected.ones / totals, LEAST, 1 - LEAST), expected.pairs / totals, parent
     )
     slope, pair = (
         DAMPING * np.clip(after - before, -LARGEST_STEP, LARGEST_STEP)

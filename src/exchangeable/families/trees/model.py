@@ -20,7 +20,15 @@ from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, LogL
 from exchangeable.families.common.log_linear_model import LogLinearModel
 from exchangeable.families.contract import Arrays
 from exchangeable.families.page import OnPage
-from exchangeable.families.trees import independent, polynomials, query_kernels, saved
+from exchangeable.families.trees import (
+    assignment_kernels,
+    independent,
+    polynomials,
+    query_kernels,
+    saved,
+)
+from exchangeable.families.trees.polynomial_kernels import Workspace
+from exchangeable.families.trees.polynomials import Forest
 from exchangeable.partitions import Partition
 
 ParentArray = npt.NDArray[np.int32]
@@ -226,12 +234,13 @@ class TreeModel(LogLinearModel):
 
     def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
         """Write log P(e | y) of rows with holes, e being a row's known entries."""
-        self._ask(query_kernels.score_rows, y, states, out)
+        self._ask(query_kernels.score_rows, y, states, out, self._workspace)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
         out = np.empty((observed.n_rows, self.n_variables))
-        order = self._ask(query_kernels.marginal_rows, y, observed.symbols(), out)[0]
+        states = observed.symbols()
+        order = self._ask(query_kernels.marginal_rows, y, states, out, self._workspace)[0]
         back = np.empty_like(out)
         back[:, order] = out
         return back
@@ -239,12 +248,14 @@ class TreeModel(LogLinearModel):
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y)."""
         out = np.empty(observed.n_rows)
-        return self._filled(query_kernels.complete_rows, y, observed, out), out
+        kernel = assignment_kernels.complete_rows
+        return self._filled(kernel, y, observed, out, self._node_workspace), out
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
         uniforms = rng.random((observed.n_rows, 2 * self.n_variables + 1))
-        return self._filled(query_kernels.draw_rows, y, observed, uniforms)
+        rooms = self._workspace, self._node_workspace
+        return self._filled(assignment_kernels.draw_rows, y, observed, uniforms, *rooms)
 
     def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...]:
         """Return how many random numbers `draw` takes for each row."""
@@ -256,11 +267,12 @@ class TreeModel(LogLinearModel):
         """Return the mass of class y by variables on, by pairs on, and by counts."""
         n = self.n_variables
         node_sums, sums = np.zeros((3, n + 1)), np.zeros((3, n + 1))
-        forest = polynomials.Forest.of(self.slope, self.parent, self.pair, y)
+        forest = Forest.of(self.slope, self.parent, self.pair, y)
         states = np.ascontiguousarray(observed.symbols()[:, forest.order])
         counting = bool(self.log_q.size)
         by_node = query_kernels.RowSums(node_sums[0, :n], node_sums[1, :n], node_sums[2])
-        query_kernels.sums_rows(states, forest, self._table(y), counting, mass, by_node)
+        workspace = self._workspace(forest)
+        query_kernels.sums_rows(states, forest, self._table(y), counting, mass, by_node, workspace)
         sums[:2, forest.order] = node_sums[:2, :n]
         return sums[0, :n], sums[1, :n], node_sums[2]
 
@@ -268,21 +280,44 @@ class TreeModel(LogLinearModel):
         """Return a class's look-ups by count, or for a plain tree what the empty row scores."""
         return self.scores.by_count[:, y].copy() if self.log_q.size else self.base[y : y + 1]
 
+    def _workspace(self, forest: Forest) -> Workspace:
+        """Return room for the polynomials of a forest, as far as they are needed."""
+        return Workspace.of([forest.merges], self.n_variables if self.log_q.size else 0)
+
+    def _node_workspace(self, forest: Forest) -> assignment_kernels.NodeWorkspace:
+        """Return room for the polynomials of each node and of all before it."""
+        n = self.n_variables
+        return assignment_kernels.NodeWorkspace.of(n, n if self.log_q.size else 0)
+
     def _filled(
-        self, kernel: Callable[..., None], y: int, observed: Observed, extra: FloatArray
+        self,
+        kernel: Callable[..., None],
+        y: int,
+        observed: Observed,
+        extra: FloatArray,
+        *rooms: Callable[[Forest], Any],
     ) -> SymbolArray:
         """Return the rows as a kernel has filled them in."""
-        order, states = self._ask(kernel, y, observed.symbols(), extra)
+        order, states = self._ask(kernel, y, observed.symbols(), extra, *rooms)
         back = np.empty_like(states)
         back[:, order] = states
         return back
 
     def _ask(
-        self, kernel: Callable[..., None], y: int, states: SymbolArray, extra: FloatArray
+        self,
+        kernel: Callable[..., None],
+        y: int,
+        states: SymbolArray,
+        extra: FloatArray,
+        *rooms: Callable[[Forest], Any],
     ) -> tuple[IntArray, SymbolArray]:
-        """Run a kernel on a class; return the order of the nodes, and the rows in that order."""
-        forest = polynomials.Forest.of(self.slope, self.parent, self.pair, y)
+        """Run a kernel on a class; return the order of the nodes, and the rows in that order.
+
+        `rooms` make the room that it needs.
+        """
+        forest = Forest.of(self.slope, self.parent, self.pair, y)
         counting = bool(self.log_q.size)
         ordered = np.ascontiguousarray(states[:, forest.order])
-        kernel(ordered, forest, self._table(y), counting, extra)
+        made = [room(forest) for room in rooms]
+        kernel(ordered, forest, self._table(y), counting, extra, *made)
         return forest.order, ordered

@@ -1,5 +1,6 @@
 """Forests over the variables, their count polynomials, and what they expect given the count."""
 
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.trees import tilt_kernels
+from exchangeable.families.trees.merge_kernels import Merges, plan_merges
 from exchangeable.families.trees.polynomial_kernels import Workspace
 from exchangeable.runtime.threads import row_ranges, run
 
@@ -29,23 +31,42 @@ class Forest(NamedTuple):
         The node that is each node's parent, n for a root.
     slope, pair : arrays of shape (n,)
         Natural parameters of the nodes, and of the edges to their parents.
+    merges : Merges
+        In which order subtrees are multiplied.
     """
 
     order: IntArray
     parent: IntArray
     slope: FloatArray
     pair: FloatArray
+    merges: Merges
 
     @classmethod
     def of(cls, slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, y: int) -> Self:
         """Return the forest of class y; `parent` and `pair` are empty where there are no edges."""
         n = slope.shape[0]
-        if not parent.size:
-            no_parent = np.full(n, n, dtype=np.int64)
-            return cls(np.arange(n), no_parent, slope[:, y].copy(), np.zeros(n))
-        order, node = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-        forest_kernels.order_nodes(parent[:, y].astype(np.int64), order, node)
-        return cls(order, node[parent[order, y]], slope[order, y], pair[order, y])
+        above = parent[:, y].astype(np.int64) if parent.size else np.full(n, n)
+        order, nodes, merges = _shape(above.tobytes())
+        edges = pair[order, y] if parent.size else np.zeros(n)
+        return cls(order, nodes, slope[order, y], edges, merges)
+
+
+@lru_cache(maxsize=64)
+def _shape(parents: bytes) -> tuple[IntArray, IntArray, Merges]:
+    """Return the order of a forest's nodes, their parents, and how subtrees are multiplied.
+
+    Parents stay the same while EM runs, so this is kept. The arrays are not to be written to.
+    """
+    parent = np.frombuffer(parents, dtype=np.int64).copy()
+    n = parent.size
+    order, node = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    forest_kernels.order_nodes(parent, order, node)
+    above = node[parent[order]]
+    product, end, first = np.empty((3, n + 1), dtype=np.int64)
+    left, right, following, stack = np.empty((4, n), dtype=np.int64)
+    merges = Merges(product, end, left, right, np.zeros(2 * n, dtype=np.int64))
+    plan_merges(above, merges, first, following, stack)
+    return order, above, merges
 
 
 class CountWeights(NamedTuple):
@@ -93,10 +114,10 @@ def log_counts(
     out, tilts = np.empty((k, reach + 1)), np.empty((k, reach + 1))
 
     def one(classes: tuple[int, int]) -> None:
-        workspace = Workspace.of(slope.shape[0], reach)
         unknown = np.full(slope.shape[0], -1, dtype=np.int8)
-        for y in range(*classes):
-            forest = Forest.of(slope, parent, pair, y)
+        forests = [Forest.of(slope, parent, pair, y) for y in range(*classes)]
+        workspace = Workspace.of([forest.merges for forest in forests], reach)
+        for y, forest in zip(range(*classes), forests, strict=True):
             tilt_kernels.log_coefficients(forest, unknown, True, reach, workspace, out[y], tilts[y])
 
     run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
@@ -139,10 +160,10 @@ def expected_pairs(
     ones, pairs = np.empty((k, n)), np.empty((k, n))
 
     def one(classes: tuple[int, int]) -> None:
-        workspace = Workspace.of(n, counts.shape[0] - 1)
+        forests = [Forest.of(slope, parent, pair, y) for y in range(*classes)]
+        workspace = Workspace.of([forest.merges for forest in forests], counts.shape[0] - 1)
         of_nodes = Expected(np.empty(n), np.empty(n))
-        for y in range(*classes):
-            forest = Forest.of(slope, parent, pair, y)
+        for y, forest in zip(range(*classes), forests, strict=True):
             mass = counts[:, y].copy()
             _expected_of_forest(forest, mass, known[y], workspace, of_nodes)
             ones[y, forest.order], pairs[y, forest.order] = of_nodes

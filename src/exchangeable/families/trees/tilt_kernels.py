@@ -10,15 +10,18 @@ Arguments are as in `polynomial_kernels`.
 
 import numpy as np
 
-from exchangeable.families.trees.polynomial_kernels import downward, new_workspace, upward
+from exchangeable.families.trees.polynomial_kernels import downward, upward, weigh
 from exchangeable.runtime.kernel_cache import compiled, for_kernels
-from exchangeable.runtime.loops import fill, inlined, largest, where_largest
+from exchangeable.runtime.loops import copy, fill, inlined, largest, where_largest
 
 _compile = compiled(fastmath={"reassoc", "contract"})
 _helper = for_kernels(fastmath={"reassoc", "contract"})
 
-WINDOW = 1e-180
+WINDOW = 1e-270
 """A coefficient is trusted where it is at least this share of the largest."""
+MANY, MIDDLE, NEAR, LEAST_SHARE = 256, 0.35, 0.3, 1e-3
+"""The first tilt of polynomials of this degree or more turns on about this share of the variables.
+How near it must come, and which shares are not told apart."""
 MOST_TILTS = 1000
 CLOSE = 1e-6
 """Two tilts that differ by less have nothing between them."""
@@ -37,26 +40,80 @@ def _take_window(coefficients, log_scale, tilt, best, log_out, tilts):  # type: 
 
 
 @_helper
-def _passes_top(forest, state, tilt, top):  # type: ignore[no-untyped-def]
+def _mean_count(forest, state, tilt, workspace):  # type: ignore[no-untyped-def]
+    """Return how many of the unknown variables are on in the mean, under a tilt.
+
+    The chances of all that is below a node, given the node off and on, and the means there, go up
+    the forest; chances are relative to the larger one.
+    """
+    parent, slope, pair = forest.parent, forest.slope, forest.pair
+    chances, means = workspace.nodes, workspace.sums
+    n = parent.size
+    for v in range(n + 1):
+        chances[v, 0], chances[v, 1], means[v, 0], means[v, 1] = 1.0, 1.0, 0.0, 0.0
+    for v in range(n - 1, -1, -1):
+        p = parent[v]
+        is_off, is_on, _ = weigh(slope[v] + (tilt if state[v] < 0 else 0.0), state[v])
+        is_off, is_on = is_off * chances[v, 0], is_on * chances[v, 1]
+        linked = is_on * np.exp(pair[v]) if p < n else is_on
+        mean_off, mean_on = means[v, 0], means[v, 1] + (1.0 if state[v] < 0 else 0.0)
+        off, on = is_off + is_on, is_off + linked
+        means[p, 0] += (is_off * mean_off + is_on * mean_on) / off
+        means[p, 1] += (is_off * mean_off + linked * mean_on) / on
+        off, on = off * chances[p, 0], on * chances[p, 1]
+        larger = max(off, on)
+        chances[p, 0], chances[p, 1] = off / larger, on / larger
+    return means[n, 0]
+
+
+@_helper
+def _passes_top(forest, state, tilt, top, workspace):  # type: ignore[no-untyped-def]
     """Whether a tilt turns on so many variables that most weight is cut off above `top`.
 
     The remaining coefficients are then too small to be trusted.
     """
-    n, n_unknown = forest.parent.size, 0
-    for v in range(n):
+    return top < _n_unknown(state) and _mean_count(forest, state, tilt, workspace) > top
+
+
+@inlined
+def _n_unknown(state):  # type: ignore[no-untyped-def]
+    """Return the number of unknown variables."""
+    n_unknown = 0
+    for v in range(state.size):
         n_unknown += state[v] < 0
-    if top >= n_unknown:
-        return False
-    # Literals would be compiled for once more.
-    no_count, none = np.bool_(False), np.int64(0)
-    workspace = new_workspace(n, none)
-    below, above = 0.0, 0.0
-    for side in range(2):
-        shifted = tilt + CLOSE * (2 * side - 1)
-        below = above
-        above = upward(forest, state, shifted, no_count, none, workspace)
-        above += np.log(workspace.off[n, 0])
-    return above - below > 2 * CLOSE * top
+    return n_unknown
+
+
+@inlined
+def _towards(share, wanted):  # type: ignore[no-untyped-def]
+    """Return the tilt that makes a share of independent variables, all alike, another share."""
+    share = min(max(share, LEAST_SHARE), 1.0 - LEAST_SHARE)
+    return np.log(wanted / (1.0 - wanted)) - np.log(share / (1.0 - share))
+
+
+@_helper
+def _first_tilt(forest, state, top, workspace):  # type: ignore[no-untyped-def]
+    """Return a tilt that brings as many counts into sight as one tilt can.
+
+    Of many variables it turns on about `MIDDLE` of those that can be.
+    """
+    slope, n_unknown, tilt, step = forest.slope, _n_unknown(state), 0.0, 1.0
+    if top >= MANY:
+        wanted, share = MIDDLE * top / n_unknown, 0.0
+        for v in range(slope.size):
+            if state[v] < 0:
+                is_off, is_on, _ = weigh(slope[v], state[v])
+                share += is_on / (is_off + is_on) / n_unknown
+        tilt = _towards(share, wanted)
+        for _ in range(2):
+            share = _mean_count(forest, state, tilt, workspace) / n_unknown
+            if abs(share / wanted - 1.0) < NEAR:
+                return tilt
+            tilt += _towards(share, wanted)
+    while _passes_top(forest, state, tilt, top, workspace):
+        tilt -= step
+        step *= 2.0
+    return tilt
 
 
 @_compile
@@ -67,46 +124,45 @@ def log_coefficients(forest, state, counting, top, workspace, log_out, tilts):  
     """
     fill(log_out, -np.inf)
     fill(tilts, np.nan)
-    best = np.empty(top + 1)
+    best, at_first = np.empty(top + 1), np.empty(top + 1)
     fill(best, 0.0)
-    n = forest.parent.size
-    coefficients = workspace.off[n, : top + 1]
-    first_tilt = 0.0
-    while counting and _passes_top(forest, state, first_tilt, top):
-        first_tilt = 2 * first_tilt - 1.0
+    coefficients = workspace.coefficients[: top + 1]
+    first_tilt = _first_tilt(forest, state, top, workspace) if counting else 0.0
+    log_scale = upward(forest, state, first_tilt, counting, top, workspace)
+    _take_window(coefficients, log_scale, first_tilt, best, log_out, tilts)
+    first_peak = where_largest(coefficients)
+    copy(coefficients, at_first)
     for direction in (1, -1):
         goal = top if direction == 1 else 0
-        reached = -1  # the last count in sight
+        reached = _follow_sight(best, first_peak, direction, goal)  # the last count in sight
+        copy(at_first, coefficients)
         # `low` brought it into sight; `high` is a tilt that passes it over.
-        tilt, low, high = first_tilt, first_tilt, np.nan
+        low, high = first_tilt, np.nan
         for _ in range(MOST_TILTS):
-            too_far = tilt > first_tilt and _passes_top(forest, state, tilt, top)
-            if not too_far:
-                log_scale = upward(forest, state, tilt, counting, top, workspace)
-                fill(coefficients[workspace.degree[n] + 1 :], 0.0)
-                _take_window(coefficients, log_scale, tilt, best, log_out, tilts)
-                peak = where_largest(coefficients)
-                before = peak if reached < 0 else reached
-                reached = _follow_sight(best, before, direction, goal)
-                too_far = reached == before and (peak - reached) * direction > 0
-                high = high if reached == before else np.nan
-            if reached == goal:
-                break
-            if too_far:
-                high = tilt
-            else:
-                low = tilt
-            if abs(high - low) < CLOSE:  # nothing brings what is between into sight
+            if reached != goal and abs(high - low) < CLOSE:
+                # Nothing brings what is between into sight.
                 while reached != goal and best[reached + direction] == 0.0:
                     reached += direction
                 reached = _follow_sight(best, reached, direction, goal)
-                if reached == goal:
-                    break
                 low, high = high, np.nan
+            if reached == goal:
+                break
             if high == high:
                 tilt = 0.5 * (low + high)
             else:
                 tilt = low + direction * _step(coefficients, reached, direction)
+            too_far = tilt > first_tilt and _passes_top(forest, state, tilt, top, workspace)
+            if not too_far:
+                log_scale = upward(forest, state, tilt, counting, top, workspace)
+                _take_window(coefficients, log_scale, tilt, best, log_out, tilts)
+                peak, before = where_largest(coefficients), reached
+                reached = _follow_sight(best, before, direction, goal)
+                too_far = reached == before and (peak - reached) * direction > 0
+                high = high if reached == before else np.nan
+            if too_far:
+                high = tilt
+            else:
+                low = tilt
 
 
 @_helper
@@ -136,7 +192,7 @@ def expected(forest, state, mass, tilts, counting, workspace, ones, pairs):  # t
     The tilt that serves each count must be known, from `log_coefficients`; a count that is out of
     sight is passed over.
     """
-    n, top = forest.parent.size, mass.size - 1
+    top = mass.size - 1
     fill(ones, 0.0)
     fill(pairs, 0.0)
     seeds, pending = np.empty(top + 1), np.empty(top + 1, np.bool_)
@@ -145,11 +201,13 @@ def expected(forest, state, mass, tilts, counting, workspace, ones, pairs):  # t
     for first in range(top + 1):
         if not pending[first]:
             continue
-        tilt = tilts[first]
-        upward(forest, state, tilt, counting, top, workspace)
-        fill(seeds, 0.0)
+        tilt, last = tilts[first], first
         for count in range(first, top + 1):
             if pending[count] and tilts[count] == tilt:
-                seeds[count] = mass[count] / workspace.off[n, count]
-                pending[count] = False
-        downward(forest, seeds, top, workspace, ones, pairs)
+                last = count
+        upward(forest, state, tilt, counting, last, workspace)
+        for count in range(last + 1):
+            served = pending[count] and tilts[count] == tilt
+            seeds[count] = mass[count] / workspace.coefficients[count] if served else 0.0
+            pending[count] = pending[count] and not served
+        downward(forest, state, seeds, counting, last, workspace, ones, pairs)

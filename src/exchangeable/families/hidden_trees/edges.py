@@ -1,0 +1,70 @@
+"""Which blocks are joined to a tree of hidden states, and how sums become its edges."""
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.families.common.forests import best_tree
+
+DISTURBANCE = 0.5
+"""Standard deviation of the logarithm of what mutual information is multiplied by."""
+LEAST_GAIN = 1e-9
+"""Blocks that tell nothing about each other are joined nevertheless: a tree has one root."""
+
+
+def table_gains(both: FloatArray, starts: IntArray, total: float) -> FloatArray:
+    """Return the rows' weight times the mutual information of every two blocks.
+
+    Parameters
+    ----------
+    both : array of shape (n_values, n_values)
+        The weight of the rows with each value of one block and each of another; that of each value
+        by itself on the diagonal.
+    starts : array of shape (n_blocks,)
+        Where the values of each block begin.
+    total : float
+        The weight of all rows.
+    """
+    alone = np.diag(both)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cells = np.where(both > 0, both * np.log(both * total / np.outer(alone, alone)), 0.0)
+    gains = np.add.reduceat(np.add.reduceat(cells, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(gains, 0.0)
+    return np.asarray(gains)
+
+
+def rooted_tree(gains: FloatArray, rng: np.random.Generator | None) -> npt.NDArray[np.int32]:
+    """Return each block's parent in the tree of highest gains, disturbed where there is a `rng`.
+
+    The root is the block that tells most about the others.
+    """
+    if rng is not None:
+        noise = np.triu(rng.normal(0.0, DISTURBANCE, gains.shape), 1)
+        gains *= np.exp(noise + noise.T)
+    ranked = np.argsort(-gains.sum(axis=1), kind="stable")
+    above = best_tree(np.maximum(gains, LEAST_GAIN)[np.ix_(ranked, ranked)])
+    parent = np.empty(above.size, dtype=np.int32)
+    parent[ranked] = np.append(ranked, above.size)[above]
+    return parent
+
+
+def shrunken_edges(
+    parent: npt.NDArray[np.int32], pairs: FloatArray, masses: FloatArray, shrinkage: float
+) -> FloatArray:
+    """Return P(z_b | z_parent) of every block, shrunk towards independence.
+
+    Parameters
+    ----------
+    parent : array of shape (n_blocks,)
+        Each block's parent.
+    pairs : array of shape (n_blocks, n_states, n_states)
+        Posterior weight of each state of a block's parent and its own.
+    masses : array of shape (n_blocks, n_states)
+        That of each state.
+    shrinkage : float
+        Pseudo-rows of each line.
+    """
+    usual = masses / masses.sum(axis=1, keepdims=True)
+    edges = pairs + shrinkage * usual[:, None, :]
+    edges[parent == parent.size] = 1.0
+    return np.asarray(edges / edges.sum(axis=2, keepdims=True))

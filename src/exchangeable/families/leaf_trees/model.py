@@ -1,0 +1,217 @@
+"""Trees whose blocks have hidden states, and show whatever a model of another family says.
+
+Every block b has a hidden state z_b with h values. The states form a tree, P(z_root) and
+P(z_b | z_parent), and P(x_b | z_b) is a model of the block's variables with h classes: values of a
+statistic, or columns of any kind. What other models call a class is here a state of the root.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray
+from exchangeable.data.examples import Examples
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import ColumnType
+from exchangeable.data.stream.passes import add
+from exchangeable.families.contract import Arrays, Normal, Normals
+from exchangeable.families.hidden_trees import kernels
+from exchangeable.families.hidden_trees.kernels import PosteriorSums
+from exchangeable.families.hidden_trees.rooted import RootedTrees
+from exchangeable.families.hidden_trees.states import scaled
+from exchangeable.families.leaf_trees import saved
+from exchangeable.families.leaf_trees.leaves import Shown, jacobians, shown_chunks
+from exchangeable.families.leaf_trees.tree import LeafTree, partition_of
+from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
+from exchangeable.partitions import Partition
+from exchangeable.runtime.threads import run
+from exchangeable.structure.statistic_blocks import StatisticBlock
+
+
+@dataclass(frozen=True)
+class LeafSums(Sums):
+    """What a pass over the examples has summed for one tree; `posterior` is empty.
+
+    Attributes
+    ----------
+    pairs : array of shape (n_leaves, n_states, n_states)
+        Posterior weight of each state of a block's parent and its own; zero at the root.
+    masses : array of shape (n_leaves, n_states)
+        That of each state.
+    leaves : list of Sums
+        What the model of each leaf sums of its rows and their states.
+    """
+
+    pairs: FloatArray
+    masses: FloatArray
+    leaves: list[Any]
+
+
+@dataclass(frozen=True)
+class LeafModel(RootedTrees):
+    """One or more hidden trees with leaves, with the states of their roots as classes.
+
+    Attributes
+    ----------
+    trees : list of LeafTree
+        The trees, whose classes follow one another.
+    """
+
+    kind: ClassVar[str] = "hidden trees with leaves"
+    trees: list[LeafTree]
+
+    @property
+    def types(self) -> tuple[ColumnType, ...]:
+        """What the values of each variable stand for."""
+        return self.trees[0].types
+
+    @property
+    def learned_partitions(self) -> list[Partition]:
+        """The blocks of each class among the variables that no statistic reads."""
+        found = []
+        for tree in self.trees:
+            blocks = [leaf.variables for leaf in tree.leaves if not leaf.of_bits]
+            every = Partition.from_labels(np.zeros(self.n_variables, dtype=np.int32))
+            if blocks:
+                number = np.argsort(np.argsort(np.concatenate(blocks)))
+                ends = np.cumsum([block.size for block in blocks])[:-1]
+                every = partition_of(np.split(number, ends))
+            found += [every] * tree.states.size
+        return found
+
+    def reads(self, blocks: Sequence[StatisticBlock]) -> bool:
+        """Whether the model has blocks with these statistics, and no others."""
+        own = [leaf for leaf in self.trees[0].leaves if leaf.of_bits]
+        asked = {tuple(block.variables.tolist()): block for block in blocks}
+        return len(own) == len(blocks) and all(
+            tuple(leaf.variables.tolist()) in asked
+            and leaf.model.reads([_own_block(asked[tuple(leaf.variables.tolist())])])
+            for leaf in own
+        )
+
+    def count_probabilities(self) -> list[list[FloatArray]]:
+        """Return, for every class and block, the probabilities of what its model tells apart."""
+        by_class: list[list[FloatArray]] = []
+        for tree in self.trees:
+            chances = tree.state_probabilities()
+            tables = [_padded(leaf.model.count_probabilities()) for leaf in tree.leaves]
+            by_class += [
+                [chances[b, s] @ table for b, table in enumerate(tables)]
+                for s in range(tree.states.size)
+            ]
+        return by_class
+
+    def predictive(
+        self, observed: Observed, variable: int, y: int
+    ) -> FloatArray | Normal | Normals:
+        """Return the distribution of a variable in class y given the other entries known."""
+        tree, state = self._class(y)
+        answer: FloatArray | Normal | Normals = tree.predictive(observed, variable, state)
+        return answer
+
+    def score_examples(self, examples: Examples, n_jobs: int | None = None) -> FloatArray:
+        """Return log P(e | y) of examples, of which what leaves show is found only once."""
+        shift = jacobians(examples.observed)[:, None]
+        scores = [_scores(tree, examples, n_jobs)[:, tree.states] for tree in self.trees]
+        return np.asarray(np.concatenate(scores, axis=1) + shift)
+
+    def log_likelihoods(
+        self, log_prior: FloatArray, examples: Examples, n_jobs: int | None = None
+    ) -> FloatArray:
+        """Return the log-probability of each row."""
+        joint = self.score_examples(examples, n_jobs) + log_prior
+        return np.asarray(np.logaddexp.reduce(joint, axis=1))
+
+    def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> LeafSums:
+        """Find the posteriors of all hidden states of one tree, and sum what leaves need."""
+        tree, examples = self.trees[0], data.examples
+        shift = jacobians(examples.observed)
+
+        def one(chunk: tuple[slice, Shown]) -> LeafSums:
+            span, shown = chunk
+            return _expect(tree, shown, examples.weights[span], shift[span], log_prior)
+
+        chunks = shown_chunks(tree.leaves, tree.hidden.n_states, examples)
+        return reduce(add, run(one, chunks, data.n_jobs))
+
+    def log_totals(self) -> FloatArray:
+        """Return, for each class, the log-total of a leaf in a state that is farthest from 0.
+
+        Lines of edges add up to one; if the leaves do in every state, the tree does.
+        """
+        found = []
+        for tree in self.trees:
+            totals = np.concatenate([leaf.model.log_totals() for leaf in tree.leaves])
+            found.append(np.full(tree.states.size, totals[np.abs(totals).argmax()]))
+        return np.concatenate(found)
+
+    @property
+    def n_steps(self) -> float:
+        """About how many nanoseconds the first score takes, which a file must not let grow."""
+        return sum(
+            leaf.model.n_steps + 10.0 * tree.hidden.n_states**2
+            for tree in self.trees
+            for leaf in tree.leaves
+        )
+
+    def encode(self) -> Arrays:
+        """Return the parameters as the arrays that a file keeps."""
+        return saved.encode(self.trees)
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the model of arrays that were read, everything checked."""
+        return cls(saved.decode(arrays))
+
+
+def _expect(
+    tree: LeafTree, shown: Shown, weights: FloatArray, shift: FloatArray, log_prior: FloatArray
+) -> LeafSums:
+    """Return the sums of some rows."""
+    hidden, n_leaves = tree.hidden, len(tree.leaves)
+    h = hidden.n_states
+    log_evidence = shown.log_evidence(tree.leaves)
+    evidence, top = scaled(log_evidence)
+    offsets = top[shown.codes].sum(axis=1) + shift
+    sums = PosteriorSums(np.zeros(evidence.shape), np.zeros((n_leaves, h, h)), np.zeros(h))
+    log_likelihood = kernels.expect_tree(
+        shown.codes, weights, offsets, evidence, hidden.tree, log_prior, hidden.tile, sums
+    )
+    by_leaf = shown.by_leaf(sums.by_symbol)
+    leaves = [
+        leaf.model.shared_out(rows, mass)
+        for leaf, rows, mass in zip(tree.leaves, shown.rows, by_leaf, strict=True)
+    ]
+    masses = np.stack([mass.sum(axis=0) for mass in by_leaf])
+    pairs = sums.pairs * hidden.edges
+    return LeafSums(log_likelihood, NO_POSTERIOR, sums.totals, pairs, masses, leaves)
+
+
+def _scores(tree: LeafTree, examples: Examples, n_jobs: int | None) -> FloatArray:
+    """Return log P(e | the root's state) of examples, without their Jacobians."""
+    out = np.empty((examples.rows.n_rows, tree.hidden.n_states))
+
+    def one(chunk: tuple[slice, Shown]) -> None:
+        span, shown = chunk
+        out[span] = tree.hidden.scores(shown.codes, shown.log_evidence(tree.leaves))
+
+    run(one, shown_chunks(tree.leaves, tree.hidden.n_states, examples), n_jobs)
+    return out
+
+
+def _own_block(block: StatisticBlock) -> StatisticBlock:
+    """Return a block as its leaf numbers its variables."""
+    return StatisticBlock(np.arange(block.variables.size), block.statistics)
+
+
+def _padded(by_state: Sequence[Sequence[FloatArray]]) -> FloatArray:
+    """Return the probabilities of a leaf's one block, a line per state."""
+    tables = [own[0] for own in by_state]
+    result = np.zeros((len(tables), max(table.size for table in tables)))
+    for z, table in enumerate(tables):
+        result[z, : table.size] = table
+    return result

@@ -1,0 +1,133 @@
+"""Where EM of a tree with leaves starts: a mixture in which blocks are independent, in disguise.
+
+It is the start of hidden trees over counts (`hidden_trees/start.py`), of which leaves need to be
+ordered: a leaf that ranks high takes the place of a block with many ones.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray, normalize_log
+from exchangeable.data.examples import Examples
+from exchangeable.data.schema import typed_rows
+from exchangeable.families.hidden_trees.start import START_POOLING, SURE, States
+from exchangeable.families.leaf_trees.leaves import Shown
+from exchangeable.families.statistics.values import values_of
+from exchangeable.runtime.threads import row_ranges
+from exchangeable.statistics import Statistic
+
+MOST_BINS = 8
+"""Into how many bins the rows of a leaf are put, from which the tree is learned."""
+PAIR_ROWS = 1 << 11
+"""Rows whose bins are compared at a time."""
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The rows of every leaf in bins, in the order of their ranks.
+
+    Attributes
+    ----------
+    by_leaf : list of arrays
+        The bin of each distinct row of a leaf.
+    number : array of shape (n_leaves,)
+        How many bins it has.
+    cuts : array of shape (n_leaves,)
+        The largest bin that is low, such that about half of the rows are.
+    """
+
+    by_leaf: list[IntArray]
+    number: IntArray
+    cuts: IntArray
+
+    @property
+    def starts(self) -> IntArray:
+        """Where the bins of each leaf begin."""
+        return np.asarray(np.cumsum(self.number) - self.number)
+
+    def high(self, b: int) -> IntArray:
+        """Return 1 for each distinct row of a leaf that ranks high, 0 for the others."""
+        return np.asarray(self.by_leaf[b] > self.cuts[b], dtype=np.int64)
+
+    def pairs(self, shown: Shown, weights: FloatArray) -> FloatArray:
+        """Return the weight of the rows with each bin of one leaf and each of another."""
+        width = int(self.number.sum())
+        every = np.stack(
+            [self.starts[b] + own[shown.own_codes(b)] for b, own in enumerate(self.by_leaf)], axis=1
+        )
+        both = np.zeros((width, width))
+        for begin, end in row_ranges(len(every), PAIR_ROWS):
+            flat = np.zeros((end - begin, width))
+            np.put_along_axis(flat, every[begin:end], 1.0, axis=1)
+            both += flat.T @ (weights[begin:end, None] * flat)
+        return both
+
+
+def binned(ranks: FloatArray, weights: FloatArray) -> tuple[IntArray, int, int]:
+    """Return the bin of each distinct row, how many there are, and the largest that is low.
+
+    Few ranks are a bin each; of many, neighbours are put together such that bins weigh alike.
+
+    >>> bins, number, cut = binned(np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]))
+    >>> bins.tolist(), number, cut
+    ([2, 0, 1], 3, 0)
+    """
+    values, place = np.unique(ranks, return_inverse=True)
+    mass = np.bincount(place.ravel(), weights)
+    if values.size > MOST_BINS:
+        middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+        into = np.minimum((MOST_BINS * middle).astype(np.int64), MOST_BINS - 1)
+        into = np.unique(into, return_inverse=True)[1].ravel()
+        mass, place = np.bincount(into, mass), into[place.ravel()]
+    share = np.cumsum(mass / mass.sum())[:-1]
+    cut = int(np.abs(share - 0.5).argmin()) if share.size else 0
+    return np.asarray(place.ravel(), dtype=np.int64), mass.size, cut
+
+
+def statistic_ranks(rows: Examples, statistic: Statistic) -> FloatArray:
+    """Return the position of T of every row; where it is not known, the one to be expected."""
+    (values,) = values_of(rows, [(np.arange(statistic.n_variables), statistic)])
+    ranks = np.empty(values.n_rows)
+    ranks[values.complete] = values.position
+    if values.holed.size:
+        log_shares = normalize_log(values.log_sizes, np.zeros(statistic.n_values))[0]
+        expected = np.exp(log_shares) @ np.arange(statistic.n_values)
+        ranks[values.holed] = expected[values.pattern]
+    return ranks
+
+
+def column_ranks(rows: Examples) -> FloatArray:
+    """Return the sum of the columns of every row, each by its own scale; holes count as usual."""
+    values = typed_rows(rows.observed).values
+    if values.shape[1] == 1:
+        own = values[:, 0]
+        known = ~np.isnan(own)
+        usual = np.average(own[known], weights=rows.weights[known]) if known.any() else 0.0
+        return np.where(known, own, usual)
+    total = np.zeros(len(values))
+    for column in values.T:
+        known = ~np.isnan(column)
+        if known.any():
+            usual = np.average(column[known], weights=rows.weights[known])
+            spread = np.sqrt(np.average((column[known] - usual) ** 2, weights=rows.weights[known]))
+            total[known] += (column[known] - usual) / max(spread, 1e-12)
+    return total
+
+
+def state_masses(states: States, high: IntArray, mass: FloatArray) -> FloatArray:
+    """Return how much of each distinct row is of each state.
+
+    `high` says of each row whether it ranks high, `mass` how much of it each component has.
+    """
+    return np.asarray(mass[:, states.component] * states.fits[:, high].T)
+
+
+def leaning(states: States, seen: FloatArray, weights: FloatArray) -> Any:
+    """Return masses that lean towards what is usual, so that every state can show everything."""
+    totals = seen.sum(axis=0)
+    usual = (weights / weights.sum())[:, None]
+    own = seen + START_POOLING * usual
+    sure = np.where(totals > 0, SURE * seen + (1 - SURE) * totals * usual, usual)
+    return np.where(states.split, sure, own)
