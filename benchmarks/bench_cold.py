@@ -3,7 +3,8 @@
 Writes ``results/cold.csv`` (the starts beside their targets) and ``results/cold_kernels.csv``
 (every function that was compiled, how often, and the seconds without the functions it calls).
 A question is measured in a process whose fit finds its kernels in the cache. Python's own bytecode
-is compiled before, as installers do.
+is compiled before, as installers do. Importing scikit-learn alone is measured too, before and after
+all others: together with the load it says how busy the machine was.
 """
 
 import csv
@@ -47,6 +48,13 @@ def start(folder: Path, name: str) -> tuple[float, dict[str, tuple[int, float]]]
     return answer["seconds"], answer["compiled"]
 
 
+def yardstick(folder: Path) -> tuple[str, float, str]:
+    """Return the seconds of importing scikit-learn alone, which have no target."""
+    seconds, load = start(folder, "scikit-learn")[0], os.getloadavg()[0]
+    print(f"{'scikit-learn alone':24} {seconds:6.2f} s   (load {load:.1f})", flush=True)
+    return f"scikit-learn alone (load {load:.1f})", seconds, ""
+
+
 def main() -> None:
     """Measure all starts, or those that are named, print them and write the files."""
     known = [*TARGETS, *QUESTIONS]
@@ -57,6 +65,7 @@ def main() -> None:
         fitted = whole / "fitted"
         for name in ("import", "mixture") if set(wanted) & set(QUESTIONS) else ("import",):
             start(fitted, name)  # bytecode, and the kernels of the fit before a question
+        results.append(yardstick(fitted))
         seconds = child(fitted, "-c", "from exchangeable.cli import main; main(['--help'])")[0]
         results.append(("exchangeable --help", seconds, HELP_TARGET))
         print(f"{'exchangeable --help':24} {seconds:6.2f} s   (at most {HELP_TARGET})", flush=True)
@@ -77,6 +86,7 @@ def main() -> None:
                 flush=True,
             )
             kernels += [(name, kernel, n, own) for kernel, (n, own) in found.items()]
+        results.append(yardstick(fitted))
     with (HERE / "results" / "cold.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["start", "processor_seconds", "at_most"])

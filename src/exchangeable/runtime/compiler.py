@@ -41,7 +41,7 @@ of Numba that are written out, and reports for people."""
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)  # type: ignore[misc,no-untyped-call,unused-ignore]
-class ArrayRewrites(NopythonRewrites):  # type: ignore[misc,no-untyped-call,unused-ignore]
+class ArrayRewrites(NopythonRewrites):  # type: ignore[misc,unused-ignore]
     """Joins expressions of whole arrays, if a kernel has any."""
 
     _name = "exchangeable_array_rewrites"
