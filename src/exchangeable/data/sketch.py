@@ -82,7 +82,8 @@ class Sketch:
         weights, keys = np.append(self.weights, weights), np.append(self.keys, keys)
         kept = _largest(keys, label, len(groups))
         sample = every.take(kept)
-        counted = isinstance(rows, TypedRows | CountRows)  # columns of other kinds have no ones
+        # Columns of other kinds have no ones.
+        counted = isinstance(sample.ones, TypedRows | CountRows)
         ones = 0.0 if counted else np.stack(group_ones(rows, groups, n_jobs))
         return Sketch(
             sample.ones if counted else listed(sample.ones),

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from exchangeable.data.examples import listed
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import NO_BITS, NO_INDICES, CountRows, Rows, TypedRows
+from exchangeable.data.schema import typed_rows
 
 
 def nowhere(n_rows: int, n_variables: int) -> Rows:
@@ -42,7 +43,9 @@ def stack_rows(parts: Sequence[Rows]) -> Rows:
 
 
 def stack_observed(parts: Sequence[Observed]) -> Observed:
-    """Return rows with their holes one after the other."""
+    """Return rows with their holes one after the other; bits become numbers beside numbers."""
+    if len({isinstance(part.ones, TypedRows) for part in parts}) > 1:
+        parts = [Observed(typed_rows(part), part.holes) for part in parts]
     holes = None
     if any(part.holes is not None for part in parts):
         holes = stack_rows([part.holes or nowhere(part.n_rows, part.n_variables) for part in parts])
