@@ -35,6 +35,8 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 300
 """A bug that makes tests run longer than this, which take some seconds, is killed too."""
 PASSED, FAILED = 0, 1
+COMPILED = ("njit", "runtime.kernel_cache", "runtime.loops")
+"""What a file with kernels, or with functions that kernels call, mentions."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ class Mutation:
     @property
     def compiled(self) -> bool:
         """Whether tests may use compiled kernels: not if the bug is in a file that has some."""
-        return "njit" not in self.source.read_text()
+        text = self.source.read_text()
+        return not any(word in text for word in COMPILED)
 
 
 def load() -> list[Mutation]:
