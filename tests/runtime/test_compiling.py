@@ -12,7 +12,8 @@ from exchangeable.runtime import compiling
 
 def event(module="exchangeable.families.urns.kernels", name="cover"):
     function = SimpleNamespace(__module__=module, __name__=name)
-    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
+    dispatcher = SimpleNamespace(py_func=function, _compiler=SimpleNamespace())
+    return SimpleNamespace(data={"dispatcher": dispatcher})
 
 
 class Terminal(io.StringIO):

@@ -125,7 +125,7 @@ def one_thread() -> Iterator[Any]:
             n_workers=1,
             threads_per_worker=1,
             processes=False,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=50,
         ) as cluster,
         distributed.Client(cluster) as made,
