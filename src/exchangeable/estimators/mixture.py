@@ -88,8 +88,8 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     Parameters
     ----------
     n_components : int, optional
-        Number of components; for ``family="hidden tree"`` of states of each block. By default 20,
-        or as many as there are rows; 8,192 for neural families.
+        Number of components, or of states of each block where a family has hidden states. By
+        default 20, or as many as there are rows; 8,192 for neural families.
     family : str or Neural, default="blocks"
         What each component is made of, with the blocks and priors that it has by default:
 
