@@ -1,7 +1,9 @@
 """Hybrid training: conditional fits beside generative scores, pooled, and made into a mixture."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.hybrid.convex import Centred, Fit, Solver, path
 from exchangeable.fitting.hybrid.density import with_shared
 from exchangeable.fitting.hybrid.design import Design
+from exchangeable.fitting.hybrid.merged import Merged
 from exchangeable.fitting.hybrid.own import OwnFamily
 from exchangeable.fitting.hybrid.pooling import pool
 from exchangeable.fitting.hybrid.scores import FoldSums, reduced, slopes, useful
@@ -101,18 +104,32 @@ class Candidates:
             return (True,)
         return (False, True) if self.names else (False,)
 
-    def held_scores(self, *left_out: int) -> FloatArray:
-        """Return generative scores of the rows outside some folds, by fits without their fold."""
-        design, parts, rows = self.design, [], []
-        for f in range(self.settings.n_folds):
-            if f in left_out:
-                continue
-            slope = self.slopes(f, *left_out)
-            parts.append(self._say(design.take(self.members[f]), slope))
-            rows.append(self.members[f])
-        order = np.argsort(np.concatenate(rows), kind="stable")
-        held = np.concatenate(parts, axis=1)[:, order]
-        return self._with_own(held, np.concatenate(rows)[order])
+    def held_scores(self, left_out: int | None = None) -> FloatArray:
+        """Return generative scores of the rows outside a fold, by fits without their own fold."""
+        folds = [f for f in range(self.settings.n_folds) if f != left_out]
+        rows = np.concatenate([self.members[f] for f in folds])
+        order = np.argsort(rows, kind="stable")
+        held = np.concatenate([self.said[f, left_out] for f in folds], axis=1)[:, order]
+        return self._with_own(held, rows[order])
+
+    @cached_property
+    def said(self) -> dict[tuple[int, int | None], FloatArray]:
+        """What linear scores say of the rows of each fold, fitted without it and one more."""
+        folds = range(self.settings.n_folds)
+        parts = [self.design.take(members) for members in self.members]
+        pairs = [*itertools.combinations(folds, 2), *itertools.product(folds, [None])]
+
+        def one(pair: tuple[int, int | None]) -> list[FloatArray]:
+            chosen = [f for f in pair if f is not None]
+            slope = self.slopes(*chosen)
+            return [self._say(parts[f], slope) for f in chosen]
+
+        found: dict[tuple[int, int | None], FloatArray] = {}
+        for (f, other), answers in zip(pairs, run(one, pairs, self.n_jobs), strict=True):
+            found[f, other] = answers[0]
+            if other is not None:
+                found[other, f] = answers[1]
+        return found
 
     def slopes(self, *left_out: int) -> list[FloatArray]:
         """Return the slopes of generative scores of the rows outside some folds.
@@ -141,36 +158,34 @@ class Candidates:
             return said
         return np.concatenate([said, self.own_held[rows][None]])
 
-    def without_fold(self, left_out: int, n_jobs: int | None) -> tuple[list[Fit], FloatArray]:
+    def without_fold(self, left_out: int, n_jobs: int | None) -> FloatArray:
         """Fit with all penalties to the rows outside a fold, and score the fold's rows."""
         design = self.design.take(np.flatnonzero(self.fold != left_out))
-        held = self.design.take(self.members[left_out])
-        fits, answers = list[Fit](), list[FloatArray]()
+        held, merged = self.design.take(self.members[left_out]), Merged.of(design)
+        answers = list[FloatArray]()
         for kind in self.kinds:
-            centred = self._centred(design, kind, (left_out,), n_jobs)
-            found = list(path(design, centred, self.settings.penalties, self.solver, n_jobs))
+            centred = self._centred(design, kind, left_out, n_jobs)
             offset: FloatArray | float = 0.0
             if kind:
-                said = self._say(held, self.slopes(left_out))
-                said = self._with_own(said, self.members[left_out])
+                said = self._with_own(self.said[left_out, None], self.members[left_out])
                 offset = Centred(said, centred.scales).sum()
-            answers += [held.scores(fit.slope, fit.base + offset, n_jobs) for fit in found]
-            fits += found
-        return fits, np.stack(answers)
+            for fit in path(merged, centred, self.settings.penalties, self.solver, n_jobs):
+                answers.append(held.scores(fit.slope, fit.base + offset, n_jobs))
+        return np.stack(answers)
 
     def fit_all(self) -> list[Fit]:
         """Return the fits to all rows."""
-        fits, penalties = list[Fit](), self.settings.penalties
+        fits, penalties, merged = list[Fit](), self.settings.penalties, Merged.of(self.design)
         for kind in self.kinds:
-            centred = self._centred(self.design, kind, (), self.n_jobs)
+            centred = self._centred(self.design, kind, None, self.n_jobs)
             start = self.start[len(fits)] if self.start else None
-            fits += path(self.design, centred, penalties, self.solver, self.n_jobs, start)
+            fits += path(merged, centred, penalties, self.solver, self.n_jobs, start)
         return fits
 
     def cross_validate(self) -> FloatArray:
         """Return what each candidate says of rows it has not seen."""
         folds = range(self.settings.n_folds)
-        answers = run(lambda fold: self.without_fold(fold, 1)[1], folds, self.n_jobs)
+        answers = run(lambda fold: self.without_fold(fold, 1), folds, self.n_jobs)
         held = np.empty((len(answers[0]), self.design.rows.n_rows, self.design.width))
         for members, answer in zip(self.members, answers, strict=True):
             held[:, members] = answer
@@ -184,12 +199,12 @@ class Candidates:
         return np.asarray(by_fold.sum(axis=0)[labels] > by_fold[self.fold, labels])
 
     def _centred(
-        self, design: Design, kind: bool, left_out: tuple[int, ...], n_jobs: int | None
+        self, design: Design, kind: bool, left_out: int | None, n_jobs: int | None
     ) -> Centred:
         """Return what slopes are fitted around: nothing, or generative scores."""
         if not kind:
             return Centred(np.empty((0, design.rows.n_rows, design.width)), np.empty(0))
-        said, given = self.held_scores(*left_out), self.given
+        said, given = self.held_scores(left_out), self.given
         return Centred.scaled(design, said, n_jobs) if given is None else Centred(said, given)
 
 
