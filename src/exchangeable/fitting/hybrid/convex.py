@@ -90,7 +90,7 @@ class Centred:
     @classmethod
     def scaled(cls, design: Design, scores: FloatArray, n_jobs: int | None = None) -> "Centred":
         """Return scores with the scales that are best while no variable adds anything."""
-        scales = pool(design, scores, n_jobs)[0] if len(scores) else np.empty(0)
+        scales = pool(design, scores[None], n_jobs)[0] if len(scores) else np.empty(0)
         return cls(scores, scales)
 
     def sum(self) -> FloatArray | float:

@@ -25,7 +25,7 @@ COUNT_ROWS = 8.0
 """Rows distributed as the model's own numbers of ones that are added to those seen."""
 N_MASKS = 16
 """Ways in which variables are hidden."""
-LABELS = 300.0
+LABELS = 1000.0
 """How much labels, given rows with holes, count beside the rows."""
 TOL, MAX_ITER = 1e-3, 100
 
