@@ -13,6 +13,7 @@ from exchangeable.fitting.hybrid.merged import Merged
 from exchangeable.fitting.hybrid.own import OwnFamily
 from exchangeable.fitting.hybrid.scores import FoldSums, reduced, slopes, useful
 from exchangeable.fitting.hybrid.settings import Checked
+from exchangeable.fitting.progress import DrawProgress
 from exchangeable.runtime.threads import run
 
 N_HALVES = 1
@@ -72,7 +73,8 @@ class Candidates:
         self.sums = FoldSums(design, self.fold, settings.n_folds)
         self.own_held = None
         if settings.family and not solver.stopped:
-            self.own_held = own.out_of_fold(design, self.fold, settings.n_folds, n_jobs)
+            asked = settings.scales is not None
+            self.own_held = own.out_of_fold(design, self.fold, settings.n_folds, asked, n_jobs)
             if self.own_held is not None:
                 self.own_held = reduced(self.own_held - self.own_held.mean(axis=1, keepdims=True))
         self.start = start if len(start) == len(self.kinds) * len(settings.penalties) else []
@@ -147,7 +149,7 @@ class Candidates:
             return said
         return np.concatenate([said, self.own_held[rows][None]])
 
-    def without_fold(self, left_out: int, n_jobs: int | None) -> FloatArray:
+    def without_fold(self, left_out: int, n_jobs: int | None, progress: DrawProgress) -> FloatArray:
         """Fit with all penalties to the rows outside a fold, and score the fold's rows.
 
         Returns views of the rows, shape (n_views, n_fits, n_rows, width): as they are, and with
@@ -167,6 +169,7 @@ class Candidates:
                 linear = zip(centred.scales, self.slopes(left_out), strict=False)
                 around = sum((scale * reduced(slope) for scale, slope in linear), around)
             for fit in path(merged, centred, self.settings.penalties, self.solver, n_jobs):
+                progress.advance()
                 whole = held.scores(fit.slope, fit.base + offset, n_jobs)
                 views[0].append(whole)
                 for i, half in enumerate(self.halves):
@@ -187,16 +190,22 @@ class Candidates:
     def fit_all(self) -> list[Fit]:
         """Return the fits to all rows."""
         fits, penalties, merged = list[Fit](), self.settings.penalties, Merged.of(self.design)
-        for kind in self.kinds:
-            centred = self._centred(self.design, kind, None, self.n_jobs)
-            start = self.start[len(fits)] if self.start else None
-            fits += path(merged, centred, penalties, self.solver, self.n_jobs, start)
+        n_fits = len(self.kinds) * len(penalties)
+        with DrawProgress("conditional fits to all rows", n_fits) as progress:
+            for kind in self.kinds:
+                centred = self._centred(self.design, kind, None, self.n_jobs)
+                start = self.start[len(fits)] if self.start else None
+                for fit in path(merged, centred, penalties, self.solver, self.n_jobs, start):
+                    fits.append(fit)
+                    progress.advance()
         return fits
 
     def cross_validate(self) -> FloatArray:
         """Return what each candidate says of rows it has not seen, in each view of them."""
         folds = range(self.settings.n_folds)
-        answers = run(lambda fold: self.without_fold(fold, 1), folds, self.n_jobs)
+        n_fits = len(folds) * len(self.kinds) * len(self.settings.penalties)
+        with DrawProgress("fits of the cross-validation", n_fits) as progress:
+            answers = run(lambda fold: self.without_fold(fold, 1, progress), folds, self.n_jobs)
         shape = (*answers[0].shape[:2], self.design.rows.n_rows, self.design.width)
         held = np.empty(shape)
         for members, answer in zip(self.members, answers, strict=True):
