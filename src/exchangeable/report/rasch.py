@@ -2,8 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,7 @@ from exchangeable.estimators.rasch import RaschModel
 from exchangeable.rasch.andersen import AndersenTest
 from exchangeable.rasch.answers import step_names
 from exchangeable.rasch.differences import ItemDifferences
-from exchangeable.runtime.text import printable, without_surrogates
-from exchangeable.storage.files import replacing
+from exchangeable.report.frame import framed, scrolling, text, write_page
 
 WIDTH, HEIGHT, MARGIN = 560, 260, 36
 REACH = 4.0
@@ -125,32 +122,19 @@ def write_rasch_report(
     title : str
         Heading of the page.
     """
-    page = rasch_html(analysis, title=title)
-    with replacing(path, "w") as file:
-        file.write(page)
+    write_page(rasch_html(analysis, title=title), path)
 
 
 def rasch_html(analysis: RaschAnalysis, *, title: str = "Rasch model") -> str:
     """Return the page that `write_rasch_report` writes."""
-    style = (files("exchangeable.report") / "classes.css").read_text(encoding="utf-8")
     classes = range(analysis.model.weights_.size)
     curves = "".join(_curves_svg(analysis.model, y) for y in classes)
     sections = [("Curves", curves)]
     sections += [
-        (str(result.as_table().caption), f'<div class="scroll">{result.to_html()}</div>')
-        for result in analysis.tables().values()
+        (str(result.as_table().caption), scrolling(result)) for result in analysis.tables().values()
     ]
-    sections.append(("Methods", f"<p>{_text(analysis.methods)}</p>"))
-    body = "\n".join(
-        f"<section><h2>{_text(name)}</h2>{inside}</section>" for name, inside in sections
-    )
-    heading = _text(title)
-    return without_surrogates(
-        "<!doctype html>\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{heading}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>\n{style}</style></head><body>\n<h1>{heading}</h1>\n{body}\n</body></html>\n"
-    )
+    sections.append(("Methods", f"<p>{text(analysis.methods)}</p>"))
+    return framed(title, sections)
 
 
 def _differences(found: ItemDifferences, caption: str) -> Shown:
@@ -181,7 +165,7 @@ def _curves_svg(model: RaschModel, y: int) -> str:
         )
         lines.append(
             f'<polyline points="{points}" fill="none" stroke="{COLOURS[j % len(COLOURS)]}" '
-            f'stroke-width="1.5"><title>{_text(name)}</title></polyline>'
+            f'stroke-width="1.5"><title>{text(name)}</title></polyline>'
         )
     ticks = "".join(
         f'<text x="{a:.1f}" y="{HEIGHT - 18}" text-anchor="middle">{value:g}</text>'
@@ -194,7 +178,3 @@ def _curves_svg(model: RaschModel, y: int) -> str:
         f'<text x="{WIDTH / 2}" y="{HEIGHT - 2}" text-anchor="middle">ability{where}</text>'
         f'<text x="2" y="{MARGIN}">1</text><text x="2" y="{HEIGHT - MARGIN}">0</text></svg>'
     )
-
-
-def _text(value: str) -> str:
-    return escape(printable(str(value)))
