@@ -11,7 +11,7 @@ from exchangeable.arrays import as_generator, check_sample_weight
 from exchangeable.classes.assignments import Classification, classification
 from exchangeable.classes.distal import Outcomes, outcomes
 from exchangeable.classes.errors import StandardErrors, standard_errors
-from exchangeable.classes.selection import Selection
+from exchangeable.classes.selection import NAMES, Selection
 from exchangeable.classes.three_step import Effects, covariate_effects
 
 
@@ -193,16 +193,6 @@ def _methods(
             "Hagenaars."
         )
     return " ".join(sentences)
-
-
-NAMES = {
-    "valid": "the log-likelihood of validation rows",
-    "bic": "BIC",
-    "aic": "AIC",
-    "abic": "the sample-size adjusted BIC",
-    "icl": "ICL",
-    "blrt": "the bootstrap likelihood-ratio test",
-}
 
 
 def _listed(numbers: list[int]) -> str:

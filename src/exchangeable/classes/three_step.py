@@ -70,9 +70,9 @@ class Effects(Tabular):
             "logit": [self.coefficients[at] for at in lines],
             "SE": [self.errors[at] for at in lines],
             "p": [p_text(self.p_values[at]) for at in lines],
-            "odds ratio": [_odds(self.coefficients[at]) for at in lines],
-            "low": [_odds(self.interval[(0, *at)]) for at in lines],
-            "high": [_odds(self.interval[(1, *at)]) for at in lines],
+            "odds ratio": [_odds(self.coefficients, at) for at in lines],
+            "low": [_odds(self.interval[0], at) for at in lines],
+            "high": [_odds(self.interval[1], at) for at in lines],
         }
         wald = [
             f"{name}: χ²({df}) = {statistic:.2f}, p {'' if p < 0.001 else '= '}{p_text(p)}"
@@ -83,9 +83,10 @@ class Effects(Tabular):
         return Table(columns, "Covariates of class membership", note=note)
 
 
-def _odds(logit: float) -> float:
-    """Return the odds ratio of a logit, NaN where it is too large for a number."""
-    return float(np.exp(logit)) if logit < LARGEST_LOGIT else float("nan")
+def _odds(logits: FloatArray, at: tuple[int, int]) -> float:
+    """Return an odds ratio; NaN for intercepts, and where it is too large for a number."""
+    readable = at[1] > 0 and logits[at] < LARGEST_LOGIT
+    return float(np.exp(logits[at])) if readable else float("nan")
 
 
 TITLES = {

@@ -1,12 +1,13 @@
 """A page about a Rasch model: items with their curves, abilities by score, tests, and methods."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exchangeable.classes.tables import Table, Tabular
+from exchangeable.classes.tables import Table, Tabular, p_text
 from exchangeable.estimators.rasch import RaschModel
 from exchangeable.rasch.andersen import AndersenTest
 from exchangeable.rasch.answers import step_names
@@ -60,8 +61,8 @@ class RaschAnalysis:
             found[f"scores{suffix}"] = self._scores(y)
         if self.test is not None and len(self.test.groups) == 2:
             one, other = self.test.groups
-            caption = f"Items in group {one} less those in group {other}. {self.test}"
-            found["groups"] = _differences(self.test.differences(), caption)
+            caption = f"Items in group {one} less those in group {other}"
+            found["groups"] = _differences(self.test.differences(), caption, f"{self.test}.")
         for y in range(1, self.model.weights_.size):
             caption = f"Items in class 0 less those in class {y}"
             found[f"classes_0_{y}"] = _differences(self.model.differences(0, y), caption)
@@ -137,16 +138,16 @@ def rasch_html(analysis: RaschAnalysis, *, title: str = "Rasch model") -> str:
     return framed(title, sections)
 
 
-def _differences(found: ItemDifferences, caption: str) -> Shown:
+def _differences(found: ItemDifferences, caption: str, note: str = "") -> Shown:
     columns = {
         "item": list(found.names),
         "difference": found.difference.tolist(),
         "s.e.": found.standard_error.tolist(),
         "z": found.z.tolist(),
-        "p": found.p_value.tolist(),
-        "p (Holm)": found.adjusted_p_value.tolist(),
+        "p": [p_text(p) for p in found.p_value],
+        "p (Holm)": [p_text(p) for p in found.adjusted_p_value],
     }
-    return Shown(Table(columns, caption, {"z": 2}))
+    return Shown(Table(columns, caption, {"z": 2}, note))
 
 
 def _curves_svg(model: RaschModel, y: int) -> str:
@@ -177,4 +178,16 @@ def _curves_svg(model: RaschModel, y: int) -> str:
         f'aria-label="characteristic curves of items{where}">{"".join(lines)}{ticks}'
         f'<text x="{WIDTH / 2}" y="{HEIGHT - 2}" text-anchor="middle">ability{where}</text>'
         f'<text x="2" y="{MARGIN}">1</text><text x="2" y="{HEIGHT - MARGIN}">0</text></svg>'
+        + _legend(items.names)
     )
+
+
+def _legend(names: Sequence[str]) -> str:
+    """Return which colour is which item; with more items than colours, how to find out."""
+    if len(names) > len(COLOURS):
+        return '<p class="note">Point at a curve to see which item it is.</p>'
+    entries = "".join(
+        f'<span><i style="background:{colour}"></i>{text(name)}</span>'
+        for name, colour in zip(names, COLOURS, strict=False)
+    )
+    return f'<p class="legend">{entries}</p>'
