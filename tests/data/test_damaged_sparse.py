@@ -7,10 +7,15 @@ import pytest
 import scipy.sparse as sp
 
 from exchangeable import (
+    EVM,
+    Count,
     ExchangeableClassifier,
     ExchangeableDensity,
     ExchangeableImputer,
     ExchangeableMixture,
+    RaschModel,
+    exchangeability_report,
+    with_missing,
     write_packed,
 )
 
@@ -111,6 +116,11 @@ def places(classifier, mixture):
         "mixture.marginals": mixture.marginals,
         "density.fit": lambda X: ExchangeableDensity(families=["blocks"]).fit(X),
         "imputer.fit": lambda X: ExchangeableImputer().fit(X),
+        "Rasch": lambda X: RaschModel().fit(X),
+        "one component": lambda X: EVM(Count(8)).fit(X),
+        "report": exchangeability_report,
+        "rows with holes": lambda X: with_missing(X, DENSE > 0),
+        "holes": lambda X: with_missing(DENSE, X),
         "chunks": lambda X: ExchangeableMixture(2, max_iter=2).fit([X]),
     }
 
