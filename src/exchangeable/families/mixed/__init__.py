@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.later import later
-from exchangeable.families.problem import Problem
+
+if TYPE_CHECKING:
+    from exchangeable.families.problem import Problem
 
 
-def independent_first(name: str, problem: Problem) -> tuple[str, Problem] | None:
+def independent_first(name: str, problem: "Problem") -> "tuple[str, Problem] | None":
     """Return what is fitted first where blocks of components are to be learned: single columns.
 
     Classes are known, so that their blocks are learned at once.
