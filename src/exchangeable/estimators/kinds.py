@@ -18,7 +18,9 @@ from exchangeable.data.stream.raw_tables import RawTable, decide_table
 from exchangeable.estimators.names import check_columns
 from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec
+from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.fitting.tasks import check_choice, check_method
+from exchangeable.fitting.trainings import as_training
 
 TRANSFORMS = ("auto", "none")
 COLUMNS = "columns_"
@@ -161,7 +163,7 @@ def _chosen(
     training = getattr(estimator, "training", "generative")
     try:
         chosen = specs_for(specs, schema, blocks)
-        if training != "generative":
+        if isinstance(as_training(training), Hybrid):
             for spec in chosen:
                 spec.check("hybrid", f"training={training!r}")
         return chosen

@@ -124,6 +124,9 @@ class FamilySpec:
         What it refuses, of `families.abilities.ABILITIES`.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    candidates : tuple of mappings
+        Parameters of a classifier, one set after another, of which ``training="chosen"`` takes
+        those that predict held-out rows best; ``components`` is the number of them per class.
     refits : str, optional
         For a family that is trained: the one by EM whose parameters are of the same type.
     needs : str, optional
@@ -177,6 +180,7 @@ class FamilySpec:
     stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    candidates: tuple[Mapping[str, Any], ...] = ({}, {"training": "hybrid"})
     refits: str | None = None
     needs: str | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
