@@ -16,9 +16,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from exchangeable.arrays import FloatArray, IntArray, is_sparse
+from exchangeable.data.column import WITH_LEVELS
 from exchangeable.data.examples import Examples
 from exchangeable.data.rows import NO_BITS, ColumnType, CountRows, Rows
-from exchangeable.data.schema import WITH_LEVELS, typed_rows
+from exchangeable.data.schema import typed_rows
 from exchangeable.families.common.features import SharedTerms
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.mixed.count_bins import CountBins
