@@ -135,8 +135,8 @@ class FamilySpec:
         Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
         their total, and that logarithm; None where the family cannot represent such scores.
     features : callable, optional
-        Returns, given `Examples` of columns of any kind, their `Features`: hybrid training fits
-        scores that are linear in these.
+        Returns, given `Examples` of columns of any kind and a `Problem`, their `Features`: hybrid
+        training fits scores that are linear in these.
     kinds : tuple of str
         Kinds of columns that it is for.
     other_kinds : str, optional
@@ -184,7 +184,7 @@ class FamilySpec:
     refits: str | None = None
     needs: str | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
-    features: "Callable[[Examples], Features] | None" = None
+    features: "Callable[[Examples, Problem], Features] | None" = None
     kinds: tuple[str, ...] = ("binary",)
     other_kinds: str | None = None
     row_priors: bool = False

@@ -48,7 +48,12 @@ SPECS = (
         shared_blocks=True,
         before=partial(independent_first, "mixed"),
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("independent", "full")),
-        candidates=(*ALONE, *SEVERAL, {"training": "hybrid"}),
+        candidates=(
+            *ALONE,
+            *SEVERAL,
+            {"training": "hybrid"},
+            {"training": "hybrid", "blocks": "full"},
+        ),
         features=later(f"{__name__}.features", "MixedFeatures.of"),
         kinds=KINDS,
         row_priors=True,
