@@ -9,6 +9,7 @@ from exchangeable import (
     ExchangeableClassifier,
     ExchangeableDensity,
     ExchangeableMixture,
+    Generative,
     Hybrid,
 )
 from page_answers import assert_answers_are_pythons, assert_best
@@ -161,6 +162,24 @@ def test_columns_of_every_kind(family, blocks, open_page):
     model.fit(table())
     page = open_page(model)
     for question in QUESTIONS:
+        assert_typed_answers_are_pythons(page, model, question)
+
+
+def test_classes_of_several_components_of_every_kind(open_page):
+    model = ExchangeableClassifier(training=Generative(2))
+    blocks = [[j - 1 for j in block] for block in TOGETHER[1:]]
+    model.set_params(blocks=blocks, tol=0.1).fit(table().drop(columns="member"), table()["member"])
+    page = open_page(model)
+    for question in QUESTIONS[:2]:
+        assert_typed_answers_are_pythons(page, model, question)
+
+
+def test_trained_measurements_that_go_together(open_page):
+    frame = table()[["city", "height", "weight", "income"]]
+    model = ExchangeableClassifier(training="hybrid", blocks="full").fit(frame, table()["member"])
+    assert "factor" in [part.name for part in model._fitted().parts]
+    page = open_page(model)
+    for question in ({}, {"city": "Oslo", "income": 9000.0}):
         assert_typed_answers_are_pythons(page, model, question)
 
 
