@@ -200,7 +200,7 @@ def test_on_a_busy_machine_families_that_were_not_tried_take_longer(examples):
     search._make([Task(search.first("urns"))], LATE, fairly=True)
     (task,) = [task for task in search.step(1e9) if task.settings == settings]
     assert task.least > 4 * settings.space.start_up
-    search.lanes.side_by_side = True
+    search.fitter.accelerator = object()
     assert search.slowness == 1.0
 
 
@@ -321,29 +321,46 @@ def test_a_search_is_as_good_as_the_right_number_of_components():
     assert right.valid > search.fitter.fit(Settings("urns", 1, 2.0)).valid + 1.0
 
 
-def test_networks_are_trained_beside_other_fits_where_they_have_a_device(examples, monkeypatch):
+@pytest.mark.parametrize("family", ["neural tree", "hidden tree"])
+def test_networks_are_trained_beside_other_fits_where_they_have_a_device(
+    family, examples, monkeypatch
+):
     """All fits wait for one another: only if both lanes go on at once does any of them end."""
     together, lanes = threading.Barrier(2, timeout=20), set()
 
     def fit(self, settings, *arguments):
-        lanes.add((settings.trained, threading.get_ident()))
+        lanes.add(threading.get_ident())
         together.wait()
         return settings
 
     monkeypatch.setattr(Fitter, "fit", fit)
-    tasks = [Task(Settings("urns", 2, 1.0)), Task(Settings("neural tree", 8, 1.0))]
-    results = Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, Clock())
+    fitter = Fitter(examples, examples, accelerator=object())
+    tasks = [Task(Settings("urns", 2, 1.0)), Task(Settings(family, 8, 1.0))]
+    results = Lanes(fitter, 1).run(tasks, Clock())
     assert results == [task.settings for task in tasks]
-    assert len({thread for _, thread in lanes}) == 2
+    assert len(lanes) == 2
 
     def failing(self, settings, *arguments):
-        if settings.trained:
+        if settings.family == family:
             raise KeyError("not expected")
         return settings
 
     monkeypatch.setattr(Fitter, "fit", failing)
     with pytest.raises(KeyError, match="not expected"):
-        Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, Clock())
+        Lanes(fitter, 1).run(tasks, Clock())
+
+
+def test_hidden_trees_make_their_passes_where_networks_are_trained(examples):
+    """The processor stands for the device: its sums are in single precision."""
+    jax = pytest.importorskip("jax")
+    here = Fitter(examples, examples, rule=StopRule(max_iter=4))
+    there = replace(here, accelerator=jax.devices("cpu")[0])
+    hidden, tree = usual("hidden tree"), usual("tree")
+    assert there.passes_device(hidden) is there.accelerator
+    assert there.passes_device(tree) is None
+    one, other = (fitter.fit(hidden) for fitter in (here, there))
+    assert 0 < abs(one.valid - other.valid) < 1e-4
+    assert Search(here, Lanes(here), ["hidden tree"]).climbs["hidden tree"].most <= 128
 
 
 @pytest.mark.parametrize(("share", "together"), [(10.0, 2), (1.5, 1), (0.5, 1)])

@@ -102,8 +102,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         a search gets within `time_budget`.
     device : {"auto", "cpu", "gpu"}, default="auto"
         Where networks are trained: by default on a GPU if JAX finds one, and then beside the fits
-        of other families, which stay on the processor. With ``"gpu"`` EM makes its passes there
-        too.
+        of other families, which stay on the processor, except for hidden trees, whose passes are
+        made on the GPU too. With ``"gpu"`` all EM makes its passes there.
 
     Attributes
     ----------
@@ -380,12 +380,13 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             int(rng.integers(2**31)),
             self.device,
             em_device(self),
+            self._accelerator(families),
             named=named,
         )
         most = self.max_components
         return Search(
             fitter,
-            Lanes(fitter, self.n_jobs, self._has_gpu(families)),
+            Lanes(fitter, self.n_jobs),
             families,
             None if most is None else check_count(most, "max_components"),
             check_count(self.n_init, "n_init"),
@@ -455,12 +456,12 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             fitter.kept = kept
         return kept
 
-    def _has_gpu(self, families: Sequence[str]) -> bool:
-        """Return whether networks are trained elsewhere than on the processor."""
+    def _accelerator(self, families: Sequence[str]) -> Any:
+        """Return what networks are trained on, None where that is the processor."""
         if self.device == "cpu" or not any(family_named(name).needs for name in families):
-            return False
-        purpose = f"families={list(families)!r}"
-        return bool(find_device(self.device, purpose).platform != "cpu")
+            return None
+        device = find_device(self.device, f"families={list(families)!r}")
+        return None if device.platform == "cpu" else device
 
     def _take_over(self, search: Search) -> None:
         """Join the averages of all settings, and store what was found."""

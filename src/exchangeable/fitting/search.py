@@ -175,7 +175,7 @@ class Search:
         left, chosen = {True: effort, False: effort}, list[Task]()
         seconds = self.fitting.left
         for _, task in promising:
-            lane = self.lanes.side_by_side and task.settings.trained
+            lane = self.fitter.uses_accelerator(task.settings)
             cost = self.cost(task)
             if task.seconds < seconds and (cost <= left[lane] or not chosen):
                 chosen.append(task)
@@ -227,7 +227,7 @@ class Search:
         known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
         if not known or not self.timed:
             seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
-            device = self.timed and self.lanes.side_by_side and settings.trained
+            device = self.timed and self.fitter.uses_accelerator(settings)
             return seconds / FASTER_ON_DEVICE if device else seconds * self.slowness
         start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         latest = known[-1]
@@ -239,7 +239,8 @@ class Search:
 
     def cost(self, task: Task) -> float:
         """Return the effort of a fit; where seconds count, those by EM share the cores."""
-        cores = 1 if task.settings.trained or not self.timed else n_threads(self.lanes.n_jobs)
+        alone = self.lanes.alone(task.settings)
+        cores = 1 if alone or not self.timed else n_threads(self.lanes.n_jobs)
         return max(1e-9, task.seconds / cores)
 
     def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> None:
@@ -277,6 +278,8 @@ class Search:
         space = spec.search or ANYWHERE
         rows = min(int(examples.total) // 2, examples.rows.n_rows)
         most = space.most_components
+        if self.lanes.side_by_side:
+            most = space.most_on_device or most
         if self.max_components is not None:
             most = min(most, self.max_components)
         return max(1, min(most, int(min(spec.most_per_row, 1e9) * rows)))
