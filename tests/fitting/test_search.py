@@ -177,6 +177,7 @@ def test_time_that_is_left_goes_to_first_fits_that_are_cut_short(examples):
     seconds = [0.0]
     clock = Clock(100.0, lambda: seconds[0], worked=lambda: seconds[0])
     search = search_of(examples, examples, ["urns"], RULE, clock=clock)
+    search._mark = 100.0
     settings = search.first("urns")
     search._make([Task(settings)], LATE, fairly=True)
     (group,) = search.portfolio.alive
@@ -192,6 +193,7 @@ def test_on_a_busy_machine_families_that_were_not_tried_take_longer(examples):
     seconds, worked = [0.0], [0.0]
     clock = Clock(1e4, lambda: seconds[0], worked=lambda: worked[0])
     search = search_of(examples, examples, ["urns", "neural tree"], RULE, clock=clock)
+    search._mark = 1e4
     settings = search.first("neural tree")
     free = search.seconds_of(settings)
     seconds[0], worked[0] = 40.0, 10.0

@@ -35,7 +35,7 @@ def untried(search: "Search") -> list[Promise]:
 
     They may be cut short, too, if they lead to something.
     """
-    found, most = [], BRIEFLY * search.fitting.left
+    found, most = [], BRIEFLY * search.deciding.left
     for settings in map(search.first, search.families):
         task = Task(settings, 0, search.seconds_of(settings), search.slowness)
         if not search.climbs[settings.family].tried and task.least < most:

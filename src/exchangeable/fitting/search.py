@@ -9,7 +9,9 @@ looked at.
 
 Without a time limit costs are those of a model, so that the same seed gives the same result. With
 one, costs are seconds as measured, and fits for which there is no time are left out: how far a
-search gets depends on the machine.
+search gets depends on the machine. What is begun is decided as if time were up at the next mark:
+after half a minute, a minute, two, and so on. So a search with more time begins as one with less
+does, and goes on from what that would have found.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,6 +35,10 @@ LEAST_GAIN = 5e-4
 """A round that gains less than this part of the log-likelihood is the last."""
 LEAST_TIMED_GAIN = 5e-5
 """The same where users have said how much time there is."""
+FIRST_MARK, NEXT_MARK = 30.0, 2.0
+"""Seconds of the first mark, and how many times later the next one is."""
+POOR_ROUNDS = 2
+"""So many rounds one after the other that gain too little end a search with a time limit."""
 SURVEY_SHARE = 0.6
 """Part of the time that the first fits of all families may take."""
 LEAST_FITS = 8
@@ -101,6 +107,7 @@ class Search:
     n_made: int = 0
     portfolio: Portfolio = field(init=False)
     climbs: dict[str, Climb] = field(default_factory=dict)
+    _mark: float = FIRST_MARK
     _effort: float = 0.0
     _worked: float = field(init=False)
     _given_up: set[tuple[Settings, int]] = field(default_factory=set)
@@ -119,7 +126,18 @@ class Search:
     @property
     def fitting(self) -> Clock:
         """When the last fit has to end, so that there is time for the join."""
-        return self.clock.earlier(self.portfolio.seconds_to_end) if self.timed else self.clock
+        return self._with_join(self.clock)
+
+    @property
+    def deciding(self) -> Clock:
+        """When time is up, as far as decisions are concerned: at the next mark."""
+        if self._last_mark:
+            return self.fitting
+        return self._with_join(replace(self.clock, deadline=self.began + self._mark))
+
+    def _with_join(self, clock: Clock) -> Clock:
+        """Return when the last fit has to end, given when the join has to."""
+        return clock.earlier(self.portfolio.seconds_to_end) if clock.limited else clock
 
     @property
     def over(self) -> bool:
@@ -127,15 +145,32 @@ class Search:
         return self.fitter.stop.is_set() or self.fitting.over
 
     def run(self) -> None:
-        """Search until a round gains too little, time is up, or `stop` is set."""
+        """Search until rounds gain too little, time is up, or `stop` is set."""
         self.survey()
+        poor, least = 0, LEAST_TIMED_GAIN if self.timed else LEAST_GAIN
         while not self.over:
             before = self.portfolio.worth
-            if not self.next_round():
-                break
-            enough = (LEAST_TIMED_GAIN if self.timed else LEAST_GAIN) * abs(before)
-            if self.portfolio.worth - before < enough:
-                break
+            made = self.next_round()
+            gained = self.portfolio.worth - before >= least * abs(before)
+            if made and gained:
+                poor = 0
+            elif not self.deciding.over:
+                poor += 1
+                if poor == POOR_ROUNDS or self._last_mark:
+                    break
+                self._pass_mark()
+            if self.deciding.over:
+                self._pass_mark()
+
+    @property
+    def _last_mark(self) -> bool:
+        """Whether time is up before the next mark."""
+        return self.clock.deadline <= self.began + self._mark or not self.timed
+
+    def _pass_mark(self) -> None:
+        """Go on to the next mark, until which there is time for more than before."""
+        self._mark *= NEXT_MARK
+        self._given_up.clear()
 
     def survey(self) -> None:
         """Fit every family once, the quick ones first."""
@@ -147,7 +182,7 @@ class Search:
                 first += [replace(settings, blocks=blocks) for blocks in settings.space.blocks]
         tasks = [Task(settings, 0, self.seconds_of(settings)) for settings in first]
         tasks.sort(key=lambda task: task.seconds)
-        self._make(tasks, self.fitting.part(SURVEY_SHARE), fairly=True)
+        self._make(tasks, self.deciding.part(SURVEY_SHARE), fairly=True)
         if not self.portfolio.groups:
             if self.fitter.stop.is_set():
                 raise KeyboardInterrupt
@@ -158,7 +193,7 @@ class Search:
     def next_round(self) -> bool:
         """Take as much effort as so far; say whether there was anything to do."""
         effort, n_made = self._effort, self.n_made
-        while not self.over:
+        while not self.over and not self.deciding.over:
             if self._effort >= 2 * effort and self.n_made >= n_made + LEAST_FITS:
                 break
             tasks = self.step(effort / STEPS)
@@ -173,7 +208,7 @@ class Search:
         promising = [one for one in promises(self) if one[1].start not in self._given_up]
         promising.sort(key=lambda one: -one[0])
         left, chosen = {True: effort, False: effort}, list[Task]()
-        seconds = self.fitting.left
+        seconds = self.deciding.left
         for _, task in promising:
             lane = self.fitter.uses_accelerator(task.settings)
             cost = self.cost(task)
