@@ -1,5 +1,6 @@
 """The search for settings: where it begins, what it tries, what it finds, and when it ends."""
 
+import itertools
 import threading
 from dataclasses import replace
 
@@ -385,3 +386,48 @@ def test_fits_for_which_there_is_no_memory_wait_for_others(examples, monkeypatch
     monkeypatch.setattr(Fitter, "fit", fit)
     assert lanes.run(tasks, Clock()) == [task.settings for task in tasks]
     assert max(most) == together
+
+
+def in_time(examples, budget, monkeypatch):
+    """Return what a search begins and what it is worth, where every fit takes some seconds."""
+    seconds, begun, fit = [0.0], [], Fitter.fit
+
+    def slowly(self, settings, number, clock, n_jobs):
+        begun.append((settings, number))
+        found = fit(self, settings, number, Clock(), n_jobs)
+        takes = 1.0 + 0.2 * settings.n_components
+        whole = seconds[0] + takes <= clock.deadline
+        seconds[0] = min(seconds[0] + takes, clock.deadline)
+        return replace(found, whole=whole, seconds=takes)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Fitter, "fit", slowly)
+        clock = Clock(budget, lambda: seconds[0], worked=lambda: seconds[0])
+        rule = StopRule(max_iter=2)
+        search = search_of(examples, examples, ["urns", "tree"], rule, n_init=4, clock=clock)
+        search.lanes.n_jobs = 1
+        search.run()
+    return begun, search.portfolio.join()[2]
+
+
+def test_a_search_with_more_time_begins_as_one_with_less(examples, monkeypatch):
+    runs = [in_time(examples, budget, monkeypatch) for budget in (30.0, 60.0, 120.0, 480.0)]
+    for (less, worth), (more, later) in itertools.pairwise(runs):
+        assert len(less) < len(more)
+        assert more[: len(less) - 1] == less[:-1]  # the last one was perhaps the longest to fit in
+        assert later >= worth
+
+
+def test_the_join_is_the_best_that_there_was(examples):
+    search = search_of(examples, examples, ["urns"], StopRule(max_iter=3))
+    search.survey()
+    portfolio = search.portfolio
+    worth = portfolio.join()[2]
+    (group,) = portfolio.alive
+    worse = replace(group.first, each=group.first.each - 1.0, valid=group.first.valid - 1.0)
+    portfolio.groups[group.settings].fits[:] = [worse]
+    portfolio.weigh()
+    mixture, _, valid = portfolio.join()
+    assert valid == worth
+    each = mixture.model.log_likelihoods(mixture.log_prior, examples)
+    assert examples.weights @ each / examples.total == pytest.approx(worth)

@@ -125,7 +125,7 @@ class Beyond:
         began, worked = time.monotonic(), time.process_time()
         estimator, more = self._fitted(model, budget, seed, data)
         seconds, worked = time.monotonic() - began, time.process_time() - worked
-        began = time.monotonic()
+        began, estimator.n_jobs = time.monotonic(), None
         each = np.asarray(estimator.score_samples(data.test), dtype=np.float64)
         scoring = time.monotonic() - began
         valid = estimator.valid_score_ if model == DEFAULT else estimator.score(data.valid)

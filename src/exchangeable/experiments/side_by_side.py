@@ -25,8 +25,8 @@ OWN = "beyond.csv"
 """The results of one process, in its folder."""
 SECONDS_APART = 1.0
 """How often processes are looked at."""
-MOST_OF_DEVICE, MORE_THAN_EQUAL = 0.75, 2.0
-"""The part of a device's memory that a process may take: at most, and beside so many others twice
+MOST, MORE_THAN_EQUAL = 0.75, 1.5
+"""The part of a device's memory that a process may take: at most, and beside others so many times
 its share, since not all need theirs at once."""
 LAST_LINES = 12
 """Of a process that failed."""
@@ -92,8 +92,7 @@ class SideBySide:
         own.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "exchangeable.experiments.beyond", *self.options]
         command += ["--sets", name, "--results", str(own / OWN)]
-        # Networks of several processes share a device: none may take all of its memory.
-        part = min(MOST_OF_DEVICE, MORE_THAN_EQUAL / self.processes)
+        part = min(MOST, MORE_THAN_EQUAL / self.processes)
         shared = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
         shared["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{part:.2f}"
         with (own / LOG).open("ab") as log:

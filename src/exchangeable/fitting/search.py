@@ -154,8 +154,8 @@ class Search:
             gained = self.portfolio.worth - before >= least * abs(before)
             if made and gained:
                 poor = 0
-            elif not self.deciding.over:
-                poor += 1
+            elif not self.deciding.over:  # otherwise the round was not a whole one
+                poor += made
                 if poor == POOR_ROUNDS or self._last_mark:
                     break
                 self._pass_mark()
