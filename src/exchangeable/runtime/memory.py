@@ -30,8 +30,8 @@ def available() -> float:
         pass
     try:
         lines = dict(line.split(":") for line in STATUS.read_text().splitlines() if ":" in line)
-        used = 1024.0 * int(lines["VmRSS"].split()[0])
-        room = min(room, float(os.environ[LIMIT]) - used)
+        taken = 1024.0 * int(lines["VmRSS"].split()[0])
+        room = min(room, float(os.environ[LIMIT]) - taken)
     except (OSError, KeyError, ValueError):
         pass
     return room
