@@ -182,11 +182,11 @@ def test_time_that_is_left_goes_to_first_fits_that_are_cut_short(examples):
     settings = search.first("urns")
     search._make([Task(settings)], LATE, fairly=True)
     (group,) = search.portfolio.alive
-    group.seconds = 60.0  # four times that is more than there is
+    group.quickest = 60.0  # four times that is more than there is
     (task,) = search.step(1e9)
     assert (task.settings, task.number) == (settings, 0)
     assert task.seconds < 100.0
-    group.seconds = 70.0
+    group.quickest = 70.0
     assert search.step(1e9) == []
 
 

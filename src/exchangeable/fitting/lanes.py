@@ -40,12 +40,15 @@ class Task:
         How long it will take, about.
     slowness : float
         How many times longer than on a machine without other work.
+    further : float
+        Seconds that it must have at least: more than when it was cut short before.
     """
 
     settings: Settings
     number: int = 0
     seconds: float = 0.0
     slowness: float = 1.0
+    further: float = 0.0
 
     @property
     def start(self) -> tuple[Settings, int]:
@@ -56,7 +59,7 @@ class Task:
     def least(self) -> float:
         """Seconds after which it has led to something, about."""
         start_up = self.slowness * self.settings.space.start_up
-        return start_up + max(0.0, self.seconds - start_up) / BRIEF
+        return max(self.further, start_up + max(0.0, self.seconds - start_up) / BRIEF)
 
 
 Result = Fit | BaseException | None

@@ -17,6 +17,8 @@ UNFINISHED_GAIN = 5e-3
 """What a first fit gains that was cut short, if it ends by itself."""
 UNTRIED_GAIN = 1e-2
 """What another family gains."""
+FURTHER = 1.5
+"""A fit that was cut short is made again, and cut short again, if it gets so many times further."""
 LONGER = 4.0
 """A first fit that was cut short takes so many times longer to end by itself, about."""
 BRIEFLY = 0.6
@@ -50,7 +52,8 @@ def unfinished(search: "Search") -> list[Promise]:
     found = []
     for group in search.portfolio.alive:
         if not group.first.whole and group.n_made == 1:
-            task = Task(group.settings, 0, LONGER * group.seconds)
+            again = search.again(group)
+            task = Task(group.settings, 0, LONGER * again, further=FURTHER * again)
             gain = UNFINISHED_GAIN * abs(search.portfolio.worth)
             found.append((gain / search.cost(task), task))
     return found

@@ -23,8 +23,8 @@ import numpy as np
 from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.lanes import Lanes, Task
-from exchangeable.fitting.portfolio import Portfolio
-from exchangeable.fitting.promises import promises
+from exchangeable.fitting.portfolio import Group, Portfolio
+from exchangeable.fitting.promises import promises, unfinished, untried
 from exchangeable.fitting.trials import ANYWHERE, STATISTICS, Fitter, Settings
 from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.threads import n_threads
@@ -47,12 +47,12 @@ STEPS = 4
 """Of a round: decisions are made anew after each."""
 FEW_SECONDS, SLOWEST = 3.0, 10.0
 """How slow a machine is, is not known before so many seconds; no more than so many times."""
-FURTHER = 1.5
-"""A fit that was cut short is made again, and cut short again, if it gets so many times further."""
 ROWS_PER_COMPONENT, MORE = 150, 4
 """A first fit has a component for this many rows, within a factor of what is usual."""
 FASTER_ON_DEVICE = 8.0
 """Training with a device of its own takes this part of the time, about."""
+DEVICE_START_UP = 8.0
+"""Seconds that it takes to compile what a device does, about."""
 SLOWER = 1.5
 """A fit takes this power of its number of components, about."""
 
@@ -168,9 +168,12 @@ class Search:
         return self.clock.deadline <= self.began + self._mark or not self.timed
 
     def _pass_mark(self) -> None:
-        """Go on to the next mark, until which there is time for more than before."""
+        """Go on to the next mark: first with families that were not tried, or were cut short."""
         self._mark *= NEXT_MARK
         self._given_up.clear()
+        tasks = [task for _, task in (*untried(self), *unfinished(self))]
+        if tasks and not self.over:
+            self._make(tasks, self.deciding.part(SURVEY_SHARE), fairly=True)
 
     def survey(self) -> None:
         """Fit every family once, the quick ones first."""
@@ -207,23 +210,20 @@ class Search:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
         promising = [one for one in promises(self) if one[1].start not in self._given_up]
         promising.sort(key=lambda one: -one[0])
-        left, chosen = {True: effort, False: effort}, list[Task]()
-        seconds = self.deciding.left
-        for _, task in promising:
-            lane = self.fitter.uses_accelerator(task.settings)
-            cost = self.cost(task)
-            if task.seconds < seconds and (cost <= left[lane] or not chosen):
-                chosen.append(task)
-                left[lane] -= cost
-        first = [task for _, task in promising if not task.number and self._helps(task, seconds)]
-        if first and not chosen:
-            chosen.append(replace(first[0], seconds=SURVEY_SHARE * seconds))
+        chosen, seconds = list[Task](), self.deciding.left
+        in_time = [task for _, task in promising if task.seconds < seconds]
+        for apart in (True, False):  # neither lane waits long for the other
+            left, first = effort, True
+            for task in in_time:
+                cost = self.cost(task)
+                if self.fitter.uses_accelerator(task.settings) == apart and (cost <= left or first):
+                    chosen.append(task)
+                    left, first = left - cost, False
+            effort = max(effort, effort - left)
+        brief = [task for _, task in promising if not task.number and task.least < seconds]
+        if brief and not chosen:
+            chosen.append(replace(brief[0], seconds=SURVEY_SHARE * seconds))
         return chosen
-
-    def _helps(self, task: Task, seconds: float) -> bool:
-        """Whether a first fit is worth while that is cut short after some seconds."""
-        group = self.portfolio.groups.get(task.settings)
-        return seconds > (task.least if group is None else FURTHER * group.seconds)
 
     def first(self, family: str) -> Settings:
         """Return the settings with which a family begins."""
@@ -266,11 +266,16 @@ class Search:
             return seconds / FASTER_ON_DEVICE if device else seconds * self.slowness
         start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         latest = known[-1]
-        again = latest.quickest
-        if latest.n_made == 1:
-            again = max(again / 4, again - space.start_up)
+        again = self.again(latest) if latest.n_made == 1 else latest.quickest
         ratio = settings.n_components / latest.settings.n_components
         return float(start_up + again * ratio**SLOWER)
+
+    def again(self, group: Group) -> float:
+        """Return how long the first fit of a group would take again, now that it is compiled."""
+        start_up = group.settings.space.start_up
+        if self.fitter.uses_accelerator(group.settings):
+            start_up = max(start_up, DEVICE_START_UP)
+        return max(group.quickest / 4, group.quickest - start_up)
 
     def cost(self, task: Task) -> float:
         """Return the effort of a fit; where seconds count, those by EM share the cores."""
@@ -284,11 +289,11 @@ class Search:
         for task, result in zip(tasks, self.lanes.run(tasks, clock, fairly), strict=True):
             name = task.settings.family
             if result is None:
-                if fairly:
+                if fairly and not self.climbs[name].tried:
                     self.notes[name] = (
                         f"there was no time for it: it takes about {task.seconds:,.0f} s"
                     )
-                else:
+                elif not fairly:
                     self._given_up.add(task.start)
                 continue
             self._effort += self.cost(task)
