@@ -37,6 +37,7 @@ from exchangeable.devices import chunks, hidden, linear  # noqa: E402
 from exchangeable.devices.batches import Symbols  # noqa: E402
 from exchangeable.devices.head import Head, Settings  # noqa: E402
 from exchangeable.devices.training import Task, Training  # noqa: E402
+from exchangeable.runtime.clock import Clock, Pace  # noqa: E402
 
 PARTS = ("hidden", "mixture", "neural")
 
@@ -246,7 +247,7 @@ def time_neural(options, device):
     )
     for attempt in ("with compiling", "compiled"):
         began, cpu = time.perf_counter(), time.process_time()
-        training = Training(task, settings, np.random.default_rng(0), device)
+        training = Training(task, settings, np.random.default_rng(0), device, Pace(Clock()))
         count = sum(1 for _ in training.iterations(1e-4, options.iterations))
         outputs, shares = training.components()
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
