@@ -100,7 +100,8 @@ def time_hidden(options, device):
     tile = -(-n_rows // -(-n_rows // hidden.tile_size(n_rows, n_nodes, n_states)))
     rows = hidden.put_rows(codes, np.ones(n_rows), tile, device)
     began = time.perf_counter()
-    found = hidden.expect_hidden(shape, rows, evidence, edges, log_prior, device)
+    given = hidden.single(evidence, edges, log_prior)
+    (found,) = hidden.expect_hidden(shape, rows, [given], device)
     compiled = time.perf_counter() - began
     few = plain_log_likelihood(shape, evidence, edges, log_prior, codes[:200])
     error = float(abs(found.each[:200] - few).mean())

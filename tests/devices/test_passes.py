@@ -109,8 +109,8 @@ def test_several_tiles_make_the_same_sums() -> None:
     for halved in (False, True):
         whole, *others = (
             chunks.expect_chunks(
-                chunks.put_rows(bits, weights, tile, tiles, cpu), parameters, 300, halved, cpu
-            )
+                chunks.put_rows(bits, weights, tile, tiles, cpu), [parameters], 300, halved, cpu
+            )[0]
             for tile, tiles in ((512, 1), (32, 10), (32, 2), (64, 1))
         )
         for parts in others:  # many tiles at once, and in chunks
@@ -123,12 +123,13 @@ def test_a_tree_of_hidden_states_is_summed_in_tiles() -> None:
     shape = hidden.Shape((0, 1, 2, 3), (4, 0, 0, 1), (0, 2, 4, 6, 8))
     source = np.random.default_rng(7)
     evidence, edges = source.random((8, 3)), source.dirichlet(np.ones(3), size=(4, 3))
-    log_prior, weights = np.log([0.5, 0.3, 0.2]), source.random(len(X))
+    given, weights = (
+        hidden.single(evidence, edges, np.log([0.5, 0.3, 0.2])),
+        source.random(len(X)),
+    )
     cpu = jax.devices("cpu")[0]
     whole, *others = (
-        hidden.expect_hidden(
-            shape, hidden.put_rows(codes, weights, *how), evidence, edges, log_prior, cpu
-        )
+        hidden.expect_hidden(shape, hidden.put_rows(codes, weights, *how), [given], cpu)[0]
         for how in ((300, cpu), (64, cpu), (64, cpu, False))
     )
     for parts in others:

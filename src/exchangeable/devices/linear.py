@@ -5,6 +5,7 @@ plus a look-up by its number of ones (`by_count`) or by that in each block (`val
 the device as bits and are unpacked a tile at a time, so that the work is products of matrices.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -195,6 +196,20 @@ def expect_linear(
     )
     (totals, ones, pairs, counts, blocks), (each, posterior) = jax.lax.scan(one, begin, rows)
     return LinearSums(each, posterior, totals, ones, pairs, counts, blocks)
+
+
+@partial(jax.jit, static_argnames=("keep", "halved"))
+def expect_several(
+    rows: Rows, several: Parameters, keep: bool = False, halved: bool = False
+) -> LinearSums:
+    """Return the sums of passes under several parameters, stacked, over the same rows."""
+    sums: LinearSums = jax.vmap(lambda one: expect_linear(rows, one, keep, halved))(several)
+    return sums
+
+
+def stacked(several: Sequence[Parameters]) -> Parameters:
+    """Return parameters of the same shapes with a first axis of their own."""
+    return Parameters(*[np.stack(each) for each in zip(*several, strict=True)])
 
 
 def single(

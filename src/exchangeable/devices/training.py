@@ -177,9 +177,7 @@ class Training:
                 shifts.astype(np.float32),
             )
             with jax.default_device(self.device):
-                network, values = engine.train_steps(
-                    self.task.head, network, *self._fixed, handed
-                )
+                network, values = engine.train_steps(self.task.head, network, *self._fixed, handed)
             seen.append(values)
             if begin and not self._in_time(seen[-2]):
                 break
@@ -215,7 +213,10 @@ class Training:
         """
         train, valid = [
             (rows.symbols, rows.weights.astype(np.float32))
-            for rows in (self.train.some(self._seen, self.rng), self.valid.some(self._held, self.rng))
+            for rows in (
+                self.train.some(self._seen, self.rng),
+                self.valid.some(self._held, self.rng),
+            )
         ]
         k = len(self.task.final)
         with jax.default_device(self.device):
@@ -235,7 +236,10 @@ class Training:
         head, constants = self.task.head, self.task.constants
         some = self._valid_batches[0][0]
         rows = [
-            (jax.ShapeDtypeStruct((count, data.symbols.shape[1]), np.int8), jax.ShapeDtypeStruct((count,), np.float32))
+            (
+                jax.ShapeDtypeStruct((count, data.symbols.shape[1]), np.int8),
+                jax.ShapeDtypeStruct((count,), np.float32),
+            )
             for data, count in ((self.train, self._seen), (self.valid, self._held))
         ]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
+from exchangeable.devices.together import Together
 
 if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture
@@ -91,3 +92,7 @@ class RowsInMemory(EMData, Protocol):
     @property
     def memo(self) -> dict[str, Any]:
         """What models keep from pass to pass."""
+
+    @property
+    def together(self) -> Together | None:
+        """Where runs meet that make their passes on a device together."""

@@ -15,6 +15,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.restarts import run_all
 from exchangeable.fitting.runs import Runs
+from exchangeable.runtime.threads import n_threads
 
 NO_MASS = 1e-10
 """A component with less than this share of the rows is dropped."""
@@ -55,6 +56,9 @@ def fit_mixture(
     """Run EM from every start, and keep the best run or the average of all."""
     side_by_side = 1 if isinstance(runs.data, Streamed) else n_jobs
     n_runs, max_iter, at_once = len(runs.generators), runs.rule.max_iter, runs.at_once
+    runs = runs.meeting(n_threads(n_jobs))
+    if runs.together is not None:
+        side_by_side = at_once = runs.together.most
     states = run_all(runs.run, n_runs, max_iter, side_by_side, checkpoint, purpose, at_once)
     best = int(np.argmax([state.worth for state in states]))
     kept = states[best]

@@ -11,6 +11,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed, flags
 from exchangeable.data.rows import take_rows
+from exchangeable.devices.together import Together
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import Sums
 
@@ -30,6 +31,8 @@ class InMemory:
         Number of threads.
     device : jax device, optional
         Where passes are made, as far as models can; on the processor by default.
+    together : Together, optional
+        Where runs meet that make their passes on a device together.
     memo : dict
         What models keep from pass to pass. Each run of EM has rows of its own, with its own memo.
     """
@@ -39,6 +42,7 @@ class InMemory:
     row_weight: FloatArray | None = None
     n_jobs: int | None = None
     device: Any = None
+    together: Together | None = None
     memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def for_run(self, n_jobs: int | None) -> "InMemory":
