@@ -13,6 +13,9 @@ from exchangeable.devices.together import Together
 if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture
 
+ROUNDING, SINGLE_ROUNDING = 1e-11, 1e-6
+"""Falls by less than this share of the log-likelihood are rounding: in double precision, and where
+passes are made in single precision."""
 NO_MOMENTS = np.empty((0, 0, 0))
 NO_POSTERIOR = np.empty((0, 0))
 
@@ -58,6 +61,10 @@ class EMData(Protocol):
     @property
     def total(self) -> float:
         """The weight of all rows together."""
+
+    @property
+    def rounding(self) -> float:
+        """The share of the log-likelihood by which passes may be wrong."""
 
     @property
     def n_variables(self) -> int:

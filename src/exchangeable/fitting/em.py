@@ -35,9 +35,6 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import EMData, Sums
 from exchangeable.structure.proposals import Proposer
 
-ROUNDING = 1e-11
-"""Falls by less than this share of the log-likelihood are rounding."""
-
 
 @dataclass(frozen=True)
 class StopRule:
@@ -159,7 +156,7 @@ def run_em(
             state = _judged(state, mixture, after, data, valid, rule, sums.totals)
             settled, fell = state.stale >= rule.patience, 0.0
         else:
-            limit = ROUNDING * max(1.0, abs(sums.log_likelihood) / data.total)
+            limit = data.rounding * max(1.0, abs(sums.log_likelihood) / data.total)
             settled, fell = not gain >= rule.tol, -gain if gain < -limit else 0.0
             if fell:
                 state = replace(state, history=[*state.history, state.history[-1]])

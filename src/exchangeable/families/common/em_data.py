@@ -13,7 +13,7 @@ from exchangeable.data.observed import Observed, flags
 from exchangeable.data.rows import take_rows
 from exchangeable.devices.together import Together
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.sums import Sums
+from exchangeable.families.sums import ROUNDING, SINGLE_ROUNDING, Sums
 
 
 @dataclass
@@ -53,6 +53,11 @@ class InMemory:
     def total(self) -> float:
         """The weight of all rows together."""
         return self.examples.total
+
+    @property
+    def rounding(self) -> float:
+        """The share of the log-likelihood by which passes may be wrong."""
+        return ROUNDING if self.device is None else SINGLE_ROUNDING
 
     @property
     def n_variables(self) -> int:
