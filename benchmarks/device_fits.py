@@ -25,10 +25,12 @@ import numpy as np
 EM_FAMILIES = ("blocks", "urns", "tree", "weighted tree", "count tree", "hidden tree")
 RESTARTED = (("blocks", 50), ("urns", 50), ("tree", 50), ("hidden tree", 64))
 RATES = (2e-3, 4e-3, 8e-3)
-GRID = {
-    "independent": ({},),
-    "tree": ({}, {"trees": 4}, {"trees": 16}, {"trees": 4, "points": 2048}),
-}
+SHAPES = (
+    {}, {"latent": 12}, {"latent": 48}, {"layers": (64, 128, 256)}, {"layers": (256, 512)},
+    {"points": 2048}, {"points": 4096}, {"batch_size": 256}, {"batch_size": 1024}, {"trees": 2},
+    {"patience": 6, "cuts": 3}, {"warm_up": 400},
+)  # fmt: skip
+"""Of neural trees on plants; the other sets have the default shape."""
 SETS = (
     "plants", "nltcs", "dna", "accidents", "jester", "baudio", "bnetflix", "msnbc", "kdd",
     "tretail", "msweb", "book", "cwebkb", "cr52", "c20ng", "bbc",
@@ -161,12 +163,12 @@ def try_settings(task):
 
 def settings(options):
     """Try settings of neural mixtures on all sets."""
-    tasks = [
-        (name, component, shape, options.device)
-        for name in options.sets or SETS
-        for component in GRID
-        for shape in GRID[component]
-        if not shape or name in ("plants", "nltcs", "dna", "accidents")
+    names = options.sets or SETS
+    tasks = [("plants", "tree", shape, options.device) for shape in SHAPES if "plants" in names]
+    tasks += [
+        (name, component, {}, options.device)
+        for name, component in itertools.product(names, ("tree", "independent"))
+        if (name, component) != ("plants", "tree")
     ]
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
         for line in pool.imap_unordered(try_settings, tasks):

@@ -18,25 +18,25 @@ from pathlib import Path
 HERE = Path(__file__).parent
 LEVEL = "--xla_gpu_autotune_level=0"
 NO_TRITON = "--xla_gpu_enable_triton_gemm=false"
-SHARED = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+UNTUNED = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": LEVEL}
 PLAIN = {"PYJUICE_DISABLE_CUDA_KERNELS": "1"}
 PEER_SETS = ("nltcs", "plants", "jester", "baudio", "bnetflix", "accidents", "dna", "kdd")
 PHASES = {
     "first": [("neural", ["device.py", "neural"], {}, 40)],
-    "neural": [
-        ("untuned", ["device.py", "neural"], {"XLA_FLAGS": LEVEL}, 30),
-        ("warm", ["device_fits.py", "warm"], {}, 100),
-        ("kernels", ["peer_pyjuice.py", "kernels"], {}, 100),
-        ("cublas", ["device.py", "neural"], SHARED | {"XLA_FLAGS": f"{LEVEL} {NO_TRITON}"}, 40),
+    "untuned": [("untuned", ["device.py", "neural"], {"XLA_FLAGS": LEVEL}, 30)],
+    "warm": [
+        ("warm", ["device_fits.py", "warm"], {}, 75),
+        ("cublas", ["device.py", "neural"], {"XLA_FLAGS": f"{LEVEL} {NO_TRITON}"}, 30),
     ],
     "bnetflix": [("bnetflix", ["device_fits.py", "bnetflix"], {"XLA_FLAGS": LEVEL}, 30)],
-    "chosen": [
-        ("settings", ["device_fits.py", "settings", "--processes", "6"], SHARED, 105),
-        ("peer", ["peer_pyjuice.py", "density", *PEER_SETS, "--seconds", "6"], PLAIN, 105),
-    ],
     "plants": [("plants", ["device_fits.py", "plants", "--device", "auto"], {}, 90)],
     "epoch": [("epoch", ["peer_pyjuice.py", "epoch"], PLAIN, 40)],
     "restarts": [("restarts", ["device_fits.py", "restarts"], {}, 45)],
+    "chosen": [
+        ("kernels", ["peer_pyjuice.py", "kernels"], {}, 140),
+        ("settings", ["device_fits.py", "settings", "--processes", "7"], UNTUNED, 150),
+        ("peer", ["peer_pyjuice.py", "density", *PEER_SETS, "--seconds", "6"], PLAIN, 150),
+    ],
     "fastest": [("cutlass", ["peer_pyjuice.py", "epoch"], {}, 40)],
     "gpu": [("plants gpu", ["device_fits.py", "plants"], {}, 85)],
 }
@@ -89,6 +89,9 @@ def main():
         ),
         "PYTHONUNBUFFERED": "1",
     }
+    unknown = set(options.phases) - set(PHASES)
+    if unknown:
+        parser.error(f"unknown phase {min(unknown)!r}; expected some of {', '.join(PHASES)}")
     for phase in options.phases or PHASES:
         left = options.total - (time.monotonic() - began)
         if left < LEAST:
