@@ -31,6 +31,18 @@ SHAPES = (
     {"patience": 6, "cuts": 3}, {"warm_up": 400},
 )  # fmt: skip
 """Of neural trees on plants; the other sets have the default shape."""
+DIVERSE = {
+    "seeds": ({},) * 4,
+    "latents": ({}, {"latent": 16}, {"latent": 32}, {"latent": 48}),
+    "layers": (
+        {}, {"layers": (64, 128, 256)}, {"layers": (256, 256)}, {"layers": (128, 512)}
+    ),
+    "both": (
+        {}, {"latent": 16, "layers": (64, 128, 256)}, {"latent": 32, "layers": (256, 256)},
+        {"latent": 48, "layers": (128, 512)},
+    ),
+}  # fmt: skip
+"""Decoders to be averaged."""
 SETS = (
     "plants", "nltcs", "dna", "accidents", "jester", "baudio", "bnetflix", "msnbc", "kdd",
     "tretail", "msweb", "book", "cwebkb", "cr52", "c20ng", "bbc",
@@ -133,20 +145,48 @@ def restarts(options):
         print(f"8 restarts of {family}, {k} components: {told}; apart by {apart:.1e}", flush=True)
 
 
+def examples_of(name):
+    """Return the distinct rows of the training and the validation set."""
+    from exchangeable.data.examples import merge_equal_rows
+    from exchangeable.data.observed import as_observed
+
+    data = rows_of(name)
+    return [
+        merge_equal_rows(as_observed(rows, None), np.ones(rows.shape[0]))[0]
+        for rows in (data.train, data.valid)
+    ]
+
+
+def try_average(task):
+    """Fit several decoders; return what validation rows give to each and to their average."""
+    name, label, owns, device = task
+    from exchangeable.fitting.trials import Fitter, Settings
+
+    train, valid = examples_of(name)
+    each = np.stack(
+        [
+            Fitter(train, valid, seed=seed, device=device)
+            .fit(Settings("neural independent", 8192, 1.0, own=tuple(own.items())), n_jobs=4)
+            .each
+            for seed, own in enumerate(owns)
+        ]
+    )
+    shares = valid.weights / valid.weights.sum()
+    alone, average = each @ shares, np.logaddexp.reduce(each, axis=0) @ shares - np.log(len(each))
+    told = ", ".join(f"{one:.4f}" for one in alone)
+    return f"average {name}, {label}: {average:.4f} of {told}; gain {average - alone[0]:.4f}"
+
+
 def try_settings(task):
     """Fit one shape of settings with several learning rates; return lines to print."""
     name, component, shape, device = task
     warnings.simplefilter("ignore")
-    from exchangeable.data.examples import merge_equal_rows
-    from exchangeable.data.observed import as_observed
     from exchangeable.fitting.trials import Fitter, Settings
 
     try:
-        data = rows_of(name)
-        examples = [
-            merge_equal_rows(as_observed(rows, None), np.ones(rows.shape[0]))[0]
-            for rows in (data.train, data.valid)
-        ]
+        if isinstance(shape, tuple):
+            return try_average((name, component, shape, device))
+        examples = examples_of(name)
         lines = []
         for rate in RATES:
             own = tuple(sorted((shape | {"learning_rate": rate}).items()))
@@ -165,6 +205,11 @@ def settings(options):
     """Try settings of neural mixtures on all sets."""
     names = options.sets or SETS
     tasks = [("plants", "tree", shape, options.device) for shape in SHAPES if "plants" in names]
+    tasks += [
+        (name, label, owns, options.device)
+        for name, (label, owns) in itertools.product(("baudio", "jester"), DIVERSE.items())
+        if name in names
+    ]
     tasks += [
         (name, component, {}, options.device)
         for name, component in itertools.product(names, ("tree", "independent"))

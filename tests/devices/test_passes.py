@@ -14,7 +14,7 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.contract import Family, FamilySpec
 
 jax = pytest.importorskip("jax")
-from exchangeable.devices import choice, chunks, hidden, linear  # noqa: E402
+from exchangeable.devices import choice, chunks, engine, hidden, linear  # noqa: E402
 
 N = 12
 rng = np.random.default_rng(0)
@@ -171,6 +171,21 @@ def test_a_device_that_is_not_there_is_named() -> None:
         ExchangeableMixture(2, device="gpu").fit(X)
     assert choice.find_device("auto", "a test").platform == "cpu"
     assert choice.room_on(jax.devices()[0]) > 0
+
+
+@pytest.mark.parametrize("family", ["urns", "hidden tree", "neural independent"])
+def test_a_device_that_runs_out_of_memory_is_told(
+    family: str, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*arguments: Any, **options: Any) -> Any:
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+
+    monkeypatch.setattr(chunks, "expect_linear", exhausted)
+    monkeypatch.setattr(hidden, "expect_tile", exhausted)
+    monkeypatch.setattr(engine, "train_steps", exhausted)
+    where = "auto" if family.startswith("neural") else "gpu"
+    with pytest.raises(MemoryError, match=r"run out of the device's memory.*give device='cpu'"):
+        ExchangeableMixture(3, family=family, random_state=0, device=where).fit(X)
 
 
 def test_what_does_not_fit_on_a_device_is_refused() -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import flags
-from exchangeable.devices.choice import check_room, import_jax, usable_on
+from exchangeable.devices.choice import check_room, import_jax, out_of_memory_told, usable_on
 from exchangeable.devices.together import make_pass
 from exchangeable.families.common.log_linear import LinearSums, LogLinear
 from exchangeable.families.common.tables import Tables
@@ -52,8 +52,9 @@ def expect(device: Any, data: RowsInMemory, model: LogLinear, log_prior: FloatAr
     halved = getattr(device, "platform", "cpu") != "cpu"
 
     def make(several: Sequence[Any]) -> Any:
-        rows = put_rows(device, data, k)
-        return passes.expect_chunks(rows, several, examples.rows.n_rows, halved, device)
+        with out_of_memory_told(f"EM with {k:,} components"):
+            rows = put_rows(device, data, k)
+            return passes.expect_chunks(rows, several, examples.rows.n_rows, halved, device)
 
     shapes = tuple(each.shape for each in parameters)
     sums = make_pass(data.together, shapes, parameters, make)

@@ -1,11 +1,12 @@
 """Messages along a tree of hidden states on a device of JAX, in place of the compiled ones."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.devices.choice import check_room, import_jax, usable_on
+from exchangeable.devices.choice import check_room, import_jax, out_of_memory_told, usable_on
 from exchangeable.devices.together import make_pass
 from exchangeable.families.hidden_trees.messages import Messages, Symbols, TreeSums
 from exchangeable.families.hidden_trees.states import scaled
@@ -41,12 +42,12 @@ def expect_on_device(
         tuple(messages.order.tolist()), tuple(messages.parent.tolist()), tuple(first.tolist())
     )
     given = hidden.single(evidence, messages.edges, log_prior)
-    sums = make_pass(
-        data.together,
-        (blocks, shape, evidence.shape),
-        given,
-        lambda several: hidden.expect_hidden(shape, rows, several, device),
-    )
+
+    def make(several: Sequence[Any]) -> Any:
+        with out_of_memory_told(f"EM of {messages.n_states:,} states in {n_blocks:,} blocks"):
+            return hidden.expect_hidden(shape, rows, several, device)
+
+    sums = make_pass(data.together, (blocks, shape, evidence.shape), given, make)
     each = sums.each + top[symbols.codes].sum(axis=1)
     counts = messages.counts(symbols, log_evidence, sums.by_symbol)
     return TreeSums(

@@ -11,7 +11,12 @@ from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.devices.batches import Symbols, n_columns
-from exchangeable.devices.choice import check_room, find_device, import_jax
+from exchangeable.devices.choice import (
+    check_room,
+    find_device,
+    import_jax,
+    out_of_memory_told,
+)
 from exchangeable.devices.head import SHARE_CELLS
 from exchangeable.families.contract import Trainer
 from exchangeable.families.mixture import Mixture
@@ -82,15 +87,17 @@ class NeuralTrainer(Trainer, ABC):
             settings = replace(settings, batch_size=min(settings.batch_size, component.most_rows))
         self._training = training.Training(task, settings, rng, device, Pace(problem.clock))
         n_iter = 0
-        for worth in self._training.iterations(tol, max_iter):
-            n_iter += 1
-            yield worth
+        with out_of_memory_told(purpose):
+            for worth in self._training.iterations(tol, max_iter):
+                n_iter += 1
+                yield worth
         if self._training.late and not n_iter:
             raise OutOfTime("there was no time for an iteration")
 
     def mixture(self, data: Any) -> Mixture:
         """Return the components of the best decoder, except those of negligible share."""
-        outputs, shares = self._training.components()
+        with out_of_memory_told(f"family={self.problem.settings.family!r}"):
+            outputs, shares = self._training.components()
         order = np.argsort(shares)
         kept = np.sort(order[np.cumsum(shares[order]) > NEGLIGIBLE])
         with np.errstate(divide="ignore"):
