@@ -184,5 +184,5 @@ class MixtureEstimator(TypedQueries):
             return observe_typed(self, X, schema, reset=False)
         matrix = validated(self, X, reset)
         if reset:
-            warn_if_cut(matrix, self.binarize, X)
+            warn_if_cut(matrix, self.binarize, X, self.n_jobs)
         return as_observed(matrix, self.binarize, self.n_jobs)

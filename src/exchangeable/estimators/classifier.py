@@ -323,7 +323,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
             return own, observe_typed(self, X, schema, reset=True), labels_of(X, y)
         self.__dict__.pop(COLUMNS, None)
         matrix, y = validated_with_labels(self, X, y)
-        warn_if_cut(matrix, self.binarize, X)
+        warn_if_cut(matrix, self.binarize, X, self.n_jobs)
         return spec, as_observed(matrix, self.binarize, self.n_jobs), y
 
     def _is_direct(self, observed: Observed, problem: Problem) -> bool:
