@@ -30,6 +30,13 @@ class Symbols:
         chosen = np.sort(rng.choice(self.weights.size, size=most, replace=False))
         return Symbols(self.symbols[chosen], self.weights[chosen])
 
+    def followed_by(self, others: "Symbols") -> "Symbols":
+        """Return these rows and then others."""
+        return Symbols(
+            np.concatenate([self.symbols, others.symbols]),
+            np.concatenate([self.weights, others.weights]),
+        )
+
     def batches(
         self, size: int, together: int
     ) -> Iterator[tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]]:

@@ -1,6 +1,5 @@
 """Steps of training, compiled: gradients of the log-likelihood, Adam, and averaged weights."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +8,7 @@ import numpy as np
 
 from exchangeable.devices.decoder import Layers, decode, latent_points
 from exchangeable.devices.head import Head
+from exchangeable.devices.programs import program
 from exchangeable.devices.scores import SCORES
 
 LARGEST_GRADIENT = 10.0
@@ -97,7 +97,7 @@ def _moving(average: Layers, latest: Layers, decay: Any) -> Any:
     return jax.tree.map(lambda a, b: decay * a + (1 - decay) * b, average, latest)
 
 
-@partial(jax.jit, static_argnames="head")
+@program("head")
 def train_steps(
     head: Head, network: Network, constants: Any, points: tuple[Any, Any], batches: Batches
 ) -> tuple[Network, Any]:
@@ -122,7 +122,7 @@ def train_steps(
     return trained, values
 
 
-@partial(jax.jit, static_argnames="head")
+@program("head")
 def held_out(
     head: Head, layers: Layers, constants: Any, points: tuple[Any, Any], batches: Any
 ) -> Any:
@@ -140,7 +140,7 @@ def decoded(head: Head, layers: Layers, uniform: Any) -> Any:
     return decode(layers, latent_points(uniform, 0.0), head.groups)
 
 
-@partial(jax.jit, static_argnames=("head", "most"))
+@program("head", "most")
 def refitted(
     head: Head,
     layers: Layers,

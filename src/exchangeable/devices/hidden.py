@@ -7,12 +7,13 @@ matrix of an edge.
 
 import itertools
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from exchangeable.devices.programs import program
 
 TILE_BYTES = 1 << 32
 """Messages of a tile of rows take about this much, if there is room."""
@@ -73,7 +74,7 @@ def matmul(left: Any, right: Any) -> Any:
     return jnp.matmul(left, right, precision=HIGHEST)
 
 
-@partial(jax.jit, static_argnames="shape")
+@program("shape")
 def expect_tile(
     shape: Shape, codes: Any, weights: Any, evidence: Any, edges: Any, log_prior: Any
 ) -> HiddenSums:
@@ -178,10 +179,11 @@ def single(evidence: Any, edges: Any, log_prior: Any) -> HiddenParameters:
     )
 
 
-@partial(jax.jit, static_argnames="shape")
+@program("shape")
 def expect_several(shape: Shape, codes: Any, weights: Any, several: HiddenParameters) -> HiddenSums:
     """Return the sums of a tile of rows under several parameters, stacked."""
-    sums: HiddenSums = jax.vmap(lambda one: expect_tile(shape, codes, weights, *one))(several)
+    tile = expect_tile.__wrapped__
+    sums: HiddenSums = jax.vmap(lambda one: tile(shape, codes, weights, *one))(several)
     return sums
 
 

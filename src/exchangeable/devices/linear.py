@@ -6,12 +6,13 @@ the device as bits and are unpacked a tile at a time, so that the work is produc
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from exchangeable.devices.programs import program
 
 PARTS = 3
 """A number is the sum of this many of half the precision, which tensor cores multiply."""
@@ -117,7 +118,7 @@ def product(rows: Any, values: Any) -> Any:
     return both.reshape(rows.shape[0], PARTS, -1).sum(axis=1)
 
 
-@partial(jax.jit, static_argnames=("keep", "halved"))
+@program("keep", "halved")
 def expect_linear(
     rows: Rows, parameters: Parameters, keep: bool = False, halved: bool = False
 ) -> LinearSums:
@@ -198,12 +199,13 @@ def expect_linear(
     return LinearSums(each, posterior, totals, ones, pairs, counts, blocks)
 
 
-@partial(jax.jit, static_argnames=("keep", "halved"))
+@program("keep", "halved")
 def expect_several(
     rows: Rows, several: Parameters, keep: bool = False, halved: bool = False
 ) -> LinearSums:
     """Return the sums of passes under several parameters, stacked, over the same rows."""
-    sums: LinearSums = jax.vmap(lambda one: expect_linear(rows, one, keep, halved))(several)
+    whole = expect_linear.__wrapped__
+    sums: LinearSums = jax.vmap(lambda one: whole(rows, one, keep, halved))(several)
     return sums
 
 

@@ -110,6 +110,7 @@ class Training:
         size = min(self.batch, max(1, SHARE_CELLS // 8 // len(self.uniform)))
         self._valid_batches = list(self.valid.batches(size, SCAN))
         self.best_worth = -np.inf
+        self._fitted: Any = self.shares
         step = 3 * task.head.work(self.batch, len(self.uniform))
         self.scan = 1 if step > LONG_STEP else SCAN
         most = max(1, SHARE_CELLS // len(self.final)), max(1, SHARE_CELLS // 2 // len(self.final))
@@ -220,7 +221,7 @@ class Training:
         ]
         k = len(self.task.final)
         with jax.default_device(self.device):
-            outputs, shares = engine.refitted(
+            outputs, self._fitted = engine.refitted(
                 self.task.head,
                 self.best,
                 self.task.constants,
@@ -229,7 +230,28 @@ class Training:
                 valid,
                 MOST_SHARE_STEPS,
             )
-        return np.asarray(outputs, dtype=np.float64)[:k], np.asarray(shares, dtype=np.float64)[:k]
+        shares = np.asarray(self._fitted, dtype=np.float64)
+        return np.asarray(outputs, dtype=np.float64)[:k], shares[:k]
+
+    def scores(self) -> tuple[FloatArray, FloatArray]:
+        """Return log P of each row to fit and of each row held out, in single precision.
+
+        It is that of the mixture of all components, as `components` has found them.
+        """
+        rows = self.task.rows.followed_by(self.task.valid)
+        with np.errstate(divide="ignore"):
+            points = self.final, np.log(np.asarray(self._fitted))
+        calls = -(-rows.weights.size // (SCAN * max(1, SHARE_CELLS // 8 // len(self.final))))
+        found = []
+        for batch, _ in rows.batches(-(-rows.weights.size // (SCAN * calls)), SCAN):
+            with jax.default_device(self.device):
+                each = engine.held_out(
+                    self.task.head, self.best, self.task.constants, points, batch
+                )
+            found.append(np.asarray(each, dtype=np.float64).ravel())
+        n = self.task.rows.weights.size
+        whole = np.concatenate(found)[: rows.weights.size]
+        return whole[:n], whole[n:]
 
     def _compile_ahead(self) -> None:
         """Compile what follows the first steps while these are compiled and made."""

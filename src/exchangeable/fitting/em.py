@@ -88,6 +88,8 @@ class EMState:
         Whether the run ended because nothing more is to be gained.
     fell : float
         By how much the step that ended the run would have lowered the average objective.
+    each : array of shape (n_rows,), optional
+        Log P of each row under `best`, where training has left it.
     """
 
     mixture: Mixture
@@ -103,6 +105,7 @@ class EMState:
     before: Mixture | None = None
     converged: bool = False
     fell: float = 0.0
+    each: FloatArray | None = None
 
     @property
     def n_iter(self) -> int:

@@ -33,6 +33,9 @@ JAX_BYTES = 5e8
 NEGLIGIBLE = 1e-5
 """Components that have less than this share, all together, are dropped."""
 LEAST_CHANCE = 1e-6
+FEWEST_ITERATIONS = 4
+"""Training that was cut short before has hardly begun, and is not judged."""
+NO_SCORES = np.empty(0)
 
 
 def work(n_rows: int, n_variables: int, n_components: int) -> float:
@@ -91,8 +94,8 @@ class NeuralTrainer(Trainer, ABC):
             for worth in self._training.iterations(tol, max_iter):
                 n_iter += 1
                 yield worth
-        if self._training.late and not n_iter:
-            raise OutOfTime("there was no time for an iteration")
+        if self._training.late and n_iter < FEWEST_ITERATIONS and not problem.clock.patient:
+            raise OutOfTime(f"there was time for {n_iter} iterations, too few to judge it")
 
     def mixture(self, data: Any) -> Mixture:
         """Return the components of the best decoder, except those of negligible share."""
@@ -102,6 +105,18 @@ class NeuralTrainer(Trainer, ABC):
         kept = np.sort(order[np.cumsum(shares[order]) > NEGLIGIBLE])
         with np.errstate(divide="ignore"):
             return Mixture(self._component.model(outputs), np.log(shares)).only(kept)
+
+    def scores(self, mixture: Mixture, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
+        """Return log P of each row to fit and held out, by the device where they are complete."""
+        rows, valid = self.problem.rows, self.problem.valid_rows
+        if rows.holes is None and (valid is None or valid.holes is None):
+            with out_of_memory_told(f"family={self.problem.settings.family!r}"):
+                each, held = self._training.scores()
+            return each, held if valid is not None else NO_SCORES
+        each = mixture.model.log_likelihoods(mixture.log_prior, rows, n_jobs)
+        if valid is None:
+            return each, NO_SCORES
+        return each, mixture.model.log_likelihoods(mixture.log_prior, valid, n_jobs)
 
     @property
     def converged(self) -> bool:
