@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.fitting.folds import make_folds
 from exchangeable.fitting.hybrid.convex import Centred, Fit, Solver, path
 from exchangeable.fitting.hybrid.design import Design
 from exchangeable.fitting.hybrid.merged import Merged
@@ -18,22 +19,6 @@ from exchangeable.runtime.threads import run
 
 N_HALVES = 1
 """Ways to hide one half of the variables or the other."""
-
-
-def make_folds(labels: IntArray, n_folds: int) -> IntArray:
-    """Return the fold of each row: in each class every fold has as many, to one, in random order.
-
-    Classes of a single row each are in different folds, so that no fold has them all.
-
-    >>> make_folds(np.array([0, 0, 0, 0, 1, 1]), 2).tolist()
-    [1, 0, 0, 1, 0, 1]
-    """
-    fold = np.empty(labels.size, dtype=np.int64)
-    rng = np.random.default_rng(0)
-    for y in np.unique(labels):
-        members = np.flatnonzero(labels == y)
-        fold[rng.permutation(members)] = (np.arange(members.size) + y) % n_folds
-    return fold
 
 
 class Candidates:
