@@ -5,7 +5,6 @@ scaled so that the largest of a symbol is one. Messages are products of a tile o
 matrix of an edge.
 """
 
-import itertools
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,21 +21,26 @@ UNLIKELY = 1e-30
 
 
 class Shape(NamedTuple):
-    """A tree, which compiled code depends on.
+    """A tree. Compiled code does not depend on which one it is, so that others share it.
 
     Attributes
     ----------
-    order : tuple of int
+    order : array of shape (n_nodes,)
         The nodes, parents before children.
-    parent : tuple of int
+    parent : array of shape (n_nodes,)
         Each node's parent; the root's is not read.
-    first : tuple of int
+    first : array of shape (n_nodes + 1,)
         The first symbol of each node, and the number of all symbols.
     """
 
-    order: tuple[int, ...]
-    parent: tuple[int, ...]
-    first: tuple[int, ...]
+    order: Any
+    parent: Any
+    first: Any
+
+    @property
+    def widest(self) -> int:
+        """The largest number of symbols of a node."""
+        return int(np.diff(self.first).max())
 
 
 class HiddenSums(NamedTuple):
@@ -72,16 +76,22 @@ def matmul(left: Any, right: Any) -> Any:
     return jnp.matmul(left, right, precision=HIGHEST)
 
 
-@partial(jax.jit, static_argnames="shape")
+@partial(jax.jit, static_argnames="widest")
 def expect_tile(
-    shape: Shape, codes: Any, weights: Any, evidence: Any, edges: Any, log_prior: Any
+    shape: Shape,
+    codes: Any,
+    weights: Any,
+    evidence: Any,
+    edges: Any,
+    log_prior: Any,
+    widest: int,
 ) -> HiddenSums:
-    """Return the sums of a tile of rows.
+    """Return the sums of a tile of rows; `widest` is that of the shape.
 
     Nodes are visited by loops on the device: compiling takes seconds however many there are.
     """
-    order, parent = jnp.array(shape.order), jnp.array(shape.parent)
-    root, below = shape.order[0], jnp.array(shape.order[1:], dtype=jnp.int32)
+    order, parent, first = shape
+    root, below = order[0], order[1:]
 
     def inward(state: tuple[Any, Any], v: Any) -> tuple[tuple[Any, Any], Any]:
         up, scale = state
@@ -109,8 +119,6 @@ def expect_tile(
 
     up, pairs = jax.lax.scan(outward, up, (below, messages[::-1]))
     every = jnp.zeros(edges.shape, dtype=pairs.dtype).at[below].set(pairs)
-    first = jnp.array(shape.first[:-1], dtype=jnp.int32)
-    widest = max(after - before for before, after in itertools.pairwise(shape.first))
 
     def shown(by_symbol: Any, v: Any) -> tuple[Any, None]:
         symbols = first[v] + jnp.arange(widest)
@@ -163,6 +171,7 @@ def expect_hidden(
         jax.device_put(np.asarray(each, dtype=np.float32), device)
         for each in (evidence, edges, log_prior)
     ]
+    tree = jax.device_put(Shape(*(np.asarray(part, dtype=np.int32) for part in shape)), device)
     each: list[Any] = []
     sums: list[Any] = [0.0] * 3
 
@@ -173,7 +182,7 @@ def expect_hidden(
 
     before: HiddenSums | None = None
     for tile in zip(rows.codes, rows.weights, strict=True):
-        found = expect_tile(shape, *jax.device_put(tile, device), *given)
+        found = expect_tile(tree, *jax.device_put(tile, device), *given, shape.widest)
         if before is not None:
             take(before)
         before = found

@@ -13,6 +13,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.rows import CountRows, Rows, TypedRows, as_rows
 from exchangeable.families.items import ItemScale
 from exchangeable.families.page import OnPage
+from exchangeable.families.predictive import Normal, Normals
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
@@ -28,38 +29,6 @@ if TYPE_CHECKING:
 MOST_CELLS = 1 << 24
 """Scores of rows by classes that are held at once."""
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-class Normals(NamedTuple):
-    """Mixtures of normal distributions, one per row: what is known about a measurement.
-
-    Attributes
-    ----------
-    weights, mean, variance : arrays of shape (n_rows, n_normals)
-        How probable each is, its mean and its variance.
-    """
-
-    weights: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-
-    @property
-    def mixture(self) -> "Normals":
-        """The mixtures themselves."""
-        return self
-
-
-class Normal(NamedTuple):
-    """Normal distributions, one per row: what is known about a measurement."""
-
-    mean: FloatArray
-    variance: FloatArray
-
-    @property
-    def mixture(self) -> Normals:
-        """The same as mixtures of one."""
-        mean, variance = self.mean[:, None], self.variance[:, None]
-        return Normals(np.ones(mean.shape), mean, variance)
 
 
 class Completions(NamedTuple):

@@ -227,7 +227,7 @@ def _judged(
     if isinstance(valid, Streamed):
         worth = valid.log_likelihood(mixture) / valid.total
     else:
-        worth = mixture.log_likelihood(valid, data.n_jobs) / valid.total
+        worth = data.log_likelihood_held_out(valid, mixture) / valid.total
     progress = worth >= state.mark + rule.tol
     better = not state.valid_history or worth > state.worth
     return replace(

@@ -32,9 +32,7 @@ def expect_on_device(
     log_evidence = messages.log_evidence(symbols)
     evidence, top = scaled(log_evidence)
     first = np.searchsorted(symbols.block, np.arange(n_blocks + 1))
-    shape = hidden.Shape(
-        tuple(messages.order.tolist()), tuple(messages.parent.tolist()), tuple(first.tolist())
-    )
+    shape = hidden.Shape(messages.order, messages.parent, first)
     sums = hidden.expect_hidden(shape, rows, evidence, messages.edges, log_prior, device)
     each = sums.each + top[symbols.codes].sum(axis=1)
     counts = messages.counts(symbols, log_evidence, sums.by_symbol)
