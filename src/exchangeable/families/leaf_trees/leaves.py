@@ -158,7 +158,7 @@ def shown_chunks(
         size = chunk_rows(len(blocks), n_states)
         examples.derived[key] = [
             (slice(begin, end), Shown.of(blocks, examples.observed.take(np.arange(begin, end))))
-            for begin, end in row_ranges(examples.rows.n_rows, size)
+            for begin, end in row_ranges(examples.rows.n_rows, size) or [(0, 0)]
         ]
     return examples.derived[key]  # type: ignore[no-any-return]
 
