@@ -41,10 +41,13 @@ def score_distribution(
     kernels.spread_scores(known[~whole], items, ways)
     kernels.spread_scores(np.zeros((1, highest.size), dtype=bool), items, every)
     scores, weights = answered.scores[~whole], answered.weights[~whole]
+    totals = scores[:, None] + np.arange(lacking + 1)
+    log_chances = ways - every[0, np.minimum(totals, width - 1)]
+    chances = np.exp(log_chances - log_chances.max(axis=1, keepdims=True))
     total, shares = answered.weights.sum(), np.full(width, 1.0 / width)
     for _ in range(MOST_STEPS):
         new = fixed.astype(np.float64)
-        kernels.share_out(ways, scores, weights, shares, every[0].copy(), new)
+        kernels.share_out(chances, scores, weights, shares, new)
         new /= total
         moved = np.abs(new - shares).max()
         shares = new
