@@ -1,6 +1,7 @@
 """Conditional maximum likelihood: the maximum, its curvature, and where there is none."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -207,5 +208,8 @@ def test_scores_of_many_items_with_holes_have_a_distribution(shift):
     credits = rng.normal(size=n_items)
     shares = score_distribution(answers.highest, credits + shift, sort_answers(answers))
     assert shares.sum() == pytest.approx(1)
+    for unit in (5e-324, 1e300):
+        tiny = sort_answers(replace(answers, weights=np.full(40, unit)))
+        assert score_distribution(answers.highest, credits, tiny).sum() == pytest.approx(1)
     same = score_distribution(answers.highest, credits, sort_answers(answers))
     np.testing.assert_allclose(shares, same, atol=1e-6)
