@@ -25,7 +25,7 @@ PHASES = {
     "plants": [("plants", ["device_fits.py", "plants", "--device", "auto"], {}, 90)],
     "epoch": [("epoch", ["peer_pyjuice.py", "epoch"], PLAIN, 40)],
     "restarts": [("restarts", ["device_fits.py", "restarts"], {}, 45)],
-    "hclt": [("hclt", ["peer_hclt.py", "fit", "--folder", "{out}"], {}, 240)],
+    "hclt": [("hclt", ["peer_hclt.py", "fit", "--folder", "{out}"], {}, 250)],
     "settings": [("settings", ["device_fits.py", "settings", "--processes", "7"], SHARED, 150)],
     "kernels": [("kernels", ["peer_pyjuice.py", "kernels"], {}, 140)],
     "fastest": [("cutlass", ["peer_pyjuice.py", "epoch"], {}, 40)],

@@ -121,6 +121,8 @@ def train(torch, fitted, optimizer, rows, valid, seconds, epochs, steps):
         for number in range(count):
             fitted.circuit.flow(rows[order[number * batch : (number + 1) * batch]])
             optimizer.step(step_at(steps, progress(number)))
+            if progress(number) >= 1.0:
+                break
         epoch, stale = epoch + 1, stale + 1
         worth = float(fitted.circuit.score_each(valid).double().mean())
         if worth > fitted.worth:
@@ -195,7 +197,7 @@ def fit_set(name, seconds, folder):
         print(f"{name}: no fit", flush=True)
         return
     fit(best.states, "EM", 0.5, max(6, best.epoch))
-    fit(best.states, "Anemone", 1.0)
+    fit(best.states, "Anemone", 0.85)
     best.restore(torch)
     test = torch.tensor(read_rows(name, "test"), device="cuda:0")
     each = best.circuit.score_each(test).float().cpu().numpy()
@@ -270,8 +272,8 @@ def main():
     parser.add_argument("part", choices=("fit", "add"))
     parser.add_argument("sets", nargs="*", metavar="SET")
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=200.0, help="per set")
-    parser.add_argument("--grace", type=float, default=20.0, help="after which processes are ended")
+    parser.add_argument("--seconds", type=float, default=195.0, help="per set")
+    parser.add_argument("--grace", type=float, default=28.0, help="after which processes are ended")
     parser.add_argument("--results", type=Path, default=Path("results/beyond.csv"))
     parser.add_argument("--device", default="NVIDIA H200")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
