@@ -112,11 +112,14 @@ def time_hidden(options, device):
         ]
     ]
 
+    tree = jax.device_put(hidden.Shape(*map(np.asarray, shape)), device)
+
     def iterate():
         edges, evidence, log_prior = state[0]
         total = None
         for tile_codes, weights in zip(rows.codes, rows.weights, strict=True):
-            part = hidden.expect_tile(shape, tile_codes, weights, evidence, edges, log_prior)
+            given = tile_codes, weights, evidence, edges, log_prior
+            part = hidden.expect_tile(tree, *given, shape.widest)
             total = part if total is None else jax.tree.map(jnp.add, total, part)
         state[0] = next_hidden(total, edges, evidence)
         return state[0]

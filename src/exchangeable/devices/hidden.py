@@ -5,7 +5,6 @@ scaled so that the largest of a symbol is one. Messages are products of a tile o
 matrix of an edge.
 """
 
-import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,21 +23,26 @@ UNLIKELY = 1e-30
 
 
 class Shape(NamedTuple):
-    """A tree, which compiled code depends on.
+    """A tree. Compiled code does not depend on which one it is, so that others share it.
 
     Attributes
     ----------
-    order : tuple of int
+    order : array of shape (n_nodes,)
         The nodes, parents before children.
-    parent : tuple of int
+    parent : array of shape (n_nodes,)
         Each node's parent; the root's is not read.
-    first : tuple of int
+    first : array of shape (n_nodes + 1,)
         The first symbol of each node, and the number of all symbols.
     """
 
-    order: tuple[int, ...]
-    parent: tuple[int, ...]
-    first: tuple[int, ...]
+    order: Any
+    parent: Any
+    first: Any
+
+    @property
+    def widest(self) -> int:
+        """The largest number of symbols of a node."""
+        return int(np.diff(self.first).max())
 
 
 class HiddenSums(NamedTuple):
@@ -74,16 +78,22 @@ def matmul(left: Any, right: Any) -> Any:
     return jnp.matmul(left, right, precision=HIGHEST)
 
 
-@program("shape")
+@program("widest")
 def expect_tile(
-    shape: Shape, codes: Any, weights: Any, evidence: Any, edges: Any, log_prior: Any
+    shape: Shape,
+    codes: Any,
+    weights: Any,
+    evidence: Any,
+    edges: Any,
+    log_prior: Any,
+    widest: int,
 ) -> HiddenSums:
-    """Return the sums of a tile of rows.
+    """Return the sums of a tile of rows; `widest` is that of the shape.
 
     Nodes are visited by loops on the device: compiling takes seconds however many there are.
     """
-    order, parent = jnp.array(shape.order), jnp.array(shape.parent)
-    root, below = shape.order[0], jnp.array(shape.order[1:], dtype=jnp.int32)
+    order, parent, first = shape
+    root, below = order[0], order[1:]
 
     def inward(state: tuple[Any, Any], v: Any) -> tuple[tuple[Any, Any], Any]:
         up, scale = state
@@ -111,8 +121,6 @@ def expect_tile(
 
     up, pairs = jax.lax.scan(outward, up, (below, messages[::-1]))
     every = jnp.zeros(edges.shape, dtype=pairs.dtype).at[below].set(pairs)
-    first = jnp.array(shape.first[:-1], dtype=jnp.int32)
-    widest = max(after - before for before, after in itertools.pairwise(shape.first))
 
     def shown(by_symbol: Any, v: Any) -> tuple[Any, None]:
         symbols = first[v] + jnp.arange(widest)
@@ -179,11 +187,13 @@ def single(evidence: Any, edges: Any, log_prior: Any) -> HiddenParameters:
     )
 
 
-@program("shape")
-def expect_several(shape: Shape, codes: Any, weights: Any, several: HiddenParameters) -> HiddenSums:
+@program("widest")
+def expect_several(
+    shape: Shape, codes: Any, weights: Any, several: HiddenParameters, widest: int
+) -> HiddenSums:
     """Return the sums of a tile of rows under several parameters, stacked."""
     tile = expect_tile.__wrapped__
-    sums: HiddenSums = jax.vmap(lambda one: tile(shape, codes, weights, *one))(several)
+    sums: HiddenSums = jax.vmap(lambda one: tile(shape, codes, weights, *one, widest))(several)
     return sums
 
 
@@ -194,6 +204,7 @@ def expect_hidden(
 
     The device works on one tile while the sums of the one before are fetched.
     """
+    tree = jax.device_put(Shape(*(np.asarray(part, dtype=np.int32) for part in shape)), device)
     count = len(several)
     stacked = HiddenParameters(*[np.stack(each) for each in zip(*several, strict=True)])
     given = jax.device_put(several[0] if count == 1 else stacked, device)
@@ -212,9 +223,9 @@ def expect_hidden(
     for tile in zip(rows.codes, rows.weights, strict=True):
         there = jax.device_put(tile, device)
         if count == 1:
-            found = expect_tile(shape, *there, *given)
+            found = expect_tile(tree, *there, *given, shape.widest)
         else:
-            found = expect_several(shape, *there, given)
+            found = expect_several(tree, *there, given, shape.widest)
         if before is not None:
             take(before)
         before = found

@@ -83,6 +83,9 @@ class EMData(Protocol):
     def expect(self, mixture: "Mixture", moments: bool = False) -> Sums:
         """Return what a pass under some parameters sums."""
 
+    def log_likelihood_held_out(self, rows: Examples, mixture: "Mixture") -> float:
+        """Return the log-likelihood of other rows, which are held out, each by its weight."""
+
     def best(
         self, candidates: Sequence["Mixture"], moments: bool = False
     ) -> tuple[Sums, "Mixture"]:

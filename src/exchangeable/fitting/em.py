@@ -13,11 +13,11 @@ judged by the log-likelihood alone. With held-out rows their log-likelihood deci
 ends after three iterations without progress, and keeps the best parameters.
 
 The state is complete after every iteration (`EMState`), so that checkpoints and Ctrl-C work for
-every family. Rows with holes are fitted by exact expectations; only starts, proposals of blocks and
-the choice of a tree use rows completed by a draw, always from the same random numbers. Of complete
-rows every posterior is kept whose square is a normal number (down to e^−345): Welch's test in the
-sweep has no scale, so that very small posteriors can separate variables, as in Algorithm 1 of the
-paper.
+every family. Rows with holes are fitted by exact expectations, and the sweep that proposes blocks
+reads these, too; only starts, other learners of blocks and the choice of a tree use rows completed
+by a draw, always from the same random numbers. Of complete rows every posterior is kept whose
+square is a normal number (down to e^−345): Welch's test in the sweep has no scale, so that very
+small posteriors can separate variables, as in Algorithm 1 of the paper.
 """
 
 from collections.abc import Callable, Sequence
@@ -227,7 +227,7 @@ def _judged(
     if isinstance(valid, Streamed):
         worth = valid.log_likelihood(mixture) / valid.total
     else:
-        worth = mixture.log_likelihood(valid, data.n_jobs) / valid.total
+        worth = data.log_likelihood_held_out(valid, mixture) / valid.total
     progress = worth >= state.mark + rule.tol
     better = not state.valid_history or worth > state.worth
     return replace(

@@ -15,6 +15,8 @@ from exchangeable.devices.together import Together
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import ROUNDING, SINGLE_ROUNDING, Sums
 
+OTHERS = "other rows"
+
 
 @dataclass
 class InMemory:
@@ -107,6 +109,17 @@ class InMemory:
             if sums is not None:
                 return sums
         return model.expect(self, log_prior, moments)
+
+    def log_likelihood_held_out(self, rows: Examples, mixture: Mixture) -> float:
+        """Return the log-likelihood of other rows, found where passes are made."""
+        if self.device is not None:
+            if OTHERS not in self.memo:
+                self.memo[OTHERS] = InMemory(rows, n_jobs=self.n_jobs, device=self.device)
+            others: InMemory = self.memo[OTHERS]
+            sums = mixture.model.expect_on(self.device, others, mixture.log_prior)
+            if sums is not None:
+                return sums.log_likelihood
+        return mixture.log_likelihood(rows, self.n_jobs)
 
     def best(self, candidates: Sequence[Mixture], moments: bool = False) -> tuple[Sums, Mixture]:
         """Return the candidate with the highest log-likelihood, and what a pass under it sums."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.examples import distinct_rows
+from exchangeable.data.examples import Examples, distinct_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType
 from exchangeable.data.stacking import stack_observed
@@ -247,6 +247,10 @@ class Streamed:
         )
         total = self.passes.total(function)
         return replace(total, recipe=recipe) if isinstance(total, Sums) else total
+
+    def log_likelihood_held_out(self, rows: Examples, mixture: Mixture) -> float:
+        """Return the log-likelihood of other rows, which are in memory."""
+        return mixture.log_likelihood(rows, self.n_jobs)
 
     def log_likelihood(self, mixture: Mixture) -> float:
         """Return the log-likelihood of all rows, each by its weight."""

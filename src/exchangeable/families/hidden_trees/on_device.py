@@ -38,16 +38,15 @@ def expect_on_device(
     log_evidence = messages.log_evidence(symbols)
     evidence, top = scaled(log_evidence)
     first = np.searchsorted(symbols.block, np.arange(n_blocks + 1))
-    shape = hidden.Shape(
-        tuple(messages.order.tolist()), tuple(messages.parent.tolist()), tuple(first.tolist())
-    )
+    shape = hidden.Shape(messages.order, messages.parent, first)
     given = hidden.single(evidence, messages.edges, log_prior)
 
     def make(several: Sequence[Any]) -> Any:
         with out_of_memory_told(f"EM of {messages.n_states:,} states in {n_blocks:,} blocks"):
             return hidden.expect_hidden(shape, rows, several, device)
 
-    sums = make_pass(data.together, (blocks, shape, evidence.shape), given, make)
+    tree = tuple(messages.order.tolist()), tuple(messages.parent.tolist())
+    sums = make_pass(data.together, (blocks, tree, evidence.shape), given, make)
     each = sums.each + top[symbols.codes].sum(axis=1)
     counts = messages.counts(symbols, log_evidence, sums.by_symbol)
     return TreeSums(

@@ -36,6 +36,7 @@ def typed_mixture(
     n_columns = int(features.columns.max(initial=-1)) + 1
     rng = np.random.default_rng(0)
     masks = rng.random((N_MASKS, n_columns)) < np.linspace(0.2, 0.8, N_MASKS)[:, None]
+    masks[:, features.together] = False  # what is hidden of these depends on what is known
     known = np.stack(
         [
             design.scores(

@@ -11,6 +11,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families import normalised
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.mixture import Mixture
+from exchangeable.fitting.folds import make_folds
 from exchangeable.fitting.hybrid.convex import Centred, Fit, Solver, path
 from exchangeable.fitting.hybrid.density import with_shared
 from exchangeable.fitting.hybrid.design import Design
@@ -25,22 +26,6 @@ Finish = Callable[[LogLinear, Design, int | None], Mixture]
 LEAST_GAIN = 0.1
 """Share of the loss that the family's own score must take away, if it is not linear: look-ups and
 pairs make answers about rows with holes slower."""
-
-
-def make_folds(labels: IntArray, n_folds: int) -> IntArray:
-    """Return the fold of each row: in each class every fold has as many, to one, in random order.
-
-    Classes of a single row each are in different folds, so that no fold has them all.
-
-    >>> make_folds(np.array([0, 0, 0, 0, 1, 1]), 2).tolist()
-    [1, 0, 0, 1, 0, 1]
-    """
-    fold = np.empty(labels.size, dtype=np.int64)
-    rng = np.random.default_rng(0)
-    for y in np.unique(labels):
-        members = np.flatnonzero(labels == y)
-        fold[rng.permutation(members)] = (np.arange(members.size) + y) % n_folds
-    return fold
 
 
 class Candidates:
