@@ -103,7 +103,7 @@ def test_questions_are_in_the_users_values(mixture: ExchangeableMixture) -> None
     assert best.log_prob == pytest.approx(
         mixture._mixture().joint(mixture._observed(best.X))[0, best.y]
     )
-    with pytest.raises(ValueError, match="to be 'Paris', which is not one of its levels.*leave it"):
+    with pytest.raises(ValueError, match=r"to be 'Paris', which is not one of its levels.*leave"):
         mixture.conditional("age", {"city": "Paris"})
     with pytest.raises(ValueError, match="names the continuous column 'age' among others"):
         mixture.conditional(["age", "city"])
