@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,27 @@ def test_kernels_take_few_arguments(path: Path) -> None:
         decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
         if any("njit" in text or text in ("_compile", "_vectorise") for text in decorators):
             assert len(node.args.args) <= 10, f"{path.name}: {node.name}"
+
+
+IMPORTED_FIRST = """
+import importlib, os, sys
+import numba, numpy, scipy.stats, sklearn.base
+for name in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        importlib.import_module(name)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"{name} cannot be imported before the rest of the library")
+"""
+"""Imports each module in a process that has imported nothing of the library before."""
+
+
+def test_what_families_build_on_can_be_imported_first() -> None:
+    """Imports point one way, even those of packages that are imported on the way to a module."""
+    below = sorted((SOURCE / "structure").glob("*.py"))
+    at_risk = [path.stem for path in below if "exchangeable.families" in path.read_text()]
+    names = [f"exchangeable.structure.{stem}" for stem in at_risk]
+    command = [sys.executable, "-c", IMPORTED_FIRST, *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

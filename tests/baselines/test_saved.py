@@ -53,3 +53,13 @@ def test_a_damaged_tree_is_refused(name: str) -> None:
     roots = arrays["p_on"] + np.array([0.0, 1e-3]) * (arrays["parent"] < 0)[:, None]
     with pytest.raises(ModelFileError, match="root"):
         saved.decode({**arrays, "p_on": roots})
+
+
+@pytest.mark.parametrize("chance", [0.0, 1.0])
+def test_rows_that_cannot_be_have_no_chance(chance: float) -> None:
+    model = LatentTree("clrg", max_iter=5).fit(X)
+    certain = np.full_like(model._tree.p_on, chance)
+    model._tree = model._tree.with_parameters(certain)
+    rows = (np.arange(64)[:, None] >> np.arange(6) & 1).astype(np.uint8)
+    scores = model.score_samples(rows)
+    np.testing.assert_array_equal(np.exp(scores), (rows == chance).all(axis=1))

@@ -24,6 +24,7 @@ from exchangeable import (
     ExchangeableMixture,
 )
 from exchangeable.data.containers import as_matrix
+from exchangeable.rasch.answers import read_answers
 
 NAMES = ["tea", "milk", "sugar", "cake"]
 WAYS: dict[str, Any] = {
@@ -177,6 +178,8 @@ def test_the_holes_are_those_of_the_matrix_with_nan(name: str, fits: tuple[Any, 
     np.testing.assert_array_equal(
         filled.toarray() if sp.issparse(filled) else filled, mixture.impute(HOLED)
     )
+    answers = read_answers(X)
+    np.testing.assert_array_equal(answers.values, np.where(HOLES, -1, KNOWN))
     if not sp.issparse(read):
         block = EVM(Count(4)).fit(KNOWN, alpha=1.0)
         np.testing.assert_array_equal(quiet(block.log_prob, X), block.log_prob(HOLED))

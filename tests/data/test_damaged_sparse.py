@@ -7,10 +7,16 @@ import pytest
 import scipy.sparse as sp
 
 from exchangeable import (
+    EVM,
+    Count,
     ExchangeableClassifier,
     ExchangeableDensity,
     ExchangeableImputer,
     ExchangeableMixture,
+    Kinds,
+    RaschModel,
+    exchangeability_report,
+    with_missing,
     write_packed,
 )
 
@@ -111,6 +117,11 @@ def places(classifier, mixture):
         "mixture.marginals": mixture.marginals,
         "density.fit": lambda X: ExchangeableDensity(families=["blocks"]).fit(X),
         "imputer.fit": lambda X: ExchangeableImputer().fit(X),
+        "Rasch": lambda X: RaschModel().fit(X),
+        "one component": lambda X: EVM(Count(8)).fit(X),
+        "report": exchangeability_report,
+        "rows with holes": lambda X: with_missing(X, DENSE > 0),
+        "holes": lambda X: with_missing(DENSE, X),
         "chunks": lambda X: ExchangeableMixture(2, max_iter=2).fit([X]),
     }
 
@@ -124,6 +135,43 @@ def test_damaged_matrices_are_refused_everywhere(form, name, fitted, tmp_path):
     with pytest.raises(ValueError, match="damaged sparse matrix"):
         write_packed([damaged(form, name)], tmp_path / "rows.npy")
     assert not list(tmp_path.iterdir())
+
+
+def typed_places():
+    """Return everything that takes rows of counts, or of one-hot columns, by name."""
+    few = {"max_iter": 2, "tol": 0.1, "random_state": 0}
+    groups = {"kind": [0, 1, 2], "other": [3, 4, 5, 6, 7]}
+    counted = ExchangeableMixture(2, kinds="count", **few).fit(sp.csr_array(DENSE))
+    flags = sp.csr_array(np.tile(np.eye(8), (3, 1)))
+    grouped = ExchangeableMixture(2, kinds=Kinds(groups=groups), **few).fit(flags)
+    found = {
+        "count classifier": lambda X: ExchangeableClassifier(kinds="count").fit(X, LABELS),
+        "count batches": lambda X: ExchangeableClassifier(kinds="count").partial_fit(
+            X, LABELS, classes=[0, 1]
+        ),
+        "groups": lambda X: ExchangeableMixture(2, kinds=Kinds(groups=groups), **few).fit(X),
+        "columns by name": lambda X: ExchangeableMixture(2, kinds={0: "count"}, **few).fit(X),
+        "counts in chunks": lambda X: ExchangeableMixture(2, kinds="count", **few).fit([X, X]),
+    }
+    for family in ("mixed", "polya", "mixed tree"):
+        found[f"{family} of counts"] = ExchangeableMixture(
+            2, family=family, kinds="count", **few
+        ).fit
+    for kind, model in (("count", counted), ("group", grouped)):
+        for name in ("score_samples", "predict_proba", "marginals", "most_probable", "impute"):
+            found[f"{kind} {name}"] = getattr(model, name)
+    return found
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo"])
+def test_damaged_counts_are_refused_everywhere(form):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        calls = typed_places()
+    for name in COORDINATES if form == "coo" else COMPRESSED:
+        for call in calls.values():
+            with pytest.raises(ValueError, match="damaged sparse matrix"):
+                call(damaged(form, name))
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo"])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import exchangeable
 from em_families import BY_EM
 from exchangeable import (
     EVM,
@@ -16,9 +17,11 @@ from exchangeable import (
     ExchangeableDensity,
     ExchangeableImputer,
     ExchangeableMixture,
+    RaschModel,
 )
 from exchangeable.baselines import ChowLiuTree, LatentTree
 from exchangeable.families import REGISTRY
+from exchangeable.runtime.attempts import all_or_nothing
 
 RNG = np.random.default_rng(0)
 KIND = RNG.integers(0, 2, 80)
@@ -213,3 +216,29 @@ def test_a_warm_start_with_other_columns_is_refused() -> None:
             model.fit(OTHER)
         np.testing.assert_array_equal(model.score_samples(X), answers)
         assert model.n_features_in_ == 5
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_a_rasch_model_is_left_as_it_was(n_components: int) -> None:
+    model = RaschModel(n_components, n_init=1, tol=1e-2, random_state=0).fit(FRAME)
+    before, answers = dict(vars(model)), model.abilities(FRAME).estimate
+    for rows, options in ((OTHER - 1, {}), (OTHER, {"sample_weight": [-1.0] * 80})):
+        with pytest.raises(ValueError, match=r"answers must be|sample_weight"):
+            model.fit(rows, **options)
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[key] is value for key, value in before.items())
+    np.testing.assert_array_equal(model.abilities(FRAME).estimate, answers)
+
+
+def test_every_estimator_undoes_fits_that_fail() -> None:
+    kinds = [getattr(exchangeable, name) for name in exchangeable.__all__]
+    methods = [
+        method
+        for kind in [*kinds, ChowLiuTree, LatentTree]
+        for name in ("fit", "partial_fit")
+        if isinstance(kind, type) and (method := vars(kind).get(name)) is not None
+    ]
+    methods = [getattr(method, "fn", method) for method in methods]  # of `available_if`
+    assert len(methods) >= 9
+    undone = all_or_nothing(lambda: None).__code__
+    assert [method.__qualname__ for method in methods if method.__code__ is not undone] == []

@@ -159,9 +159,9 @@ def outcome(mutation: Mutation, package: Path) -> tuple[str, str]:
         status, test = run_tests(package, mutation.tests, mutation.compiled)
     if status == PASSED:
         return "survived", mutation.tests
-    if status == FAILED:
+    if status == FAILED and test:
         return "killed", test
-    return "broken", f"pytest ends with status {status}"
+    return "broken", f"no test fails, and pytest ends with status {status}"
 
 
 def chosen(mutations: list[Mutation], wanted: list[str]) -> list[tuple[int, Mutation]]:

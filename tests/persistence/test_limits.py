@@ -198,6 +198,18 @@ def test_a_plain_tree_must_add_up_to_one(tmp_path):
             exchangeable.load(write_model(tmp_path / "model", broken))
 
 
+def test_independent_variables_of_networks_must_add_up_to_one(tmp_path):
+    slope = rng.normal(size=(6, 2))
+    none = np.empty((0, 0))
+    base = -np.logaddexp(0, slope).sum(axis=0)
+    intact = TreeModel.make(base, slope, none.astype(np.int32), none)
+    assert exchangeable.load(write_model(tmp_path / "model", intact))
+    for wrong in (base * 0, base + 1e-5, base - 300):
+        broken = TreeModel.make(wrong, slope, none.astype(np.int32), none)
+        with pytest.raises(ModelFileError, match="do not add up to one"):
+            exchangeable.load(write_model(tmp_path / "model", broken))
+
+
 def test_the_base_of_a_weighted_tree_is_zero(tmp_path):
     tree = path_tree(6, -1, 0.5, weighted=True)
     broken = TreeModel.make(tree.base + 3, tree.slope, tree.parent, tree.pair, tree.log_q)

@@ -186,7 +186,7 @@ def test_few_persons():
         ([[0.5, 1], [1, 0]], "row 0 to item 'x0' is 0.5"),
         ([[0, 1], [-1, 0]], "row 1 to item 'x0' is -1"),
         ([[0, 1], [1, 1000]], "is 1000; answers must be whole numbers from 0 to 100"),
-        ([["a", "b"], ["b", "a"]], "not a number"),
+        ([["a", "b"], ["b", "a"]], "answers cannot be read"),
         ([0, 1], "one row per person"),
         ([[0, np.inf], [1, 0]], "is inf"),
     ],

@@ -12,6 +12,7 @@ from exchangeable import (
     Generative,
     Hybrid,
 )
+from page_answers import assert_answers_are_pythons, assert_best
 from page_models import answer_of, rows_of
 
 
@@ -26,33 +27,6 @@ def evidence(n, seed=1):
     rng = np.random.default_rng(seed)
     for share in (0.0, 0.3, 0.7, 1.0):
         yield np.where(rng.random(n) < share, rng.random(n) < 0.5, np.nan)
-
-
-def assert_answers_are_pythons(page, model, rows):
-    for row in rows:
-        found = answer_of(page, row)
-        log_evidence = model.score_samples(row[None])[0]
-        if log_evidence == -np.inf:
-            assert found is None
-            continue
-        assert found["logEvidence"] == pytest.approx(log_evidence, rel=1e-9, abs=1e-9)
-        posterior = model.predict_proba(row[None])[0]
-        np.testing.assert_allclose(found["posterior"], posterior, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(found["marginals"], model.marginals(row), rtol=0, atol=1e-9)
-        gains = model.information_gain(row)
-        np.testing.assert_allclose(found["gains"], gains, rtol=0, atol=1e-8)
-        assert_best(found, model, row)
-
-
-def assert_best(found, model, row):
-    """The completion is as probable as Python's, agrees with the row, and is what it says."""
-    expected = model.most_probable(row)
-    assert found["completionLogProb"] == pytest.approx(expected.log_prob, rel=1e-9, abs=1e-9)
-    completed = np.array(found["completion"])
-    known = ~np.isnan(row)
-    np.testing.assert_array_equal(completed[known], row[known])
-    joint = model._mixture().joint(model._observed(completed[None]))[0, found["completionClass"]]
-    assert joint == pytest.approx(found["completionLogProb"], rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("family", BY_EM)

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
 
 from exchangeable import (
     EVM,
@@ -19,6 +21,7 @@ from exchangeable import (
     RaschModel,
     Transitions,
 )
+from exchangeable.baselines import ChowLiuTree, LatentTree
 
 rng = np.random.default_rng(7)
 KIND = rng.integers(0, 3, size=240)
@@ -83,6 +86,7 @@ MODELS = {
     ),
     "classifier in parts": _partial,
     "classifier hybrid": _classifier(training=Hybrid(penalty=1.0, n_folds=2)),
+    "classifier hybrid components": _classifier(training=Hybrid(n_components=2), max_iter=3),
     "mixture": _mixture(),
     "mixture average": _mixture(combine="average"),
     "mixture independent": _mixture(blocks="independent"),
@@ -148,6 +152,7 @@ MODELS = {
     "categories": lambda: EVM(CategoricalCounts(9, 3)).fit(KIND[:234].reshape(26, 9)),
 }
 OTHERS = [["city"], ["member"]]
+ITEMS = TABLE.drop(columns="city")
 TABLE_MODELS = {
     "table": _table(),
     "table in blocks": _table(
@@ -156,7 +161,35 @@ TABLE_MODELS = {
     "table of urns": _table(
         family="polya", blocks=[["answer", "again"], ["visits"], ["age"], ["height"], *OTHERS]
     ),
-    "table classifier": lambda: ExchangeableClassifier().fit(TABLE.drop(columns="city"), WORDS),
+    "table tree": _table(family="mixed tree"),
+    "table with covariates": lambda: ExchangeableMixture(
+        2, max_iter=5, tol=1e-2, random_state=0
+    ).fit(TABLE.drop(columns="age"), covariates=TABLE[["age", "city"]]),
+    "table density": lambda: ExchangeableDensity(
+        families=["mixed", "polya"], n_init=1, max_components=2, max_iter=5, random_state=0
+    ).fit(TABLE),
+    "table classifier": lambda: ExchangeableClassifier().fit(ITEMS, WORDS),
+    "table classifier of urns": lambda: ExchangeableClassifier(
+        family="polya", blocks="evidence"
+    ).fit(ITEMS, WORDS),
+    "table hybrid": lambda: ExchangeableClassifier(training=Hybrid(penalty=1.0, n_folds=2)).fit(
+        ITEMS, WORDS
+    ),
+    "table imputer": lambda: ExchangeableImputer(
+        ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0)
+    ).fit(TABLE),
+}
+TEXTS = [" ".join(["word", *(f"w{j}" for j in np.flatnonzero(row))]) for row in X]
+OTHER_MODELS = {
+    "Chow-Liu tree": lambda: ChowLiuTree().fit(X),
+    "latent tree": lambda: LatentTree().fit(X),
+    "pipeline of texts": lambda: make_pipeline(CountVectorizer(), ExchangeableClassifier()).fit(
+        TEXTS, KIND
+    ),
+    "pipeline that imputes": lambda: make_pipeline(
+        ExchangeableImputer(ExchangeableMixture(2, max_iter=5, tol=0.1, random_state=0)),
+        ExchangeableClassifier(),
+    ).fit(HOLES, KIND),
 }
 
 

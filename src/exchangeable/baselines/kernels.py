@@ -96,8 +96,9 @@ def _upward(tree, width, messages, logs):  # type: ignore[no-untyped-def]
                 message[v, 1, r] = m1
                 u0, u1 = up[p, 0, r] * m0, up[p, 1, r] * m1
                 total = u0 + u1
-                up[p, 0, r] = u0 / total
-                up[p, 1, r] = u1 / total
+                divisor = total if total > 0.0 else 1.0  # a row that cannot be has nothing to share
+                up[p, 0, r] = u0 / divisor
+                up[p, 1, r] = u1 / divisor
                 scale[r] *= total
         if v % FLUSH == 0:
             for r in range(width):

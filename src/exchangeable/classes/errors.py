@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit, ndtri
 
 from exchangeable.arrays import (
     FloatArray,
@@ -19,8 +18,10 @@ from exchangeable.arrays import (
 )
 from exchangeable.classes.draws import run_draws
 from exchangeable.classes.information import information_errors
+from exchangeable.classes.intervals import with_errors
 from exchangeable.classes.matching import match_classes
 from exchangeable.classes.profiles import Profiles, profile_values, profiles_of
+from exchangeable.classes.sampling import Sampling
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.fitting.tasks import check_choice
 from exchangeable.queries.answers import class_posterior
@@ -79,6 +80,8 @@ def standard_errors(
     restarts: int = 2,
     sample_weight: npt.ArrayLike | None = None,
     weighting: str = "sampling",
+    strata: npt.ArrayLike | None = None,
+    clusters: npt.ArrayLike | None = None,
     replicate_weights: npt.ArrayLike | None = None,
     replicate_scale: float | None = None,
     level: float = 0.95,
@@ -107,6 +110,10 @@ def standard_errors(
         The weights that the fit was given.
     weighting : {"sampling", "frequency"}, default="sampling"
         What weights are: sampling weights of respondents, or how often equal rows occur.
+    strata, clusters : array-like of shape (n_samples,), optional
+        The stratum of each respondent, and the cluster that was drawn within it, such as a school
+        or a block of houses. Clusters are then what the bootstrap draws, or whose sums
+        the sandwich is made of.
     replicate_weights : array-like of shape (n_samples, n_replicates), optional
         Replicate weights.
     replicate_scale : float, optional
@@ -139,8 +146,10 @@ def standard_errors(
         raise ValueError(f"level must lie between 0 and 1, got {level}")
     refits, observed = model._refits(), model._observed(X)
     weight = check_sample_weight(sample_weight, observed.n_rows)
+    sampling = _sampling(strata, clusters, observed.n_rows, method, weighting)
     if method == "information":
-        return _from_information(model, observed, weight, weighting, level)
+        robust = weighting == "sampling"
+        return _from_information(model, observed, weight, robust, sampling, level)
     examples, member = merge_equal_rows(observed, weight)
     reference = class_posterior(model._mixture(), examples.observed)
     schema, restarts = model._schema(), check_count(restarts, "restarts", minimum=0)
@@ -165,27 +174,42 @@ def standard_errors(
         return _from_replicates(model, drawn, check_number(scale, "replicate_scale"), level)
 
     def one(source: np.random.Generator) -> _Draw:
-        return fitted(_resampled(examples, member, weight, weighting, source), source)
+        if weighting == "frequency":
+            return fitted(_drawn_again(examples, source), source)
+        multipliers = _multipliers(member.size, sampling, source)
+        drawn = np.bincount(member, multipliers * weight, minlength=examples.weights.size)
+        return fitted(drawn.astype(np.float64), source)
 
     drawn = run_draws(one, rng, n_draws, n_jobs, "bootstrap")
     return _from_draws(model, drawn, level)
 
 
-def _resampled(
-    examples: Examples,
-    member: IntArray,
-    weight: FloatArray,
-    weighting: str,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Return the weights of the distinct rows in one draw."""
-    if weighting == "frequency":
-        share = examples.weights / examples.total
-        counts = rng.multinomial(max(1, round(examples.total)), share)
-        return np.asarray(counts, dtype=np.float64)
-    counts = rng.multinomial(member.size, np.full(member.size, 1 / member.size))
-    drawn = np.bincount(member, counts * weight, minlength=examples.weights.size)
-    return np.asarray(drawn, dtype=np.float64)
+def _sampling(
+    strata: Any, clusters: Any, n_rows: int, method: str, weighting: str
+) -> Sampling | None:
+    """Return the sampling design, which goes with sampling weights or none."""
+    found = Sampling.of(strata, clusters, n_rows)
+    if found is not None and method == "replicates":
+        raise ValueError("replicate weights know strata and clusters already; leave these out")
+    if found is not None and weighting == "frequency":
+        raise ValueError(
+            "strata and clusters are of respondents, one row for each; they do not go with "
+            "weighting='frequency'"
+        )
+    return found
+
+
+def _multipliers(n_rows: int, sampling: Sampling | None, rng: np.random.Generator) -> FloatArray:
+    """Return by how much the weight of each row is multiplied in one draw."""
+    if sampling is not None:
+        return sampling.multipliers(rng)
+    return rng.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(np.float64)
+
+
+def _drawn_again(examples: Examples, rng: np.random.Generator) -> FloatArray:
+    """Return how often each distinct row is drawn, weights being frequencies."""
+    share = examples.weights / examples.total
+    return rng.multinomial(max(1, round(examples.total)), share).astype(np.float64)
 
 
 def _replicates(given: Any, n_rows: int, member: IntArray, examples: Examples) -> list[FloatArray]:
@@ -257,49 +281,16 @@ def _from_replicates(model: Any, drawn: list[_Draw], scale: float, level: float)
 
 
 def _from_information(
-    model: Any, observed: Any, weight: FloatArray, weighting: str, level: float
+    model: Any,
+    observed: Any,
+    weight: FloatArray,
+    robust: bool,
+    sampling: Sampling | None,
+    level: float,
 ) -> StandardErrors:
-    size_errors, errors = information_errors(model, observed, weight, weighting == "sampling")
+    size_errors, errors = information_errors(model, observed, weight, robust, sampling)
     note = "Standard errors in brackets, from the observed information."
     if np.isnan(errors).any() and not np.isnan(errors).all():
         note += " A dash: the estimate lies on the boundary of what is possible."
     profiles = with_errors(profiles_of(model), size_errors, errors, level, note)
     return StandardErrors(profiles, "information")
-
-
-def with_errors(
-    profiles: Profiles, size_errors: FloatArray, errors: FloatArray, level: float, note: str
-) -> Profiles:
-    """Return profiles with intervals that are symmetric on the scale of logits, or of numbers."""
-    shares = np.array([entry.is_share for entry in profiles.entries])
-    interval = normal_interval(profiles.values, errors, level)
-    if shares.any():
-        interval[:, shares] = logit_interval(profiles.values[shares], errors[shares], level)
-    return replace(
-        profiles,
-        size_errors=size_errors,
-        errors=errors,
-        size_interval=logit_interval(profiles.sizes, size_errors, level),
-        interval=interval,
-        level=level,
-        note=note,
-    )
-
-
-def normal_interval(values: FloatArray, errors: FloatArray, level: float) -> FloatArray:
-    """Return values plus and minus errors times the normal quantile."""
-    half = ndtri((1 + level) / 2) * errors
-    return np.stack([values - half, values + half])
-
-
-def logit_interval(shares: FloatArray, errors: FloatArray, level: float) -> FloatArray:
-    """Return intervals of probabilities, symmetric on the scale of logits.
-
-    >>> logit_interval(np.array([0.5]), np.array([0.1]), 0.95).round(3).ravel().tolist()
-    [0.313, 0.687]
-    """
-    inside = (shares > 0) & (shares < 1)
-    safe = np.where(inside, shares, 0.5)
-    half = ndtri((1 + level) / 2) * errors / (safe * (1 - safe))
-    ends = np.stack([expit(logit(safe) - half), expit(logit(safe) + half)])
-    return np.where(inside, ends, np.nan)

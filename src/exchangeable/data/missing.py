@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from exchangeable.arrays import is_sparse
+from exchangeable.arrays import check_sparse, is_sparse
 from exchangeable.data.containers import as_matrix
 
 
@@ -38,6 +38,8 @@ def with_missing(X: Any, missing: Any) -> Any:
     X = as_matrix(X)
     shape = X.shape if is_sparse(X) else np.shape(X)
     mask: Any = missing if is_sparse(missing) else np.asarray(missing)
+    if is_sparse(mask):
+        check_sparse(mask, "missing")
     if mask.dtype != np.bool_ and not np.isin(mask.data if is_sparse(mask) else mask, [0, 1]).all():
         raise ValueError("missing must hold True where an entry is not known, False elsewhere")
     if mask.shape != shape:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from exchangeable.arrays import is_sparse
+from exchangeable.arrays import check_sparse, is_sparse
 from exchangeable.data.raw_columns import RawColumn, make_table, raw_columns
 
 
@@ -73,6 +73,8 @@ class OneHot:
         n_columns = X.shape[1] if hasattr(X, "shape") else len(self.inputs)
         if n_columns != len(self.inputs):
             raise ValueError(f"X has {n_columns} columns, expected {len(self.inputs)}")
+        if is_sparse(X):
+            check_sparse(X)
         matrix = X.tocsc() if is_sparse(X) else None
         raw = None if matrix is not None else raw_columns(X)
         found = []

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import is_missing, is_sparse
+from exchangeable.arrays import check_sparse, is_missing, is_sparse
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 """Whose tables are read column by column."""
@@ -66,6 +66,8 @@ def raw_columns(X: Any) -> list[RawColumn]:
             _from_arrow(column, name)
             for name, column in zip(X.column_names, X.columns, strict=True)
         ]
+    if is_sparse(X):
+        check_sparse(X)
     matrix = X.toarray() if is_sparse(X) else X
     if isinstance(matrix, np.ma.MaskedArray):
         matrix = np.ma.filled(matrix.astype(object), None)

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, check_sparse
 
 
 def sparse_counts(X: Any) -> Any:
     """Return a sparse matrix of counts in canonical form, None where some are not known."""
+    check_sparse(X)
     matrix = X.tocsr()
     values = np.asarray(matrix.data, dtype=np.float64)
     if np.isnan(values).any():

@@ -20,6 +20,7 @@ from exchangeable.rasch.existence import check_answers, usable_items
 from exchangeable.rasch.parameters import among
 from exchangeable.rasch.questions import RaschQuestions
 from exchangeable.rasch.scores import score_distribution
+from exchangeable.runtime.attempts import all_or_nothing
 
 ROUGH = 1e-6
 """Starts of EM are compared when they gain less than this."""
@@ -101,6 +102,7 @@ class RaschModel(RaschQuestions, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the items.
 

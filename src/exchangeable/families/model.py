@@ -184,6 +184,24 @@ class Model(ABC):
         """
         raise NotImplementedError(f"{self.kind} are not blocks of a tree with hidden states")
 
+    def expected_moments(
+        self, data: RowsInMemory, posterior: FloatArray, least: float
+    ) -> FloatArray:
+        """Return the moments of rows, as in `Sums`, with holes by how probable they are to be on.
+
+        Rows that belong to a class with no more probability than `least` are left out of it.
+        """
+        moments = np.zeros((2, self.n_variables, self.n_classes))
+        for y in range(self.n_classes):
+            members = np.flatnonzero(posterior[:, y] > least)
+            share = posterior[members, y]
+            mass = data.examples.weights[members] * share
+            for span, part in data.examples.observed.take(members).chunks():
+                on = self.marginals(part, y)
+                moments[0, :, y] += mass[span] @ on
+                moments[1, :, y] += (mass[span] * share[span]) @ on
+        return moments
+
     def expect_on(
         self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
     ) -> Sums | None:

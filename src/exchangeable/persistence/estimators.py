@@ -44,7 +44,7 @@ from exchangeable.statistics.saved import (
     plan_statistic,
 )
 from exchangeable.storage.archive import ModelFileError
-from exchangeable.storage.checks import numbers, probabilities
+from exchangeable.storage.checks import CLOSE, numbers, probabilities
 from exchangeable.storage.limits import Budget
 from exchangeable.storage.values import Reader, Writer, short
 from exchangeable.structure.blocks import Blocks
@@ -309,8 +309,8 @@ def _check_classes(estimator: Any, k: int) -> None:
 
 def _check_weights(weights: Any, k: int) -> None:
     weights = numbers(_array(weights), "weights_", (k,), low=0, high=1 + 1e-6)
-    with np.errstate(divide="ignore"):
-        probabilities(np.log(weights), "weights_")
+    if not abs(weights.sum() - 1.0) < CLOSE:
+        raise ModelFileError(f"weights_ are probabilities that add up to {weights.sum()}")
 
 
 def _check_names(estimator: Any, n: int) -> None:

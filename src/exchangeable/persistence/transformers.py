@@ -104,7 +104,8 @@ def decode_step(value: Any, reader: Reader) -> Any:
     for key, entry in attributes.items():
         setattr(step, key, reader.decode(entry, key))
     words = getattr(step, "vocabulary_", {})
-    if not isinstance(words, dict) or sorted(words.values()) != list(range(len(words))):
+    numbered = isinstance(words, dict) and all(type(number) is int for number in words.values())
+    if not numbered or sorted(words.values()) != list(range(len(words))):
         raise ModelFileError(f"has a {name} whose words are not numbered 0, 1, …")
     if not all(isinstance(word, str) for word in words):
         raise ModelFileError(f"has a {name} with a word that is not text")

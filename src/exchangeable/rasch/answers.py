@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, check_sample_weight, is_sparse
+from exchangeable.data.containers import as_matrix
 from exchangeable.families.items import Answered, items_of
 
 BoolArray = npt.NDArray[np.bool_]
@@ -117,19 +118,16 @@ def read_answers(
 
 
 def _as_matrix(X: Any) -> npt.NDArray[Any]:
-    if is_sparse(X):
-        X = X.toarray()
     try:
-        if hasattr(X, "to_numpy") and hasattr(X, "columns"):
-            X = X.to_numpy(np.float64, na_value=np.nan) if hasattr(X, "iloc") else X.to_numpy()
-        values = np.asarray(X)
-        if values.dtype.kind not in "biuf":
-            values = np.array(X, dtype=np.float64)
+        matrix = as_matrix(X)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"X holds something that is not a number ({error}); write answers as 0, 1, 2, …, and "
-            "NaN where there is none"
+            f"answers cannot be read ({error}); write them as 0, 1, 2, …, and NaN where there is "
+            "none"
         ) from None
+    values = matrix.toarray() if is_sparse(matrix) else np.asarray(matrix)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"X of {type(X).__name__} holds no numbers; write answers as 0, 1, 2, …")
     if values.ndim != 2 or not values.size:
         raise ValueError(
             f"X has the shape {values.shape}; expected one row per person, one column per item"

@@ -28,6 +28,10 @@ KINDS = "biuf"
 MOST_MEMBERS = 10_000
 LONGEST_REASON = 200
 """A reason may quote what a hostile file holds, but not at any length."""
+AT_ONCE = 1 << 20
+"""Bytes of a member that are read at once."""
+LONGEST_ARRAY_HEADER = 10 + 0xFFFF
+"""Bytes before the numbers of an array, at most."""
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The date of every member, so that equal models make equal files."""
 
@@ -90,7 +94,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.ND
                 members = _members(archive, os.fstat(file.fileno()).st_size)
                 header = _header(archive.read(HEADER))
                 arrays = {
-                    name: _array(archive.read(member), name) for name, member in members.items()
+                    name: _array(_content(archive, member), name)
+                    for name, member in members.items()
                 }
         except (OSError, RuntimeError, EOFError, UnicodeDecodeError) as error:
             # What `zipfile` raises about archives with damaged lists of their members.
@@ -119,6 +124,21 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, str]:
     return {match[1]: match[0] for match in found}
 
 
+def _content(archive: zipfile.ZipFile, member: str) -> bytearray:
+    """Return the bytes of a member; the array in them is made of the same memory."""
+    content = bytearray(archive.getinfo(member).file_size)
+    with archive.open(member) as file:
+        at = 0
+        while part := file.read(AT_ONCE):  # until the end, so that the sum of the bytes is compared
+            if at + len(part) > len(content):
+                raise EOFError(f"{member} is longer than it says")
+            content[at : at + len(part)] = part
+            at += len(part)
+    if at < len(content):
+        raise EOFError(f"{member} ends too early")
+    return content
+
+
 def _header(text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text.decode("utf-8", "surrogatepass"), parse_constant=_refuse_constant)
@@ -133,9 +153,9 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _array(data: bytes, name: str) -> npt.NDArray[Any]:
+def _array(data: bytearray, name: str) -> npt.NDArray[Any]:
     """Return the array in the bytes of an ``.npy`` file."""
-    stream = BytesIO(data)
+    stream = BytesIO(data[:LONGEST_ARRAY_HEADER])
     try:
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError("unknown version of the array format")
@@ -158,7 +178,8 @@ def _array(data: bytes, name: str) -> npt.NDArray[Any]:
         raise ModelFileError(
             f"array {name!r} says {shape} of {dtype}, {expected:,} bytes, but holds {left:,}"
         )
-    return np.frombuffer(data, dtype=dtype, offset=stream.tell()).reshape(shape).copy()
+    array = np.frombuffer(data, dtype=dtype, offset=stream.tell()).reshape(shape)
+    return array if array.flags.aligned else array.copy()
 
 
 def _little(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -16,6 +16,7 @@ from scipy.special import chdtrc, ndtr
 from sklearn.utils import check_array
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.containers import as_matrix
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.partitions import check_partition
 from exchangeable.structure.conditions import equal_means_p_value
@@ -123,7 +124,7 @@ def exchangeability_report(
     >>> exchangeability_report(X, blocks=[[0], [1, 2, 3, 4, 5]]).p_value > 0.05
     True
     """
-    X = check_array(X, accept_sparse="csc", dtype="numeric", ensure_min_samples=2)
+    X = check_array(as_matrix(X), accept_sparse="csc", dtype="numeric", ensure_min_samples=2)
     columns = sp.csc_matrix(X, dtype=np.float64)
     if not columns.has_canonical_format:  # entries stored twice add up
         columns = columns.copy()

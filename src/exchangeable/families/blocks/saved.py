@@ -45,15 +45,11 @@ def decode(
     totals = numbers(totals, "totals", (len(partitions),), low=0, high=highest)
     values = numbers(values, "tables", (size,), low=-np.inf, high=CLOSE)
     log_factorial = log_factorials(partitions[0].labels.size)
-    ways = np.concatenate(
-        [
-            log_factorial[m] - log_factorial[: m + 1] - log_factorial[: m + 1][::-1]
-            for partition in partitions
-            for m in partition.sizes
-        ]
-    )
-    check_counts(values + ways, partitions, "tables")
+    ends = np.cumsum([partition.table_size for partition in partitions])[:-1]
+    for partition, own in zip(partitions, np.split(values, ends), strict=True):
+        rows = np.concatenate([log_factorial[m] - log_factorial[: m + 1] for m in partition.sizes])
+        rows -= np.concatenate([log_factorial[m::-1] for m in partition.sizes])
+        check_counts(np.add(rows, own, out=rows), [partition], "tables")
     tables = Tables.layout(partitions)
     tables.values[:] = values
-    ends = np.cumsum([partition.table_size for partition in partitions])[:-1]
     return partitions, np.split(histograms, ends), totals, tables

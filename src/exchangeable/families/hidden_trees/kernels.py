@@ -206,7 +206,7 @@ def score_tree(codes, evidence, tree, tile, out):  # type: ignore[no-untyped-def
     """
     n_rows, n_nodes = codes.shape
     h = evidence.shape[1]
-    messages = new_messages(n_nodes, tile, h)
+    messages = new_messages(n_nodes, min(tile, n_rows), h)
     for begin in range(0, n_rows, tile):
         end = min(begin + tile, n_rows)
         if end - begin < tile:
@@ -227,7 +227,7 @@ def expect_tree(codes, weights, offsets, evidence, tree, log_prior, tile, sums):
     n_rows, n_nodes = codes.shape
     h = evidence.shape[1]
     root, totals, log_likelihood = tree.order[0], sums.totals, 0.0
-    messages = new_messages(n_nodes, tile, h)
+    messages = new_messages(n_nodes, min(tile, n_rows), h)
     for begin in range(0, n_rows, tile):
         n = min(tile, n_rows - begin)
         if n < tile:

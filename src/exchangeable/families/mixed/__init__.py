@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.later import later
-from exchangeable.families.problem import Problem
+
+if TYPE_CHECKING:
+    from exchangeable.families.problem import Problem
 
 
-def independent_first(name: str, problem: Problem) -> tuple[str, Problem] | None:
+def independent_first(name: str, problem: "Problem") -> "tuple[str, Problem] | None":
     """Return what is fitted first where blocks of components are to be learned: single columns.
 
     Classes are known, so that their blocks are learned at once.

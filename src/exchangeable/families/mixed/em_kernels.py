@@ -13,9 +13,12 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import copy, helper
+from exchangeable.runtime.vectors import logarithm
 
 TILE = 256
 """Rows whose scores are held at once."""
+LEAST_ROW = 1e-290
+"""Rows that are less probable than this are scored by logarithms."""
 LEAST_SHARE = 1e-12
 """A class's probability does not fall below this."""
 _compile = compiled()
@@ -74,25 +77,69 @@ class LevelParameters(NamedTuple):
 class Room(NamedTuple):
     """Arrays to work in.
 
-    Tables and sums of levels, tables and sums of codes, one line per class; totals of classes, and
-    a tile of scores.
+    Tables and sums of levels, tables of codes (logarithms, and probabilities) and their sums, one
+    line per class; totals of classes; and of a tile the scores, one line per class, their sums, and
+    its log-likelihoods.
     """
 
     table: FloatArray
     sums: FloatArray
     code_table: FloatArray
+    code_shares: FloatArray
     code_sums: FloatArray
     totals: FloatArray
     joint: FloatArray
+    norm: FloatArray
+    scores: FloatArray
 
 
 @helper
-def _score_tile(rows, begin, end, table, log_prior, joint):  # type: ignore[no-untyped-def]
-    """Write log P(x, y) of some rows, a line per class."""
-    for y in range(log_prior.size):
-        line, own = joint[y], table[y]
+def _weigh_tile(rows, begin, end, prior, room):  # type: ignore[no-untyped-def]
+    """Write P(x, y) of some rows, one line per class, and P(x); return whether none is too small.
+
+    A few products are quicker than a power of e, and as exact.
+    """
+    norm, enough, least = room.norm, True, LEAST_ROW
+    for r in range(end - begin):
+        norm[r] = 0.0
+    for y in range(prior.size):
+        line, own = room.joint[y], room.code_shares[y]
         for r in range(end - begin):
-            line[r] = log_prior[y]
+            line[r] = prior[y]
+        for j in range(rows.codes.shape[0]):
+            codes = rows.codes[j]
+            for r in range(end - begin):
+                line[r] *= own[codes[begin + r]]
+        for r in range(end - begin):
+            norm[r] += line[r]
+    for r in range(end - begin):
+        enough &= norm[r] > least
+    return enough
+
+
+@helper
+def _share_tile(rows, begin, end, room):  # type: ignore[no-untyped-def]
+    """Turn P(x, y) into the weight of each row in each class; return the log-likelihood."""
+    total, norm, scores = 0.0, room.norm, room.scores
+    for r in range(end - begin):
+        scores[r] = rows.weights[begin + r] * logarithm(norm[r])
+        norm[r] = rows.weights[begin + r] / norm[r]
+    for y in range(room.joint.shape[0]):
+        line = room.joint[y]
+        for r in range(end - begin):
+            line[r] *= norm[r]
+    for r in range(end - begin):
+        total += scores[r]
+    return total
+
+
+@helper
+def _score_tile(rows, begin, end, prior, room):  # type: ignore[no-untyped-def]
+    """Write log P(x, y) of some rows, one line per class."""
+    for y in range(prior.size):
+        line, own = room.joint[y], room.code_table[y]
+        for r in range(end - begin):
+            line[r] = np.log(prior[y])
         for j in range(rows.codes.shape[0]):
             codes = rows.codes[j]
             for r in range(end - begin):
@@ -122,6 +169,17 @@ def _settle_tile(rows, begin, end, joint):  # type: ignore[no-untyped-def]
             joint[y, r] *= scale
         total += rows.weights[begin + r] * (highest + np.log(norm))
     return total
+
+
+@helper
+def _fill_code_table(rows, room):  # type: ignore[no-untyped-def]
+    """Write the log-probabilities of codes."""
+    for y in range(room.code_table.shape[0]):
+        for code in range(rows.members.shape[0]):
+            score = 0.0
+            for m in range(rows.members.shape[1]):
+                score += room.table[y, rows.members[code, m]]
+            room.code_table[y, code] = score
 
 
 @helper
@@ -159,21 +217,26 @@ def step(rows, layout, parameters, room):  # type: ignore[no-untyped-def]
         for level in range(layout.pseudo.size):
             if layout.pseudo[level] > 0:
                 penalty += layout.pseudo[level] * room.table[y, level]
-        parameters.prior[y] = np.log(parameters.prior[y])
         room.totals[y] = 0.0
     for y in range(k):
         for code in range(rows.members.shape[0]):
-            score = 0.0
+            share = 1.0
             for m in range(rows.members.shape[1]):
-                score += room.table[y, rows.members[code, m]]
-            room.code_table[y, code] = score
+                share *= parameters.shares[y, rows.members[code, m]]
+            room.code_shares[y, code] = share
             room.code_sums[y, code] = 0.0
-    log_likelihood = 0.0
+    log_likelihood, in_logs = 0.0, False
     n_rows = rows.weights.size
     for begin in range(0, n_rows, TILE):
         end = min(begin + TILE, n_rows)
-        _score_tile(rows, begin, end, room.code_table, parameters.prior, room.joint)
-        log_likelihood += _settle_tile(rows, begin, end, room.joint)
+        if _weigh_tile(rows, begin, end, parameters.prior, room):
+            log_likelihood += _share_tile(rows, begin, end, room)
+        else:
+            if not in_logs:
+                _fill_code_table(rows, room)
+                in_logs = True
+            _score_tile(rows, begin, end, parameters.prior, room)
+            log_likelihood += _settle_tile(rows, begin, end, room.joint)
         for y in range(k):
             line, sums = room.joint[y], room.code_sums[y]
             for r in range(end - begin):

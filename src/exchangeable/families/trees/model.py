@@ -117,6 +117,8 @@ class TreeModel(LogLinearModel):
 
     def log_totals(self) -> FloatArray:
         """Return log Σ_x P(x | y), of weighted trees by what scoring reads."""
+        if self.independent:  # rows with holes are scored without the base
+            return np.asarray(self.base + self._off.sum(axis=0))
         if not self.log_q.size:
             return super().log_totals()
         by_count, weights = self.scores.by_count, self.counts[0]
