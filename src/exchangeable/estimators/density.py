@@ -22,6 +22,7 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.schema import Schema
 from exchangeable.devices.choice import check_device, find_device
 from exchangeable.estimators.components import ComponentEstimator
@@ -44,6 +45,9 @@ from exchangeable.structure.statistic_blocks import has_statistics, statistic_bl
 
 NO_MASS = 1e-10
 """A component with a smaller probability is dropped."""
+MUCH_TO_TELL, LEAST_PART = 40.0, 0.02
+"""Rows with a smaller entropy, if variables were independent, need a smaller tolerance: by the same
+factor, within limits."""
 
 
 class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
@@ -79,7 +83,9 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     alpha : float, default=0.1
         Smoothing of the training set's own frequencies, which the pooled prior is made of.
     tol : float, default=1e-3
-        Least gain in average log-likelihood that counts as progress in a first fit.
+        Least gain in average log-likelihood that counts as progress in a first fit. Of binary rows
+        whose entropy is below 40 nats, if their variables are taken for independent, a smaller gain
+        counts, in the same proportion.
     max_iter : int, default=500
         Largest number of iterations of a fit.
     binarize : float or None, default=0.0
@@ -102,8 +108,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         a search gets within `time_budget`.
     device : {"auto", "cpu", "gpu"}, default="auto"
         Where networks are trained: by default on a GPU if JAX finds one, and then beside the fits
-        of other families, which stay on the processor. With ``"gpu"`` EM makes its passes there
-        too.
+        of other families, which stay on the processor, except for hidden trees, whose passes are
+        made on the GPU too. With ``"gpu"`` all EM makes its passes there.
 
     Attributes
     ----------
@@ -376,22 +382,29 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             examples,
             held,
             alpha,
-            StopRule(self.tol, check_count(self.max_iter, "max_iter")),
+            StopRule(self._tolerance(examples, families), check_count(self.max_iter, "max_iter")),
             int(rng.integers(2**31)),
             self.device,
             em_device(self),
+            self._accelerator(families),
             named=named,
         )
         most = self.max_components
         return Search(
             fitter,
-            Lanes(fitter, self.n_jobs, self._has_gpu(families)),
+            Lanes(fitter, self.n_jobs),
             families,
             None if most is None else check_count(most, "max_components"),
             check_count(self.n_init, "n_init"),
             clock,
             notes=left_out,
         )
+
+    def _tolerance(self, examples: Examples, families: Sequence[str]) -> float:
+        """Return the least gain that counts as progress, less where rows tell little."""
+        if any(len(family_named(name).kinds) > 1 for name in families):
+            return float(self.tol)
+        return float(self.tol * np.clip(entropy(examples) / MUCH_TO_TELL, LEAST_PART, 1.0))
 
     def _clock(self) -> Clock:
         """Return when the fit has to end."""
@@ -455,12 +468,12 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             fitter.kept = kept
         return kept
 
-    def _has_gpu(self, families: Sequence[str]) -> bool:
-        """Return whether networks are trained elsewhere than on the processor."""
+    def _accelerator(self, families: Sequence[str]) -> Any:
+        """Return what networks are trained on, None where that is the processor."""
         if self.device == "cpu" or not any(family_named(name).needs for name in families):
-            return False
-        purpose = f"families={list(families)!r}"
-        return bool(find_device(self.device, purpose).platform != "cpu")
+            return None
+        device = find_device(self.device, f"families={list(families)!r}")
+        return None if device.platform == "cpu" else device
 
     def _take_over(self, search: Search) -> None:
         """Join the averages of all settings, and store what was found."""
@@ -485,6 +498,15 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
                 row["blocks"] = self.blocks
         self.best_score_ = best.first.valid
         self.n_parameters_ = mixture.n_parameters
+
+
+def entropy(examples: Examples) -> float:
+    """Return the entropy of binary rows in nats, their variables taken for independent."""
+    everyone = Group(np.arange(examples.rows.n_rows), examples.weights)
+    on = group_ones(examples.rows, [everyone], 1)[0] / examples.total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where((on > 0) & (on < 1), on * np.log(on) + (1 - on) * np.log1p(-on), 0.0)
+    return float(-each.sum())
 
 
 def check_loss(loss: Any) -> float:

@@ -172,8 +172,9 @@ def _costs(store: Store, sets: list[str]) -> str:
             )
     text = (
         "## Seconds and size\n\nSeconds of the fit, with the search, those that processors worked "
-        "for it, and seconds of scoring the test rows; number of parameters; cores, and where "
-        "networks were trained. Where processors worked for less than the cores could have, the "
+        "for it, and seconds of scoring the test rows with all cores there are; number of "
+        "parameters; cores of the fit, and where networks were trained. Where processors worked "
+        "for less than the cores could have, the "
         "machine was busy with other work, and a free one gets further within the same budget.\n\n"
     )
     head = ["data", "model", "seed", "validation", "seconds", "processor", "scoring", "size"]

@@ -44,6 +44,10 @@ class SearchSpace:
         The same for each row, pair of variables and component.
     start_up : float
         Seconds that a fit takes at least.
+    most_on_device : int, optional
+        Largest number of components where a device makes the passes of EM. A search leaves them to
+        the device on which it trains networks, if there is one; None where the processor makes
+        them unless users ask for a device.
     """
 
     first_components: int = 30
@@ -61,6 +65,7 @@ class SearchSpace:
     nanoseconds: float = 100.0
     squared: float = 0.0
     start_up: float = 0.0
+    most_on_device: int | None = None
 
     def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
         """Return about how long a fit takes."""

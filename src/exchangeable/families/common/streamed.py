@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.examples import distinct_rows
+from exchangeable.data.examples import Examples, distinct_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType
 from exchangeable.data.stacking import stack_observed
@@ -40,7 +40,7 @@ from exchangeable.families.common.recipes import (
 )
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.sums import Sums
+from exchangeable.families.sums import ROUNDING, Sums
 
 WORDS = 4
 """Numbers of 64 bits that hold states of each row, of which one pass returns this many."""
@@ -130,6 +130,11 @@ class Streamed:
     def n_jobs(self) -> int | None:
         """Number of threads."""
         return self.passes.n_jobs
+
+    @property
+    def rounding(self) -> float:
+        """The share of the log-likelihood by which passes may be wrong."""
+        return ROUNDING
 
     @property
     def n_variables(self) -> int:
@@ -242,6 +247,10 @@ class Streamed:
         )
         total = self.passes.total(function)
         return replace(total, recipe=recipe) if isinstance(total, Sums) else total
+
+    def log_likelihood_held_out(self, rows: Examples, mixture: Mixture) -> float:
+        """Return the log-likelihood of other rows, which are in memory."""
+        return mixture.log_likelihood(rows, self.n_jobs)
 
     def log_likelihood(self, mixture: Mixture) -> float:
         """Return the log-likelihood of all rows, each by its weight."""
