@@ -16,7 +16,7 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.classes.draws import run_draws
-from exchangeable.classes.information import information_errors
+from exchangeable.classes.information import information_errors, row_count
 from exchangeable.classes.intervals import with_errors
 from exchangeable.classes.matching import match_classes
 from exchangeable.classes.profiles import Profiles, profile_values, profiles_of
@@ -147,8 +147,15 @@ def standard_errors(
     weight = check_sample_weight(sample_weight, observed.n_rows)
     sampling = Sampling.of(strata, clusters, observed.n_rows)
     _check_frequencies(sampling, weighting)
+    robust = weighting == "sampling"
+    n_rows, n_parameters = row_count(weight, robust), model.n_parameters_
+    if n_rows <= n_parameters:
+        warnings.warn(
+            f"{n_rows:,.0f} rows are too few for standard errors of {n_parameters:,} parameters; "
+            "use fewer classes, or collect more rows",
+            stacklevel=2,
+        )
     if method == "information":
-        robust = weighting == "sampling"
         return _from_information(model, observed, weight, robust, sampling, level)
     examples, member = merge_equal_rows(observed, weight)
     reference = class_posterior(model._mixture(), examples.observed)
