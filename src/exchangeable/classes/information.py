@@ -61,7 +61,8 @@ def information_errors(
 ) -> tuple[FloatArray, FloatArray]:
     """Return standard errors of class sizes and of the lines of the profiles of a mixture.
 
-    They are NaN where there are fewer rows than parameters. `robust` uses the sandwich, as sampling weights need it, and `sampling` its clusters.
+    They are NaN where there are fewer rows than parameters. `robust` uses the sandwich, as sampling
+    weights need it, and `sampling` its clusters.
     """
     mixture = model._mixture()
     free, n_rows = degrees_of_freedom(model), row_count(weight, robust)
