@@ -1,10 +1,10 @@
 """All that is measured on a machine with an accelerator, in one command with a time limit.
 
-``python benchmarks/on_device.py [--total 400] [--data FOLDER] [--peers FOLDER] [PHASE ...]`` runs
-the parts of ``device.py``, ``device_fits.py`` and ``peer_pyjuice.py``, each in processes of its own
-with a limit, and prints what they print, line by line with the seconds since the beginning. Parts
-of one phase run side by side; timings are taken in phases of one part. A part that fails or takes
-too long ends by itself, and the next phase goes on.
+``python benchmarks/on_device.py [--total 390] [--data FOLDER] [--peers FOLDER] [PHASE ...]`` runs
+the parts of ``device.py``, ``device_fits.py``, ``peer_pyjuice.py`` and ``peer_hclt.py``, each in
+processes of its own with a limit, and prints what they print, line by line with the seconds since
+the beginning. Parts of one phase run side by side; timings are taken in phases of one part. A part
+that fails or takes too long ends by itself, and the next phase goes on.
 """
 
 import argparse
@@ -16,29 +16,19 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LEVEL = "--xla_gpu_autotune_level=0"
-NO_TRITON = "--xla_gpu_enable_triton_gemm=false"
-UNTUNED = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": LEVEL}
+SHARED = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 PLAIN = {"PYJUICE_DISABLE_CUDA_KERNELS": "1"}
-PEER_SETS = ("nltcs", "plants", "jester", "baudio", "bnetflix", "accidents", "dna", "kdd")
 PHASES = {
-    "first": [("neural", ["device.py", "neural"], {}, 40)],
-    "untuned": [("untuned", ["device.py", "neural"], {"XLA_FLAGS": LEVEL}, 30)],
-    "warm": [
-        ("warm", ["device_fits.py", "warm"], {}, 75),
-        ("cublas", ["device.py", "neural"], {"XLA_FLAGS": f"{LEVEL} {NO_TRITON}"}, 30),
-    ],
-    "bnetflix": [("bnetflix", ["device_fits.py", "bnetflix"], {"XLA_FLAGS": LEVEL}, 30)],
+    "passes": [("passes", ["device.py"], {}, 60)],
+    "bnetflix": [("bnetflix", ["device_fits.py", "bnetflix"], {}, 40)],
+    "warm": [("warm", ["device_fits.py", "warm"], {}, 75)],
     "plants": [("plants", ["device_fits.py", "plants", "--device", "auto"], {}, 90)],
     "epoch": [("epoch", ["peer_pyjuice.py", "epoch"], PLAIN, 40)],
     "restarts": [("restarts", ["device_fits.py", "restarts"], {}, 45)],
-    "chosen": [
-        ("kernels", ["peer_pyjuice.py", "kernels"], {}, 140),
-        ("settings", ["device_fits.py", "settings", "--processes", "7"], UNTUNED, 150),
-        ("peer", ["peer_pyjuice.py", "density", *PEER_SETS, "--seconds", "6"], PLAIN, 150),
-    ],
+    "hclt": [("hclt", ["peer_hclt.py", "fit", "--folder", "{out}"], {}, 250)],
+    "settings": [("settings", ["device_fits.py", "settings", "--processes", "7"], SHARED, 150)],
+    "kernels": [("kernels", ["peer_pyjuice.py", "kernels"], {}, 140)],
     "fastest": [("cutlass", ["peer_pyjuice.py", "epoch"], {}, 40)],
-    "gpu": [("plants gpu", ["device_fits.py", "plants"], {}, 85)],
 }
 LEAST = 12.0
 """A phase is not begun with fewer seconds left."""
@@ -50,11 +40,11 @@ def tell(process, name, began):
         print(f"[{time.monotonic() - began:5.0f} s, {name}] {line.rstrip()}", flush=True)
 
 
-def run(part, limit, environment, began):
+def run(part, limit, environment, began, out):
     """Run one part, and end it when its time is over."""
     name, command, more, own = part
     process = subprocess.Popen(
-        [sys.executable, str(HERE / command[0]), *command[1:]],
+        [sys.executable, str(HERE / command[0]), *(each.format(out=out) for each in command[1:])],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -79,6 +69,7 @@ def main():
     parser.add_argument("--total", type=float, default=390.0)
     parser.add_argument("--data", default=os.environ.get("EXCHANGEABLE_DATA", ""))
     parser.add_argument("--peers", default=os.environ.get("EXCHANGEABLE_PEERS", ""))
+    parser.add_argument("--out", default=os.environ.get("OUT", "."), help="for files")
     options = parser.parse_args()
     began = time.monotonic()
     environment = os.environ | {
@@ -99,7 +90,7 @@ def main():
             continue
         print(f"--- {phase}, {left:.0f} s left", flush=True)
         threads = [
-            threading.Thread(target=run, args=(part, left, environment, began))
+            threading.Thread(target=run, args=(part, left, environment, began, options.out))
             for part in PHASES[phase]
         ]
         for thread in threads:

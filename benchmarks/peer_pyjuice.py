@@ -1,6 +1,6 @@
-"""pyjuice beside the library: an epoch of EM, and hidden Chow-Liu trees on the density benchmark.
+"""pyjuice beside the library: an epoch of EM of a hidden tree.
 
-``python benchmarks/peer_pyjuice.py kernels | epoch | density [SET ...]`` needs an NVIDIA GPU, torch
+``python benchmarks/peer_pyjuice.py kernels | epoch`` needs an NVIDIA GPU, torch
 and triton. pyjuice is a pure wheel: it is imported as it is installed, or from the wheels in the
 folder that ``EXCHANGEABLE_PEERS`` names, where CUTLASS' headers may lie too, which its fastest
 kernels are compiled with.
@@ -9,10 +9,8 @@ kernels are compiled with.
 - *epoch* times an epoch of EM of a tree of 100 variables with 160 hidden states and 60,000 rows:
   the tree and the rows of ``benchmarks/device.py``, rooted at its centre, in batches of several
   sizes, with one update after all of them, and with one after each.
-- *density* fits pyjuice's own hidden Chow-Liu trees by its mini-batch EM: batches of 512, steps
-  that fall from 0.1 to 0.01 over 80 epochs, pseudo-count 0.1, of the given numbers of states. It
-  ends after eight epochs without progress on validation rows, or when the fit's time is over.
-  States and epoch are chosen by validation rows; of test rows only what was chosen is printed.
+
+``peer_hclt.py`` fits pyjuice's hidden Chow-Liu trees to the density benchmark.
 """
 
 import argparse
@@ -24,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 import types
 import warnings
 import zipfile
@@ -37,7 +34,7 @@ KERNELS = (
     ("pyjuice.layer.kernels.c", "ele_is_available"),
     ("pyjuice.layer.kernels.c", "par_is_available"),
 )
-BATCH, EPOCHS, PATIENCE, PSEUDOCOUNT = 512, 80, 8, 0.1
+PSEUDOCOUNT = 0.1
 
 
 def import_peer():
@@ -93,17 +90,17 @@ class Circuit:
         scores.mean().backward()
         return scores
 
-    def score(self, rows):
-        """Return the average log-likelihood of rows."""
-        total = 0.0
+    def score_each(self, rows):
+        """Return the log-likelihood of each row."""
+        found = []
         with self.torch.no_grad():
             for begin in range(0, len(rows), self.batch):
                 some = rows[begin : begin + self.batch]
                 missing = self.batch - len(some)
                 filled = self.torch.cat([some, rows[:1].repeat(missing, 1)]) if missing else some
-                found = self.circuit(filled, record_cudagraph=self.recorded)
-                total += float(found.ravel()[: len(some)].double().sum())
-        return total / len(rows)
+                scores = self.circuit(filled, record_cudagraph=self.recorded)
+                found.append(scores.ravel()[: len(some)].clone())
+        return self.torch.cat(found)
 
 
 def time_epoch(options):
@@ -151,70 +148,11 @@ def time_epoch(options):
             f"pyjuice {version()}, {n} variables x {states} states, {len(rows):,} rows, batches of "
             f"{batch:,}, {told}: an epoch {seconds[0]:.3f} s with one update, {seconds[1]:.3f} s "
             f"with an update per batch (compiled within {time.perf_counter() - began:.0f} s); "
-            f"log-likelihood {circuit.score(rows[:4096]):.3f}",
+            f"log-likelihood {float(circuit.score_each(rows[:4096]).double().mean()):.3f}",
             flush=True,
         )
         del circuit, once, often
         torch.cuda.empty_cache()
-
-
-def fit_density(options):
-    """Fit hidden Chow-Liu trees to data sets."""
-    torch, juice = import_peer()
-    for name in options.sets:
-        try:
-            fit_set(torch, juice, name, options)
-        except Exception:
-            print(f"pyjuice on {name} failed:\n{traceback.format_exc(limit=3)}", flush=True)
-
-
-def fit_set(torch, juice, name, options):
-    """Fit trees of several numbers of states to one data set; print what validation rows choose."""
-    train, valid, test = [
-        torch.tensor(read_rows(name, part), device="cuda:0") for part in ("ts", "valid", "test")
-    ]
-    found = []
-    for states in options.latents:
-        began = time.perf_counter()
-        torch.manual_seed(0)
-        nodes = juice.structures.HCLT(
-            train[:20_000].float(),
-            num_latents=states,
-            num_bins=2,
-            input_dist=juice.distributions.Categorical(num_cats=2),
-        )
-        batch = min(BATCH, len(train))
-        circuit = Circuit(torch, juice, nodes, train, batch)
-        optimizer = juice.optim.MiniBatchEM(circuit.circuit, step_size=0.1, pseudocount=PSEUDOCOUNT)
-        best, stale, epochs = (-np.inf, -np.inf), 0, 0
-        while epochs < EPOCHS and stale < PATIENCE:
-            if time.perf_counter() - began > options.seconds:
-                break
-            order = torch.randperm(len(train), device="cuda:0")
-            step = 0.1 + (0.01 - 0.1) * epochs / (EPOCHS - 1)
-            for begin in range(0, len(train) - batch + 1, batch):
-                circuit.flow(train[order[begin : begin + batch]])
-                optimizer.step(step)
-            epochs += 1
-            worth = circuit.score(valid)
-            if worth > best[0]:
-                best, stale = (worth, circuit.score(test)), 0
-            else:
-                stale += 1
-        seconds = time.perf_counter() - began
-        found.append((*best, states))
-        print(
-            f"  {name}, {states} states: valid {best[0]:.4f}, {epochs} epochs, {seconds:.1f} s",
-            flush=True,
-        )
-        del circuit, optimizer
-        torch.cuda.empty_cache()
-    best = max(found)
-    print(
-        f"pyjuice {version()}, HCLT on {name}: {best[2]} states, valid {best[0]:.4f}, "
-        f"test {best[1]:.4f}",
-        flush=True,
-    )
 
 
 def version():
@@ -231,9 +169,9 @@ def version():
 
 def compile_kernels(options):
     """Compile pyjuice's own kernels, each in a process of its own."""
-    if options.sets:
+    if options.number is not None:
         import_peer()
-        module, name = KERNELS[int(options.sets[0])]
+        module, name = KERNELS[int(options.number)]
         began = time.perf_counter()
         ready = getattr(importlib.import_module(module), name)()
         print(f"pyjuice kernel {name}: {ready}, {time.perf_counter() - began:.0f} s", flush=True)
@@ -248,17 +186,15 @@ def compile_kernels(options):
 def main():
     """Run the part that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=("kernels", "epoch", "density"))
-    parser.add_argument("sets", nargs="*", metavar="SET")
+    parser.add_argument("part", choices=("kernels", "epoch"))
+    parser.add_argument("number", nargs="?", help="of one kernel")
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--states", type=int, default=160)
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--batches", type=int, nargs="+", default=(1024, 4096))
-    parser.add_argument("--latents", type=int, nargs="+", default=(32, 128))
-    parser.add_argument("--seconds", type=float, default=10.0, help="per fit")
     options = parser.parse_args()
     warnings.simplefilter("ignore", FutureWarning)
-    parts = {"kernels": compile_kernels, "epoch": time_epoch, "density": fit_density}
+    parts = {"kernels": compile_kernels, "epoch": time_epoch}
     parts[options.part](options)
 
 

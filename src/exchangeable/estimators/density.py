@@ -458,7 +458,9 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             "max_iter": fitter.rule.max_iter,
             "blocks": repr(self.blocks),
         }
-        kept, before = KeptFits(purpose, path), getattr(self, "_fits", None)
+        rows = fitter.valid.rows
+        kept = KeptFits(purpose, path, (rows.n_rows, rows.n_variables))
+        before = getattr(self, "_fits", None)
         if self.warm_start and before is not None:
             if before.purpose == purpose:
                 kept.fits = {**before.fits, **kept.fits}

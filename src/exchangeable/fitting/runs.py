@@ -17,6 +17,7 @@ from exchangeable.families.contract import Family, FamilySpec, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule, run_em
+from exchangeable.fitting.going_on import Stage, check_state
 from exchangeable.fitting.training import run_training
 from exchangeable.structure.proposals import first_blocks, learners_of
 
@@ -33,12 +34,17 @@ def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
     If there is too little memory for the last, whose parameters are the largest, it is refused.
     """
     _check_memory(spec, problem)
-    families = [_em_family(spec, problem)]
+    return [_em_family(*stage) for stage in stages_of(spec, problem)]
+
+
+def stages_of(spec: FamilySpec, problem: Problem) -> list[Stage]:
+    """Return the families to be fitted and what each is asked to do, in their order."""
+    stages = [(spec, problem)]
     while (earlier := spec.earlier(problem)) is not None:
         name, problem = earlier
         spec = family_named(name)
-        families.insert(0, _em_family(spec, problem))
-    return families
+        stages.insert(0, (spec, problem))
+    return stages
 
 
 def _em_family(spec: FamilySpec, problem: Problem) -> Family:
@@ -152,6 +158,8 @@ class Runs:
             rng = self.generators[number]
             return run_training(trainer, data, rng, self.rule, report, stop, self.scored)
         families = families_of(self.spec, self.problem)
+        if state is not None:
+            check_state(state, stages_of(self.spec, self.problem), data.n_variables)
         warm = self.warm if state is None else None
         if warm is not None:
             warm = families[-1].resume(data, warm)

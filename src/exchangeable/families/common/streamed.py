@@ -214,7 +214,7 @@ class Streamed:
 
     def at(self, chosen: IntArray, shares: Any = None) -> tuple[Observed, FloatArray | None]:
         """Return some of the distinct rows, and their posteriors if it is said how to find them."""
-        recipe = self._recipe_of(shares)
+        recipe = self.recipe_of(shares)
         first = self._distinct[0][chosen]
         found = self.passes.total(
             partial(observed_at, chosen=first, recipe=recipe, n_jobs=self.n_jobs)
@@ -226,7 +226,7 @@ class Streamed:
             return rows, None
         return rows, np.concatenate([posterior for *_, posterior in parts])[order]
 
-    def _recipe_of(self, shares: Any) -> Any:
+    def recipe_of(self, shares: Any) -> Any:
         """Return how posteriors are found that may be given as those of the distinct rows."""
         return Drawn(shares, self._distinct[1]) if isinstance(shares, np.ndarray) else shares
 
@@ -241,7 +241,7 @@ class Streamed:
 
         `shares` say how to find these, or are those of the distinct rows.
         """
-        recipe = self._recipe_of(shares)
+        recipe = self.recipe_of(shares)
         function = partial(
             on_chunk, function=function, recipe=recipe, classes=self.classes, n_jobs=self.n_jobs
         )
@@ -279,7 +279,7 @@ class Streamed:
     def completion(self, model: Model, shares: Any, least: float) -> Completion:
         """Return how the holes of each class's rows are drawn from a model."""
         first, member, _ = self._distinct
-        recipe = self._recipe_of(shares)
+        recipe = self.recipe_of(shares)
         parts = self.passes.total(
             partial(sizes_drawn, model=model, recipe=recipe, least=least, n_jobs=self.n_jobs)
         )

@@ -15,8 +15,6 @@ from exchangeable.families.statistics import SPECS as STATISTICS
 CANNOT = dict(HIDDEN[0].cannot) | {
     "device": "its leaves are models of several families, whose rows and sums make no one array; "
     "its passes are made on the processor",
-    "chunks": "its tree and its leaves begin with the distinct rows of every block, which must be "
-    "in memory; load X, or choose family='blocks'",
 }
 
 
@@ -44,10 +42,6 @@ SPECS = (
         summary="columns of any kind: one tree over blocks with a hidden state each; n_components "
         "is the number of states",
         search=None,
-        cannot=CANNOT
-        | {
-            "partial_fit": "a later batch may hold larger counts, for which every state of every "
-            "leaf would need room; use fit, or choose family='mixed'"
-        },
+        cannot=CANNOT,
     ),
 )
