@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from enumeration import agreeing, all_states
@@ -62,6 +62,24 @@ def test_probabilities_are_exact(family, n_components):
         share = np.exp(logsumexp(joint[agree], axis=1) - logsumexp(joint[agree]))
         np.testing.assert_allclose(chances, share @ states[agree], atol=1e-8)
     np.testing.assert_allclose(model.predict_log_proba(holed)[0], model.class_log_prior_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_twelve_variables_against_enumeration(n_classes):
+    """P(y | x) is the softmax of the scores; with holes it is the normalised sum over states."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % n_classes
+    X = (rng.random((200, 12)) < rng.uniform(0.1, 0.9, (n_classes, 12))[y]).astype(int)
+    model = trained(X, y)
+    states, scores = all_states(12), model._model.log_linear()
+    expected = log_softmax(model.class_log_prior_ + scores.base + states @ scores.slope, axis=1)
+    np.testing.assert_allclose(model.predict_log_proba(states), expected, atol=1e-9)
+    joint = model.predict_joint_log_proba(states)
+    assert logsumexp(joint) == pytest.approx(0.0, abs=1e-9)
+    holed = np.where(rng.random((40, 12)) < rng.random((40, 1)), np.nan, states[:40])
+    for row, found in zip(holed, model.predict_log_proba(holed), strict=True):
+        known = logsumexp(joint[agreeing(states, row)], axis=0)
+        np.testing.assert_allclose(found, log_softmax(known), atol=1e-9)
 
 
 @pytest.mark.parametrize("family", ["blocks", "urns", "tree", "weighted tree"])
