@@ -112,8 +112,10 @@ def moments(
         own = Chances(chances.bundle[first:last], chances.starts[first:last], chances.of_number)
         label = labels[:, y].astype(np.int64) - first
         for piece in counts.pieces((0, examples.rows.n_rows)):
-            _add_holes(piece, holes, examples.weights, share, least, label, own, room, sums[y])
-        _add_bytes(packed, examples.weights, share, least, room.by_value, sums[y])
+            _add_rows(
+                piece, (holes, packed), examples.weights, share, least, label, own, room, sums[y]
+            )
+        _add_bytes(room.by_value, sums[y])
 
     run(one, range(n_classes), n_jobs)
     return np.ascontiguousarray(sums.transpose(2, 1, 0))
@@ -138,11 +140,16 @@ def _spread(first_state, of_state, bundles, starts, of_number):  # type: ignore[
 
 
 @_compile
-def _add_holes(piece, holes, weights, share, least, label, chances, room, sums):  # type: ignore[no-untyped-def]
-    """Add to sums[j] how much of a piece's rows has the hole j on, and that times the share."""
+def _add_rows(piece, rows, weights, share, least, label, chances, room, sums):  # type: ignore[no-untyped-def]
+    """Add to sums[j] how much of a piece's rows has the hole j on, and that times the share.
+
+    `rows` are the words of holes, and the bytes of ones. Ones are added eight variables at a time
+    to the room's sums by the values of bytes.
+    """
     first, last, offset, numbers = piece
     bundle, starts, of_number = chances
-    row, mass = room.row, room.mass
+    holes, packed = rows
+    row, mass, by_value = room
     nothing, unit = np.uint64(0), np.uint64(1)
     for begin in range(first, last, TILE):
         n_rows = 0
@@ -165,29 +172,22 @@ def _add_holes(piece, holes, weights, share, least, label, chances, room, sums):
                     sums[j, 0] += add
                     sums[j, 1] += add * own
                     word ^= lowest
+            whole = weights[row[i]] * own
+            for byte in range(by_value.shape[0]):
+                value = packed[row[i], byte]
+                by_value[byte, value, 0] += whole
+                by_value[byte, value, 1] += whole * own
 
 
 @_compile
-def _add_bytes(packed, weights, share, least, by_value, sums):  # type: ignore[no-untyped-def]
-    """Do the same for the ones of the rows, eight variables at a time.
-
-    ``by_value[byte, value]`` has room for two sums, all zero.
-    """
-    for row in range(weights.size):
-        own = share[row]
-        if own <= least:
-            continue
-        mass = weights[row] * own
-        for i in range(by_value.shape[0]):
-            value = packed[row, i]
-            by_value[i, value, 0] += mass
-            by_value[i, value, 1] += mass * own
+def _add_bytes(by_value, sums):  # type: ignore[no-untyped-def]
+    """Add sums by the values of bytes to those of the variables."""
     for j in range(sums.shape[0]):
-        i, bit = j // 8, j % 8
+        byte, bit = j // 8, j % 8
         for value in range(256):
             if value >> bit & 1:
-                sums[j, 0] += by_value[i, value, 0]
-                sums[j, 1] += by_value[i, value, 1]
+                sums[j, 0] += by_value[byte, value, 0]
+                sums[j, 1] += by_value[byte, value, 1]
 
 
 def settled_counts(layout: Tables, states: Tables, by_state: FloatArray) -> FloatArray:
