@@ -112,7 +112,9 @@ def test_designs_without_meaning_are_refused(two_classes):
     with pytest.raises(ValueError, match="weighting='frequency'"):
         standard_errors(model, X, strata=[1, 2] * (n // 2), weighting="frequency")
     with pytest.raises(ValueError, match="replicate weights know"):
-        standard_errors(model, X, strata=[1, 2] * (n // 2), method="replicates")
+        standard_errors(
+            model, X, strata=[1, 2] * (n // 2), method="replicates", replicate_weights=[[1, 2]] * n
+        )
 
 
 def test_the_command_takes_strata_and_clusters(tmp_path):

@@ -144,7 +144,7 @@ def test_a_share_of_the_rows_is_held_out_and_the_others_are_fitted(monkeypatch):
             seen.update(examples=self.fitter.examples, valid=self.fitter.valid)
             super().run()
 
-    monkeypatch.setattr("exchangeable.estimators.density.Search", Watched)
+    monkeypatch.setattr("exchangeable.estimators.density_search.Search", Watched)
     X = np.arange(60)[:, None] >> np.arange(6) & 1  # 60 different rows
     options = dict(n_init=1, max_components=2, max_iter=5, random_state=0)
     density = ExchangeableDensity(["urns"], validation_fraction=0.2, **options).fit(X)

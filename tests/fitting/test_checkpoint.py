@@ -6,6 +6,7 @@ import pytest
 from em_families import BY_EM
 from exchangeable.families import REGISTRY
 from exchangeable.fitting import checkpoint, restarts
+from exchangeable.storage import archive
 from made_rows import bound_clusters, clusters, fit_mixture
 
 
@@ -153,3 +154,26 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
         ValueError, match="checkpoint needs a whole number as random_state, got None"
     ):
         fit_mixture(X, checkpoint=tmp_path / "other.npz", random_state=None)
+
+
+LIES = {
+    "columns": (lambda X: X[:, 1:], {}, "columns, but X has"),
+    "components": (lambda X: X, {"k": 3}, "of 3 components"),
+    "family": (lambda X: X, {"family": None}, "but family="),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("family", BY_EM)
+def test_a_checkpoint_that_lies_about_its_fit_is_refused(family, lie, tmp_path):
+    change, options, match = LIES[lie]
+    if "family" in options:
+        options = {"family": "tree" if family == "hidden tree" else "hidden tree"}
+    X, few = clusters(), {"k": 2, "max_iter": 3, "tol": 0}
+    fit_mixture(X, checkpoint=tmp_path / "fit", family=family, **few)
+    fit_mixture(change(X), checkpoint=tmp_path / "other", **{"family": family, **few, **options})
+    purpose = archive.read(tmp_path / "fit")[0]["purpose"]
+    header, arrays = archive.read(tmp_path / "other")
+    archive.write(tmp_path / "fit", {**header, "purpose": purpose}, arrays)
+    with pytest.raises(ValueError, match=match):
+        fit_mixture(X, checkpoint=tmp_path / "fit", family=family, **few | {"max_iter": 6})

@@ -9,6 +9,7 @@ import pytest
 import exchangeable
 from exchangeable import ExchangeableDensity
 from exchangeable.fitting.trials import Fitter
+from exchangeable.storage import archive
 from made_rows import clusters
 
 X = clusters(n_rows=300, n_variables=6, seed=1)
@@ -55,6 +56,16 @@ def test_a_file_of_another_search_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match="is not a checkpoint of this library"):
         ExchangeableDensity(**OPTIONS, checkpoint=path).fit(X)
+
+
+def test_a_file_that_lies_about_its_rows_is_refused(tmp_path: Path) -> None:
+    for name, rows in (("one", X), ("other", X[:, 1:])):
+        ExchangeableDensity(**OPTIONS, checkpoint=tmp_path / name).fit(rows)
+    purpose = archive.read(tmp_path / "one")[0]["purpose"]
+    header, arrays = archive.read(tmp_path / "other")
+    archive.write(tmp_path / "one", {**header, "purpose": purpose}, arrays)
+    with pytest.raises(ValueError, match="rows of another shape"):
+        ExchangeableDensity(**OPTIONS, checkpoint=tmp_path / "one").fit(X)
 
 
 def test_a_warm_start_makes_no_fit_twice(tmp_path: Path, made: list[Any]) -> None:

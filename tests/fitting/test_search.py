@@ -13,7 +13,7 @@ from exchangeable.fitting import lanes as searching_lanes
 from exchangeable.fitting import search as searching
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.em import StopRule
-from exchangeable.fitting.lanes import Lanes, Task
+from exchangeable.fitting.lanes import Lanes, Task, share
 from exchangeable.fitting.portfolio import Portfolio
 from exchangeable.fitting.search import Search
 from exchangeable.fitting.trials import Fitter, Settings
@@ -157,6 +157,17 @@ def test_a_family_that_fails_is_noted_and_the_others_go_on(examples, monkeypatch
     alone = search_of(examples, examples, ["tree"])
     with pytest.raises(RuntimeError, match="no family could be fitted: tree: too large"):
         alone.run()
+
+
+def test_compiling_is_not_part_of_a_share_of_the_time():
+    clock = Clock(100.0, lambda: 40.0)
+    trained, others = (Task(Settings(name, 8, 1.0)) for name in ("neural tree", "urns"))
+    start_up = trained.settings.space.start_up
+    assert start_up > others.settings.space.start_up == 0.0
+    assert share(others, clock, 0.25).left == pytest.approx(15.0)
+    assert share(trained, clock, 0.25).left == pytest.approx(start_up + 0.25 * (60.0 - start_up))
+    assert share(trained, clock, 1.0).left == pytest.approx(60.0)
+    assert share(trained, Clock(41.0, lambda: 40.0), 0.25).left == pytest.approx(1.0)
 
 
 def test_a_first_fit_that_was_cut_short_is_made_again(examples):

@@ -1,6 +1,7 @@
 """Conditional maximum likelihood: the maximum, its curvature, and where there is none."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from exchangeable.families.items import answers_of
 from exchangeable.rasch.answers import read_answers, sort_answers
 from exchangeable.rasch.conditional import conditional_of, fit_conditional
 from exchangeable.rasch.parameters import to_credits, to_thresholds
+from exchangeable.rasch.scores import score_distribution
 from rasch_data import draw_answers, with_holes
 
 rng = np.random.default_rng(8)
@@ -194,3 +196,20 @@ def test_few_persons():
 def test_answers_that_are_none(X, match):
     with pytest.raises(ValueError, match=match):
         read_answers(X)
+
+
+@pytest.mark.parametrize("shift", [0.0, -700.0, 700.0])
+def test_scores_of_many_items_with_holes_have_a_distribution(shift):
+    rng = np.random.default_rng(4)
+    n_items = 1500  # sums over their ways exceed the largest float
+    X = (rng.random((40, n_items)) < 0.5).astype(float)
+    X[rng.random(X.shape) < 0.01] = np.nan
+    answers = read_answers(X)
+    credits = rng.normal(size=n_items)
+    shares = score_distribution(answers.highest, credits + shift, sort_answers(answers))
+    assert shares.sum() == pytest.approx(1)
+    for unit in (5e-324, 1e300):
+        tiny = sort_answers(replace(answers, weights=np.full(40, unit)))
+        assert score_distribution(answers.highest, credits, tiny).sum() == pytest.approx(1)
+    same = score_distribution(answers.highest, credits, sort_answers(answers))
+    np.testing.assert_allclose(shares, same, atol=1e-6)

@@ -29,11 +29,7 @@ def evidence(n, seed=1):
         yield np.where(rng.random(n) < share, rng.random(n) < 0.5, np.nan)
 
 
-BY_PYTHON = "mixed tree"
-"""The family whose leaves are models of any other, which no script answers for."""
-
-
-@pytest.mark.parametrize("family", [name for name in BY_EM if name != BY_PYTHON])
+@pytest.mark.parametrize("family", BY_EM)
 def test_every_family(family, open_page):
     X = chains()
     model = ExchangeableMixture(3, family=family, tol=0.1, random_state=0).fit(X)
@@ -165,6 +161,15 @@ def test_columns_of_every_kind(family, blocks, open_page):
         assert_typed_answers_are_pythons(page, model, question)
 
 
+@pytest.mark.parametrize("blocks", ["auto", TOGETHER])
+def test_hidden_trees_of_every_kind(blocks, open_page):
+    model = ExchangeableMixture(2, family="hidden tree", blocks=blocks, random_state=0, tol=0.1)
+    model.fit(table())
+    page = open_page(model)
+    for question in QUESTIONS:
+        assert_typed_answers_are_pythons(page, model, question)
+
+
 def test_classes_of_several_components_of_every_kind(open_page):
     model = ExchangeableClassifier(training=Generative(2))
     blocks = [[j - 1 for j in block] for block in TOGETHER[1:]]
@@ -240,12 +245,11 @@ def test_counts_that_cannot_be_are_not_taken(open_page):
         assert page.locator("#known button").count() == 0
 
 
-@pytest.mark.parametrize(
-    "options", [{"blocks": [([0, 1, 2], "runs"), [3, 4, 5, 6, 7]]}, {"family": BY_PYTHON}]
-)
-def test_what_python_alone_can_answer_is_left_out(options, open_page):
+@pytest.mark.parametrize("family", ["blocks", "hidden tree"])
+def test_what_python_alone_can_answer_is_left_out(family, open_page):
     X = chains()
-    model = ExchangeableMixture(2, **options, random_state=0).fit(X)
+    blocks = [([0, 1, 2], "runs"), [3, 4, 5, 6, 7]]
+    model = ExchangeableMixture(2, family=family, blocks=blocks, random_state=0).fit(X)
     notice = open_page(model).locator("#no-panel").text_content()
     assert notice.startswith("The answers of this model are computed in Python alone")
     for left_out in ("setting what is known", "the most probable component", "to ask next"):

@@ -38,7 +38,7 @@ class Outcome:
     estimates, errors : arrays of shape (n_classes,)
         Means or shares, and their standard errors; NaN where they cannot be estimated.
     interval : array of shape (2, n_classes)
-        Ends of the confidence intervals.
+        Ends of the confidence intervals, those of shares between 0 and 1.
     covariance : array of shape (n_classes, n_classes)
         Of the estimates.
     """
@@ -253,6 +253,8 @@ def _listed(
         errors = np.sqrt(np.maximum(np.diag(own), 0.0))
         errors[~np.isfinite(estimates[v])] = np.nan
         interval = normal_interval(estimates[v], errors, level)
+        if category:  # a share lies between 0 and 1
+            interval = np.clip(interval, 0.0, 1.0)
         found.append(Outcome(name, category, estimates[v], errors, interval, own))
     return found
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from exchangeable.arrays import (
     FloatArray,
-    IntArray,
     RandomState,
     as_generator,
     check_count,
@@ -17,11 +16,11 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.classes.draws import run_draws
-from exchangeable.classes.information import information_errors
+from exchangeable.classes.information import information_errors, row_count
 from exchangeable.classes.intervals import with_errors
 from exchangeable.classes.matching import match_classes
 from exchangeable.classes.profiles import Profiles, profile_values, profiles_of
-from exchangeable.classes.sampling import Sampling
+from exchangeable.classes.sampling import Sampling, check_replicates, row_multipliers
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.fitting.tasks import check_choice
 from exchangeable.queries.answers import class_posterior
@@ -146,9 +145,17 @@ def standard_errors(
         raise ValueError(f"level must lie between 0 and 1, got {level}")
     refits, observed = model._refits(), model._observed(X)
     weight = check_sample_weight(sample_weight, observed.n_rows)
-    sampling = _sampling(strata, clusters, observed.n_rows, method, weighting)
+    sampling = Sampling.of(strata, clusters, observed.n_rows)
+    _check_frequencies(sampling, weighting)
+    robust = weighting == "sampling"
+    n_rows, n_parameters = row_count(weight, robust), model.n_parameters_
+    if n_rows <= n_parameters:
+        warnings.warn(
+            f"{n_rows:,.0f} rows are too few for standard errors of {n_parameters:,} parameters; "
+            "use fewer classes, or collect more rows",
+            stacklevel=2,
+        )
     if method == "information":
-        robust = weighting == "sampling"
         return _from_information(model, observed, weight, robust, sampling, level)
     examples, member = merge_equal_rows(observed, weight)
     reference = class_posterior(model._mixture(), examples.observed)
@@ -167,7 +174,8 @@ def standard_errors(
 
     rng = as_generator(random_state)
     if method == "replicates":
-        replicates = _replicates(replicate_weights, observed.n_rows, member, examples)
+        given, size = check_replicates(replicate_weights, observed.n_rows, sampling), len(reference)
+        replicates = [np.bincount(member, w, minlength=size).astype(np.float64) for w in given.T]
         sources = rng.spawn(len(replicates))
         drawn = [fitted(w, source) for w, source in zip(replicates, sources, strict=True)]
         scale = 1 / len(drawn) if replicate_scale is None else replicate_scale
@@ -176,7 +184,7 @@ def standard_errors(
     def one(source: np.random.Generator) -> _Draw:
         if weighting == "frequency":
             return fitted(_drawn_again(examples, source), source)
-        multipliers = _multipliers(member.size, sampling, source)
+        multipliers = row_multipliers(member.size, sampling, source)
         drawn = np.bincount(member, multipliers * weight, minlength=examples.weights.size)
         return fitted(drawn.astype(np.float64), source)
 
@@ -184,48 +192,18 @@ def standard_errors(
     return _from_draws(model, drawn, level)
 
 
-def _sampling(
-    strata: Any, clusters: Any, n_rows: int, method: str, weighting: str
-) -> Sampling | None:
-    """Return the sampling design, which goes with sampling weights or none."""
-    found = Sampling.of(strata, clusters, n_rows)
-    if found is not None and method == "replicates":
-        raise ValueError("replicate weights know strata and clusters already; leave these out")
-    if found is not None and weighting == "frequency":
+def _check_frequencies(sampling: Sampling | None, weighting: str) -> None:
+    if sampling is not None and weighting == "frequency":
         raise ValueError(
             "strata and clusters are of respondents, one row for each; they do not go with "
             "weighting='frequency'"
         )
-    return found
-
-
-def _multipliers(n_rows: int, sampling: Sampling | None, rng: np.random.Generator) -> FloatArray:
-    """Return by how much the weight of each row is multiplied in one draw."""
-    if sampling is not None:
-        return sampling.multipliers(rng)
-    return rng.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(np.float64)
 
 
 def _drawn_again(examples: Examples, rng: np.random.Generator) -> FloatArray:
     """Return how often each distinct row is drawn, weights being frequencies."""
     share = examples.weights / examples.total
     return rng.multinomial(max(1, round(examples.total)), share).astype(np.float64)
-
-
-def _replicates(given: Any, n_rows: int, member: IntArray, examples: Examples) -> list[FloatArray]:
-    """Return the weights of the distinct rows in each replicate."""
-    if given is None:
-        raise ValueError("method='replicates' needs replicate_weights, one column per replicate")
-    matrix = np.asarray(given, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != n_rows or matrix.shape[1] < 2:
-        raise ValueError(
-            f"replicate_weights has the shape {matrix.shape}; expected ({n_rows}, n_replicates) "
-            "with at least two replicates"
-        )
-    if not np.isfinite(matrix).all() or matrix.min() < 0:
-        raise ValueError("replicate_weights must be finite and not negative")
-    size = examples.weights.size
-    return [np.bincount(member, column, minlength=size).astype(np.float64) for column in matrix.T]
 
 
 def _stacked(drawn: list[_Draw]) -> tuple[FloatArray, FloatArray, dict[str, Any]]:

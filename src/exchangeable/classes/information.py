@@ -47,6 +47,11 @@ class Information:
     n_coefficients: int
 
 
+def row_count(weight: FloatArray, sampling: bool) -> float:
+    """Return how many rows there are, by sampling weights or by frequencies."""
+    return float(np.count_nonzero(weight) if sampling else weight.sum())
+
+
 def information_errors(
     model: Any,
     observed: Observed,
@@ -56,10 +61,11 @@ def information_errors(
 ) -> tuple[FloatArray, FloatArray]:
     """Return standard errors of class sizes and of the lines of the profiles of a mixture.
 
-    `robust` uses the sandwich, as sampling weights need it, and `sampling` its clusters.
+    They are NaN where there are fewer rows than parameters. `robust` uses the sandwich, as sampling
+    weights need it, and `sampling` its clusters.
     """
     mixture = model._mixture()
-    free = degrees_of_freedom(model)
+    free, n_rows = degrees_of_freedom(model), row_count(weight, robust)
     if free < 0:
         warnings.warn(
             f"the model has {-free:.0f} more parameters than the table of all answers can tell "
@@ -67,6 +73,7 @@ def information_errors(
             "more items",
             stacklevel=4,
         )
+    if free < 0 or n_rows <= model.n_parameters_:
         n_lines = len(entries_of(model))
         return np.full(model.weights_.size, np.nan), np.full((n_lines, model.weights_.size), np.nan)
     shares = mixture.model.level_shares()

@@ -104,6 +104,30 @@ def squares(
     return sampling.squares(contributions)
 
 
+def row_multipliers(n_rows: int, sampling: Sampling | None, rng: np.random.Generator) -> FloatArray:
+    """Return by how much the weight of each row is multiplied in one draw of the bootstrap."""
+    if sampling is not None:
+        return sampling.multipliers(rng)
+    return rng.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(np.float64)
+
+
+def check_replicates(given: Any, n_rows: int, sampling: Sampling | None) -> FloatArray:
+    """Return replicate weights, one column per replicate, refusing what cannot be."""
+    if given is None:
+        raise ValueError("method='replicates' needs replicate_weights, one column per replicate")
+    if sampling is not None:
+        raise ValueError("replicate weights know strata and clusters already; leave these out")
+    matrix = np.asarray(given, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != n_rows or matrix.shape[1] < 2:
+        raise ValueError(
+            f"replicate_weights has the shape {matrix.shape}; expected ({n_rows}, n_replicates) "
+            "with at least two replicates"
+        )
+    if not np.isfinite(matrix).all() or matrix.min() < 0:
+        raise ValueError("replicate_weights must be finite and not negative")
+    return matrix
+
+
 def _numbered(given: Any, name: str, n_rows: int) -> tuple[list[Any], IntArray]:
     """Return the values of a column, and the number of each row's among them."""
     if given is None:

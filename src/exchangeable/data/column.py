@@ -17,6 +17,8 @@ KINDS = ("binary", "nominal", "ordinal", "count", "continuous")
 WITH_LEVELS = ("binary", "nominal", "ordinal")
 MOST_LEVELS = 1000
 """Levels that a column may have: more are names, not categories."""
+ASKED = "asked"
+"""Said of values that are not those of rows, but of a question."""
 MOST_COLUMNS = 10_000_000
 """Columns that a file may describe."""
 
@@ -53,7 +55,8 @@ class Column:
     def encode(self, raw: RawColumn, unseen: str) -> tuple[FloatArray, FloatArray]:
         """Return the column as numbers, NaN for holes, and log dz/dx of each measurement.
 
-        `unseen` says whether levels that are not known are holes or errors.
+        `unseen` says whether levels that are not known are holes or errors, or errors of what is
+        asked.
         """
         known = ~raw.holes
         numbers = np.full(raw.values.shape, np.nan)
@@ -67,6 +70,12 @@ class Column:
                 raise ValueError(f"column {self.name!r} holds what is no level: {error}") from None
             numbers[known] = np.array(found)[known]
             wrong = np.flatnonzero(known & np.isnan(numbers))
+            if wrong.size and unseen == ASKED:
+                raise ValueError(
+                    f"column {self.name!r} is asked to be {raw.values[wrong[0]]!r}, which is not "
+                    f"one of its levels {listed_levels(self.levels)}; leave it out if it is not "
+                    "known"
+                )
             if wrong.size and unseen == "error":
                 raise ValueError(
                     f"row {wrong[0]} of column {self.name!r} is {raw.values[wrong[0]]!r}, which is "

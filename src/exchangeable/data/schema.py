@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, is_sparse
-from exchangeable.data.column import MOST_COLUMNS, Column, columns_from_plain
+from exchangeable.data.column import ASKED, MOST_COLUMNS, Column, columns_from_plain
 from exchangeable.data.observed import Observed
 from exchangeable.data.one_hot import OneHot
 from exchangeable.data.raw_columns import (
@@ -92,7 +92,7 @@ class Schema:
             values = np.empty(1, dtype=object)
             values[0] = known.get(j)
             raw.append(RawColumn(column.name, values, missing_entries(values)))
-        schema = Schema(self.columns, self.library, "error")
+        schema = Schema(self.columns, self.library, ASKED)
         return schema._rows(raw)
 
     def table(self, values: FloatArray) -> Any:

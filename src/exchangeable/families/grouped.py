@@ -85,7 +85,8 @@ class GroupedModel(Model):
         if inner is None:
             return None
         data = {"inner": inner, "group": self.group, "shares": self.log_shares}
-        return OnPage("grouped", "exchangeable.families", data, 3 * inner.steps)
+        most = int(np.bincount(self.group).max()) * inner.normals
+        return OnPage("grouped", "exchangeable.families", data, 3 * inner.steps, most)
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""

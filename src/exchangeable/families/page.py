@@ -24,12 +24,15 @@ class OnPage(NamedTuple):
         Arrays, numbers and names, lists and dicts of these, and other models' `OnPage`.
     steps : float
         About how many logarithms or exponentials one answer takes.
+    normals : int
+        The number of normal distributions that a measurement is a mixture of in each class.
     """
 
     evaluator: str
     package: str
     data: dict[str, Any]
     steps: float
+    normals: int = 1
 
 
 def stacked_labels(partitions: Sequence[Partition]) -> Labels:

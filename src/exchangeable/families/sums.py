@@ -8,10 +8,14 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
+from exchangeable.devices.together import Together
 
 if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture
 
+ROUNDING, SINGLE_ROUNDING = 1e-11, 1e-6
+"""Falls by less than this share of the log-likelihood are rounding: in double precision, and where
+passes are made in single precision."""
 NO_MOMENTS = np.empty((0, 0, 0))
 NO_POSTERIOR = np.empty((0, 0))
 
@@ -59,6 +63,10 @@ class EMData(Protocol):
         """The weight of all rows together."""
 
     @property
+    def rounding(self) -> float:
+        """The share of the log-likelihood by which passes may be wrong."""
+
+    @property
     def n_variables(self) -> int:
         """Number of variables."""
 
@@ -94,3 +102,7 @@ class RowsInMemory(EMData, Protocol):
     @property
     def memo(self) -> dict[str, Any]:
         """What models keep from pass to pass."""
+
+    @property
+    def together(self) -> Together | None:
+        """Where runs meet that make their passes on a device together."""

@@ -35,9 +35,6 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import EMData, Sums
 from exchangeable.structure.proposals import Proposer
 
-ROUNDING = 1e-11
-"""Falls by less than this share of the log-likelihood are rounding."""
-
 
 @dataclass(frozen=True)
 class StopRule:
@@ -91,6 +88,8 @@ class EMState:
         Whether the run ended because nothing more is to be gained.
     fell : float
         By how much the step that ended the run would have lowered the average objective.
+    each : array of shape (n_rows,), optional
+        Log P of each row under `best`, where training has left it.
     """
 
     mixture: Mixture
@@ -106,6 +105,7 @@ class EMState:
     before: Mixture | None = None
     converged: bool = False
     fell: float = 0.0
+    each: FloatArray | None = None
 
     @property
     def n_iter(self) -> int:
@@ -159,7 +159,7 @@ def run_em(
             state = _judged(state, mixture, after, data, valid, rule, sums.totals)
             settled, fell = state.stale >= rule.patience, 0.0
         else:
-            limit = ROUNDING * max(1.0, abs(sums.log_likelihood) / data.total)
+            limit = data.rounding * max(1.0, abs(sums.log_likelihood) / data.total)
             settled, fell = not gain >= rule.tol, -gain if gain < -limit else 0.0
             if fell:
                 state = replace(state, history=[*state.history, state.history[-1]])

@@ -35,14 +35,28 @@ class KeptFits:
         What the fits are made for: rows, seed and priors.
     path : Path, optional
         The file, which is read if it exists; without one fits are kept in memory alone.
+    shape : pair of int, optional
+        Numbers of distinct held-out rows and of columns, which those of fits in the file must be.
     """
 
-    def __init__(self, purpose: dict[str, Any], path: Path | None = None) -> None:
+    def __init__(
+        self,
+        purpose: dict[str, Any],
+        path: Path | None = None,
+        shape: tuple[int, int] | None = None,
+    ) -> None:
         self.purpose, self._path, self._lock = purpose, path, threading.Lock()
         self.fits: dict[Key, Fit] = {}
         self._unsaved, self._next = False, -np.inf
         if path is not None and path.exists():
             self.fits = load_fits(path, purpose)
+            for fit in self.fits.values():
+                found = fit.each.size, fit.mixture.model.n_variables
+                if shape is not None and found != shape:
+                    raise ValueError(
+                        f"the checkpoint {path} holds a fit to rows of another shape: {found} "
+                        f"held-out rows and columns, expected {shape}; remove it"
+                    )
 
     def __enter__(self) -> Self:
         return self

@@ -66,6 +66,15 @@ Result = Fit | BaseException | None
 """A fit, why there is none, or None if there was no time for it."""
 
 
+def share(task: Task, clock: Clock, part: float) -> Clock:
+    """Return a clock for a fit: what it takes to compile it, and a part of the time beside that.
+
+    A fit that has hardly begun when its time is over tells nothing about its family.
+    """
+    start_up = min(task.settings.space.start_up, max(0.0, clock.left))
+    return clock.earlier(start_up).part(part).earlier(-start_up)
+
+
 @dataclass
 class Lanes:
     """Where fits are made.
@@ -120,7 +129,7 @@ class Lanes:
                 task = tasks[number]
                 own, least = clock, task.seconds
                 if fairly:
-                    own, least = clock.part(1 / math.ceil(behind / workers)), task.least
+                    own, least = share(task, clock, 1 / math.ceil(behind / workers)), task.least
                     found = any(isinstance(result, Fit) for result in results)
                     own = replace(own, patient=not found)
                 with room.taking(self._needs(task)):

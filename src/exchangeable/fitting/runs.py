@@ -1,12 +1,15 @@
 """Runs of EM from different starts, through the families that come before and the one wanted."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
 
 import numpy as np
 
+from exchangeable.devices.choice import usable_on
+from exchangeable.devices.together import Together
 from exchangeable.families import family_named
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
@@ -14,10 +17,15 @@ from exchangeable.families.contract import Family, FamilySpec, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule, run_em
+from exchangeable.fitting.going_on import Stage, check_state
 from exchangeable.fitting.training import run_training
 from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
+MOST_TOGETHER = 16
+"""Runs that make their passes on a device together."""
+BYTES_TOGETHER = 32.0
+"""For each row and component of a run, about."""
 
 
 def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
@@ -26,12 +34,17 @@ def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
     If there is too little memory for the last, whose parameters are the largest, it is refused.
     """
     _check_memory(spec, problem)
-    families = [_em_family(spec, problem)]
+    return [_em_family(*stage) for stage in stages_of(spec, problem)]
+
+
+def stages_of(spec: FamilySpec, problem: Problem) -> list[Stage]:
+    """Return the families to be fitted and what each is asked to do, in their order."""
+    stages = [(spec, problem)]
     while (earlier := spec.earlier(problem)) is not None:
         name, problem = earlier
         spec = family_named(name)
-        families.insert(0, _em_family(spec, problem))
-    return families
+        stages.insert(0, (spec, problem))
+    return stages
 
 
 def _em_family(spec: FamilySpec, problem: Problem) -> Family:
@@ -91,6 +104,27 @@ class Runs:
         rows = self.problem.examples.rows
         return self.spec.runs_at_once(rows.n_rows, rows.n_variables, self.problem.n_components)
 
+    @property
+    def together(self) -> Together | None:
+        """Where runs meet that make their passes on a device together."""
+        return self.data.together if isinstance(self.data, InMemory) else None
+
+    def meeting(self, threads: int) -> "Runs":
+        """Return the runs, several of them together where passes are made on a device."""
+        data = self.data
+        if (
+            isinstance(data, Streamed)
+            or data.device is None
+            or issubclass(self.spec.family, Trainer)
+        ):
+            return self
+        cells = float(data.examples.rows.n_rows) * self.problem.n_components
+        room = usable_on(data.device) / (BYTES_TOGETHER * cells)
+        most = int(min(len(self.generators), self.at_once, MOST_TOGETHER, room))
+        if most < 2:
+            return self
+        return replace(self, data=replace(data, together=Together(most, threads)))
+
     def run(
         self,
         number: int,
@@ -104,6 +138,18 @@ class Runs:
 
         `before` is the fit of the family that comes before, where it is known.
         """
+        with self.together or nullcontext():
+            return self._run(number, state, report, stop, threads, before)
+
+    def _run(
+        self,
+        number: int,
+        state: EMState | None,
+        report: Callable[[Any], None],
+        stop: Event | None,
+        threads: int | None,
+        before: Mixture | None,
+    ) -> EMState:
         data = self.data.for_run(threads)
         if issubclass(self.spec.family, Trainer):
             _check_memory(self.spec, self.problem)
@@ -112,6 +158,8 @@ class Runs:
             rng = self.generators[number]
             return run_training(trainer, data, rng, self.rule, report, stop, self.scored)
         families = families_of(self.spec, self.problem)
+        if state is not None:
+            check_state(state, stages_of(self.spec, self.problem), data.n_variables)
         warm = self.warm if state is None else None
         if warm is not None:
             warm = families[-1].resume(data, warm)

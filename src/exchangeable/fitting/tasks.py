@@ -15,9 +15,8 @@ from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
-from exchangeable.partitions import Partition
+from exchangeable.fitting.going_on import misfit
 from exchangeable.structure.blocks import as_blocks, kind_of, structure_of
-from exchangeable.structure.learner import BlockLearner
 from exchangeable.structure.statistic_blocks import (
     StatisticBlock,
     has_statistics,
@@ -159,20 +158,7 @@ def components_of(estimator: Any, spec: FamilySpec, n_rows: int) -> int:
 
 def check_warm(model: Model, problem: Problem, n_variables: int) -> None:
     """Refuse to go on from a model that is not of the shape asked for."""
-    told = None
-    if model.n_variables != n_variables:
-        told = f"to {model.n_variables} columns, but X has {n_variables}"
-    elif model.n_classes != problem.n_components:
-        told = f"of {model.n_classes} components, but n_components={problem.n_components}"
-    elif not model.reads(problem.statistic_blocks):
-        told = "with other statistics than those now asked for, which it would not change"
-    else:
-        asked, had = problem.structure, model.learned_partitions
-        if isinstance(asked, BlockLearner):
-            fixed = not asked.needs_moments
-            asked = asked.without_rows(had[0].labels.size, model.n_classes) if fixed else had
-        if not all(map(Partition.same_as, asked, had)):
-            told = "with other blocks than those now asked for, which it would not change"
+    told = misfit(model, problem, n_variables)
     if told is not None:
         raise ValueError(f"warm_start=True goes on from a fit {told}; set warm_start=False")
 

@@ -89,40 +89,45 @@ def solve_abilities(patterns, scores, items, weighted, abilities, errors):  # ty
 
 @_compile
 def spread_scores(patterns, items, out):  # type: ignore[no-untyped-def]
-    """Write in how many ways, weighted by ε, the items not answered add up to each total."""
+    """Write the log of the ways, weighted by ε, in which items not answered add up to each total.
+
+    It is −inf where there are none.
+    """
     width = out.shape[1]
     before, after = np.zeros(width), np.zeros(width)
     for r in range(patterns.shape[0]):
         for t in range(width):
-            before[t], after[t] = 0.0, 0.0
-        before[0] = 1.0
+            before[t], after[t] = -np.inf, -np.inf
+        before[0] = 0.0
         degree = 0
         for j in range(items.highest.size):
             if patterns[r, j]:
                 continue
             degree += items.highest[j]
             for t in range(degree + 1):
-                value = before[t]
+                top = before[t]
                 for v in range(1, min(items.highest[j], t) + 1):
-                    value += before[t - v] * np.exp(items.log_credits[items.begins[j] + v - 1])
-                after[t] = value
+                    top = max(top, before[t - v] + items.log_credits[items.begins[j] + v - 1])
+                value = np.exp(before[t] - top)
+                for v in range(1, min(items.highest[j], t) + 1):
+                    log_ways = before[t - v] + items.log_credits[items.begins[j] + v - 1]
+                    value += np.exp(log_ways - top)
+                after[t] = top + np.log(value)
             before, after = after, before
         for t in range(width):
-            out[r, t] = before[t] if t <= degree else 0.0
+            out[r, t] = before[t] if t <= degree else -np.inf
 
 
 @_compile
-def share_out(ways, scores, weights, shares, ratios, out):  # type: ignore[no-untyped-def]
+def share_out(chances, scores, weights, shares, out):  # type: ignore[no-untyped-def]
     """Add the weight of persons to the totals that they may have, by how probable these are.
 
-    `ratios` are the shares of totals over the ways to reach them with all items.
+    `chances` are those of the score of each person given a total, up to a factor of the person.
     """
-    for t in range(shares.size):
-        ratios[t] = shares[t] / ratios[t]
     for r in range(scores.size):
-        end = min(ways.shape[1], shares.size - scores[r])
+        end = min(chances.shape[1], shares.size - scores[r])
         whole = 0.0
         for u in range(end):
-            whole += ways[r, u] * ratios[scores[r] + u]
+            whole += chances[r, u] * shares[scores[r] + u]
         for u in range(end):
-            out[scores[r] + u] += weights[r] * ways[r, u] * ratios[scores[r] + u] / whole
+            out[scores[r] + u] += weights[r] * chances[r, u] * shares[scores[r] + u] / whole

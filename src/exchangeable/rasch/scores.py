@@ -28,10 +28,11 @@ def score_distribution(
         Who answered what, with extreme scores.
     """
     width = int(highest.sum()) + 1
+    mass = answered.weights / answered.weights.max()  # neither tiny nor huge, whatever they are
     whose = np.repeat(np.arange(len(answered.patterns)), np.diff(answered.begins))
     known = answered.patterns[whose]
     whole = known.all(axis=1)
-    fixed = np.bincount(answered.scores[whole], answered.weights[whole], minlength=width)
+    fixed = np.bincount(answered.scores[whole], mass[whole], minlength=width)
     if whole.all():
         return np.asarray(fixed / fixed.sum())
     begins = np.concatenate([[0], np.cumsum(highest)[:-1]]).astype(np.int64)
@@ -40,11 +41,14 @@ def score_distribution(
     ways, every = np.empty((int((~whole).sum()), lacking + 1)), np.empty((1, width))
     kernels.spread_scores(known[~whole], items, ways)
     kernels.spread_scores(np.zeros((1, highest.size), dtype=bool), items, every)
-    scores, weights = answered.scores[~whole], answered.weights[~whole]
-    total, shares = answered.weights.sum(), np.full(width, 1.0 / width)
+    scores, weights = answered.scores[~whole], mass[~whole]
+    totals = scores[:, None] + np.arange(lacking + 1)
+    log_chances = ways - every[0, np.minimum(totals, width - 1)]
+    chances = np.exp(log_chances - log_chances.max(axis=1, keepdims=True))
+    total, shares = mass.sum(), np.full(width, 1.0 / width)
     for _ in range(MOST_STEPS):
         new = fixed.astype(np.float64)
-        kernels.share_out(ways, scores, weights, shares, every[0].copy(), new)
+        kernels.share_out(chances, scores, weights, shares, new)
         new /= total
         moved = np.abs(new - shares).max()
         shares = new

@@ -29,7 +29,7 @@ from exchangeable.runtime.text import without_surrogates
 
 __all__ = ["report_html", "write_report"]
 
-BEFORE = ("arithmetic",)
+BEFORE = ("arithmetic", "states")
 AFTER = ("columns", "answers", "charts", "trees", "panel", "profiles", "page")
 """The page's own scripts, before and after those of the families."""
 

@@ -15,10 +15,17 @@ N = 6
 STATES = all_states(N)
 
 
-@pytest.mark.parametrize("family", ["urns", "tree", "weighted tree"])
-def test_sums_over_holes_are_sums_over_completions(family):
+BLOCKS = [[0, 2, 4], [1, 3, 5]]
+
+
+@pytest.mark.parametrize(
+    ("family", "blocks"),
+    [("urns", "full"), ("urns", BLOCKS), ("tree", "auto"), ("weighted tree", "auto")],
+    ids=["urns", "urns in blocks", "tree", "weighted tree"],
+)
+def test_sums_over_holes_are_sums_over_completions(family, blocks):
     """The E-step with holes is that over all completions, each by its probability."""
-    model = fit_mixture(bound_clusters(), 2, family=family, max_iter=60)._mixture()
+    model = fit_mixture(bound_clusters(), 2, family=family, blocks=blocks, max_iter=60)._mixture()
     X = with_holes(bound_clusters(12, seed=2), 0.4)
     symbols = np.where(np.isnan(X), -1, X).astype(np.int8)
     examples, _ = merge_equal_rows(Observed.from_symbols(symbols), np.ones(len(X)))
@@ -34,11 +41,15 @@ def test_sums_over_holes_are_sums_over_completions(family):
     np.testing.assert_allclose(found.log_likelihood, log_likelihood, rtol=1e-12)
     np.testing.assert_allclose(found.ones, rows.T @ weights, atol=1e-10)
     np.testing.assert_allclose(found.totals, weights.sum(axis=0), atol=1e-10)
-    assert (found.counts.size > 0) == (family != "tree")
-    if found.counts.size:
-        counts = rows.sum(axis=1)
-        expected = np.stack([weights[counts == n].sum(axis=0) for n in range(N + 1)])
-        np.testing.assert_allclose(found.counts, expected, atol=1e-10)
+    counts = np.stack(found.blocks, axis=1) if blocks is BLOCKS else found.counts
+    assert (counts.size > 0) == (family != "tree")
+    if counts.size:
+        expected = [
+            weights[rows[:, block].sum(axis=1) == n].sum(axis=0)
+            for block in (BLOCKS if blocks is BLOCKS else [range(N)])
+            for n in range(len(block) + 1)
+        ]
+        np.testing.assert_allclose(counts, np.stack(expected), atol=1e-10)
     assert (found.pairs.size > 0) == (family != "urns")
     for y, parent in enumerate(model.model.scores.parent.T if found.pairs.size else ()):
         for j in np.flatnonzero(parent < N):

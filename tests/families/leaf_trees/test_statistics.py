@@ -24,6 +24,7 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.leaf_trees import choice
 from exchangeable.families.leaf_trees.leaves import Leaf
 from exchangeable.families.leaf_trees.model import LeafModel
 from exchangeable.families.leaf_trees.tree import LeafTree, States
@@ -335,3 +336,47 @@ def test_a_search_tries_statistics_in_hidden_trees() -> None:
     assert refitted.score(NEW_DAYS) == pytest.approx(search.score(NEW_DAYS), abs=0.5)
     total = logsumexp(search.score_samples(np.array([[np.nan] * 28])))
     assert total == pytest.approx(0.0, abs=1e-9)
+
+
+def test_parameters_are_those_of_leaves_and_edges(tree: LeafTree) -> None:
+    own = sum(
+        H * (1 if isinstance(leaf.model, MixedModel) else leaf.model.blocks[0].log_q.shape[0] - 1)  # type: ignore[attr-defined]
+        for leaf in tree.leaves
+    )
+    assert tree.n_parameters == own + (len(tree.leaves) - 1) * H * (H - 1)
+
+
+FEW: dict[str, Any] = dict(family="hidden tree", blocks=WEEK, random_state=0, n_jobs=1)
+
+
+@pytest.mark.filterwarnings("ignore:EM ")
+def test_shrinkage_pulls_edges_between_leaves_to_independence() -> None:
+    spread = []
+    for shrinkage in (1e-6, 10.0):
+        model = ExchangeableMixture(2, max_iter=1, tol=0, shrinkage=shrinkage, **FEW).fit(DAYS)
+        tree = model._model.trees[0]
+        below = tree.hidden.parent < len(tree.leaves)
+        spread.append(np.ptp(tree.hidden.edges[below], axis=1).mean())
+    assert spread[1] < spread[0] - 0.01
+
+
+@pytest.mark.filterwarnings("ignore:EM ")
+def test_a_step_that_the_prior_pays_for_is_taken() -> None:
+    """From leaves almost without a prior to those under a strong one the log-likelihood falls."""
+    model = ExchangeableMixture(2, pooling=1e-3, max_iter=30, tol=1e-5, warm_start=True, **FEW)
+    before = model.fit(DAYS).score(DAYS)
+    model.set_params(pooling=200.0).fit(DAYS)
+    assert model.score(DAYS) < before - 0.05
+
+
+def test_rows_of_which_nothing_is_known_are_no_evidence() -> None:
+    symbols = np.random.default_rng(2).integers(0, 2, size=(80, 5)).astype(np.int8)
+    empty = np.full((80, 5), UNASSIGNED, dtype=np.int8)
+    for statistic in (Runs(5), Transitions(5)):
+        worth = [
+            choice._log_evidence(
+                merge_equal_rows(Observed.from_symbols(rows), np.ones(len(rows)))[0], statistic
+            )
+            for rows in (symbols, np.concatenate([symbols, empty]))
+        ]
+        assert worth[1] == pytest.approx(worth[0], abs=6.0)

@@ -219,3 +219,10 @@ def test_pooled_rows_smooth_an_urn() -> None:
     part = Polya.first(np.arange(2), (COUNT,) * 2, X, mass, Prior(0.1, 2.0, pooled, row))
     assert part.weights[1, 0] > 1e-3
     assert np.isfinite(part.log_prior(Prior(0.1, 2.0, pooled, row)))
+
+
+def test_parameters_are_weights_and_those_of_totals() -> None:
+    counts = np.random.default_rng(0).poisson(2.0, size=(60, 3))
+    options: dict[str, Any] = dict(kinds="count", blocks="full", max_iter=2, tol=1.0)
+    model = ExchangeableMixture(2, family="polya", random_state=0, **options).fit(counts)
+    assert model._model.n_parameters == 2 * (3 + 2)

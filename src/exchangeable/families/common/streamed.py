@@ -40,7 +40,7 @@ from exchangeable.families.common.recipes import (
 )
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.sums import Sums
+from exchangeable.families.sums import ROUNDING, Sums
 
 WORDS = 4
 """Numbers of 64 bits that hold states of each row, of which one pass returns this many."""
@@ -130,6 +130,11 @@ class Streamed:
     def n_jobs(self) -> int | None:
         """Number of threads."""
         return self.passes.n_jobs
+
+    @property
+    def rounding(self) -> float:
+        """The share of the log-likelihood by which passes may be wrong."""
+        return ROUNDING
 
     @property
     def n_variables(self) -> int:

@@ -57,6 +57,11 @@ class Leaf:
             return self.model.types
         return (ColumnType("binary", 2),) * self.variables.size
 
+    @property
+    def levels(self) -> IntArray:
+        """The number of levels of each variable, 0 where it has none."""
+        return np.array([kind.n_levels for kind in self.types], dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Columns:
