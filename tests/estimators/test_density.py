@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 import exchangeable
 from enumeration import agreeing, all_states
 from exchangeable import ExchangeableDensity, ExchangeableMixture
-from exchangeable.estimators import density as density_module
+from exchangeable.estimators import density_search
 from exchangeable.families import REGISTRY, shares
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.mixture import Mixture
@@ -177,7 +177,7 @@ class Worked:
         for owner, name, cost in [*costs, (shares, "mixed", 8 * seconds)]:
             monkeypatch.setattr(owner, name, self.taking(cost, getattr(owner, name)))
         monkeypatch.setattr(
-            density_module,
+            density_search,
             "Clock",
             partial(Clock, **dict.fromkeys(("now", "worked"), lambda: self.now)),
         )
