@@ -277,7 +277,7 @@ def main():
     parser.add_argument("--results", type=Path, default=Path("results/beyond.csv"))
     parser.add_argument("--device", default="NVIDIA H200")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     warnings.simplefilter("ignore")
     {"fit": fit, "add": add}[options.part](options)
 

@@ -162,6 +162,13 @@ def test_a_class_of_one_row_does_not_matter_to_the_choice() -> None:
     assert np.isfinite(model.choice_losses_).all()
 
 
+def test_a_class_whose_rows_do_not_count_is_never_predicted() -> None:
+    weight = np.where(LABEL == "odd", 0.0, 1.0)
+    model = ExchangeableClassifier(training=Generative(2)).fit(table(), LABEL, sample_weight=weight)
+    assert model.classes_.tolist() == ["even", "odd"]
+    np.testing.assert_array_equal(model.predict_proba(table())[:, 1], 0.0)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -106,6 +106,16 @@ def test_a_cache_is_not_saved(tmp_path):
             ),
             "numbered",
         ),
+        (
+            lambda steps: steps[0][1]["attributes"].update(
+                {"vocabulary_": {"mapping": [["a", 0], ["b", "1"]]}}
+            ),
+            "numbered",
+        ),
+        (
+            lambda steps: steps[1][1].update({"class": {"array": "x"}}),
+            "not a step|not an estimator",
+        ),
         (lambda steps: steps.append(steps[0]), "same name"),
         (lambda steps: steps[1].__setitem__(1, {"class": "Pipeline", "steps": []}), "within"),
     ],

@@ -151,6 +151,8 @@ def test_rows_are_not_written_onto_the_file_being_read(tmp_path):
     for name in (path, link, tmp_path / "hard.npy"):
         with pytest.raises(ValueError, match="the file being read"):
             write_packed(held, name)
+        with pytest.raises(ValueError, match="the file being read"):
+            write_packed([held, held], name)
     assert path.read_bytes() == before
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [
         "hard.npy",

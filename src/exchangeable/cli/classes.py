@@ -132,12 +132,12 @@ def classes(
 ) -> None:
     """Find latent classes in the table DATA, and report all about them.
 
-    Columns that are not weights, covariates, outcomes or dropped are the items; they may be of any
-    kind, and empty cells are unknown. Constant columns, texts that are different in every row and
-    numbers of rows are no items unless --kind says what they are. Numbers of classes are compared,
-    and the chosen model is described by class sizes and item profiles with bootstrap standard
-    errors, a classification table, covariates of class membership (three steps, maximum likelihood)
-    and distal outcomes (three steps, Bolck, Croon and Hagenaars).
+    Columns that are not weights, strata, clusters, covariates, outcomes or dropped are the items.
+    They may be of any kind, and empty cells are unknown. Constant columns, texts that differ in
+    every row and row numbers are left out unless --kind says what they are. Numbers of classes are
+    compared, and the chosen model is described by class sizes and item profiles with bootstrap
+    standard errors, a classification table, covariates of class membership (three steps, maximum
+    likelihood) and distal outcomes (three steps, Bolck, Croon and Hagenaars).
     """
     tried = _numbers(components)
     if criterion == "blrt" and not bootstrap:

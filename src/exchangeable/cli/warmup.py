@@ -129,7 +129,7 @@ def _classify(X: Any, y: Any, family: str) -> None:
 
 
 def _mix(X: Any, family: str) -> None:
-    model = ExchangeableMixture(2, family=family, max_iter=8, random_state=0).fit(X)
+    model = ExchangeableMixture(2, family=family, max_iter=30, random_state=0).fit(X)
     first: Any = X[:4]
     rows = first.toarray() if hasattr(first, "toarray") else first.astype(np.float64)
     _ask(model, X, rows, {0: 1, 1: 0})

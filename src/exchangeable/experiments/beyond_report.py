@@ -42,6 +42,10 @@ earlier version with two threads: the process of jester was stopped while it sco
 - {CONTINUOUS}: our re-run of *Continuous Mixtures of Tractable Probabilistic Models* (Correia et
   al., AAAI 2023) with independent components: latent dimension 4, 1,024 points per step, batches of
   128, learning rate 0.001, 8,192 components after training, stopped by the validation rows.
+- HCLT (pyjuice): `benchmarks/peer_hclt.py` on the same H200, sixteen processes side by side, about
+  195 seconds per set: hidden Chow-Liu trees of 32, 64, 128 and 256 states by mini-batch EM whose
+  step falls, the best size again and by pyjuice's Anemone; validation rows choose. Published
+  figures of HCLT are better on most sets: this is not the best that they can do.
 - With a time budget, how far the search gets depends on the machine, which each cell names.
 """
 

@@ -33,7 +33,9 @@ def fit_class_mixtures(
     rule: StopRule,
     n_jobs: int | None = None,
 ) -> FittedClasses:
-    """Fit a mixture to the rows of each class.
+    """Fit a mixture to the rows of each class; if none of them counts, to all of them alike.
+
+    Such a class has probability 0.
 
     Parameters
     ----------
@@ -54,12 +56,13 @@ def fit_class_mixtures(
     found = list[FittedMixture]()
     totals = np.bincount(labels, weights).astype(np.float64)
     for y in range(totals.size):
-        members = np.flatnonzero((labels == y) & (weights > 0))
-        examples, member = merge_equal_rows(observed.take(members), weights[members])
+        own = np.where(labels == y, weights if totals[y] > 0 else 1.0, 0.0)
+        members = np.flatnonzero(own > 0)
+        examples, member = merge_equal_rows(observed.take(members), own[members])
         problem = make(max(1, min(n_components, examples.rows.n_rows)))
         _check_blocks(spec, problem)
         problem = replace(problem, examples=examples)
-        data = InMemory(examples, member, weights[members], n_jobs)
+        data = InMemory(examples, member, own[members], n_jobs)
         generators = np.random.default_rng(0).spawn(n_init)
         runs = Runs(spec, problem, data, longer, "rows", generators)
         found.append(fit_mixture(runs, "best", n_jobs))

@@ -54,7 +54,7 @@ def spec_of(estimator: Any) -> FamilySpec:
     for name in ("pooling", "shrinkage"):
         value = getattr(estimator, name)
         if value is not None and not 0 < check_number(value, name) <= LARGEST:
-            raise ValueError(f"{name} must be positive and finite, got {value!r}")
+            raise ValueError(f"{name} must be positive and at most {LARGEST:g}, got {value!r}")
     if settings.accept == "component":
         spec.check("accept", "accept='component'")
     if settings.relearn is not None:

@@ -208,7 +208,8 @@ def _pipeline(value: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> 
     budget = Budget()
 
     def step(inner: Any, name: str) -> Any:
-        if isinstance(inner, dict) and inner.get("class") in CLASSES:
+        named = inner.get("class") if isinstance(inner, dict) else None
+        if isinstance(named, str) and named in CLASSES:
             return decode_estimator(inner, arrays, budget)
         reader = Reader(arrays, budget)
         reader.special["dtype"] = decode_dtype

@@ -278,3 +278,15 @@ def test_the_family_that_stands_in_says_so() -> None:
     assert REGISTRY["hidden tree"].other_kinds == "mixed tree"
     with pytest.raises(ValueError, match="hidden states, which nobody can label"):
         ExchangeableClassifier("mixed tree").fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_densities_are_per_unit_of_the_users_scale() -> None:
+    n = 300
+    rich = rng.random(n) < 0.5
+    table = pd.DataFrame(
+        {"income": np.exp(rng.normal(1.0 + rich, 0.6)), "house": np.where(rich, "own", "rent")}
+    )
+    model = fitted(table, "independent", max_iter=5, tol=1e-2)
+    grid = np.exp(np.linspace(-4.0, 8.0, 4001))
+    asked = pd.DataFrame({"income": grid, "house": None})
+    assert np.trapezoid(np.exp(model.score_samples(asked)), grid) == pytest.approx(1.0, abs=1e-3)

@@ -280,6 +280,8 @@ def write_packed(
 
 def _is_file(source: Any, path: str | PathLike[str]) -> bool:
     """Whether rows are read from the very file that is to be written."""
+    if isinstance(source, list | tuple):
+        return any(_is_file(part, path) for part in source)
     held = source.bits if isinstance(source, PackedBits) else source
     name = held if isinstance(held, str | PathLike) else getattr(held, "filename", None)
     return name is not None and Path(path).exists() and Path(name).samefile(path)

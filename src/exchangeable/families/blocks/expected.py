@@ -21,13 +21,30 @@ from exchangeable.partitions import log_factorials
 from exchangeable.runtime.bits import popcount
 from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import copy, fill
-from exchangeable.runtime.threads import run
+from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.runtime.vectors import TILE, exponential
 
 _compile = compiled()
 
+CLASSES_TOGETHER = 5
+"""Classes whose moments are summed by one call."""
 STEPS = 4
 """Steps of EM in which the counts of new blocks settle."""
+
+
+class BlocksOfAll(NamedTuple):
+    """The blocks of all classes.
+
+    Attributes
+    ----------
+    first_block : array of shape (n_classes + 1,)
+        The blocks of class y are ``first_block[y]..first_block[y + 1] - 1``.
+    labels : array of shape (n_classes, n_variables)
+        The block of each variable, numbered in its class.
+    """
+
+    first_block: IntArray
+    labels: IntArray
 
 
 class Chances(NamedTuple):
@@ -68,15 +85,15 @@ class Chances(NamedTuple):
 
 
 class MomentRoom(NamedTuple):
-    """Room for the moments of one class.
+    """Room for the moments of some classes.
 
     Attributes
     ----------
     row : array of shape (TILE,)
-        The rows of a tile that are of the class.
+        The rows of a tile that are of a class.
     mass : array of shape (TILE, n_blocks)
         How much of each has a hole of each block on.
-    by_value : array of shape (n_bytes, 256, 2)
+    by_value : array of shape (n_classes, n_bytes, 256, 2)
         Sums by the values of bytes.
     """
 
@@ -85,10 +102,10 @@ class MomentRoom(NamedTuple):
     by_value: FloatArray
 
     @classmethod
-    def of(cls, n_variables: int, n_blocks: int) -> Self:
-        """Return room for a class."""
-        row = np.empty(TILE, dtype=np.int64)
-        return cls(row, np.empty((TILE, n_blocks)), np.zeros(((n_variables + 7) // 8, 256, 2)))
+    def of(cls, n_classes: int, n_variables: int, n_blocks: int) -> Self:
+        """Return room for classes with up to this many blocks."""
+        row, mass = np.empty(TILE, dtype=np.int64), np.empty((TILE, n_blocks))
+        return cls(row, mass, np.zeros((n_classes, (n_variables + 7) // 8, 256, 2)))
 
 
 def moments(
@@ -100,22 +117,33 @@ def moments(
     """
     by_class, examples = one_class_per_line(posterior), counts.counter.examples
     assert examples.holes is not None
-    labels, first_block = states.tables.labels, states.tables.first_block
-    n_variables, n_classes = labels.shape
+    first_block = states.tables.first_block
+    n_variables, n_classes = states.tables.labels.shape
+    labels = states.tables.labels.T.astype(np.int64) - first_block[:-1, None]
+    blocks = BlocksOfAll(first_block, np.ascontiguousarray(labels))
     sums = np.zeros((n_classes, n_variables, 2))
     chances = Chances.of(states, counts.counter.bundles)
     holes, packed = examples.holes.bits, examples.rows.bits.view(np.uint8)
 
-    def one(y: int) -> None:
-        first, last = first_block[y], first_block[y + 1]
-        room, share = MomentRoom.of(n_variables, last - first), by_class[y]
-        own = Chances(chances.bundle[first:last], chances.starts[first:last], chances.of_number)
-        label = labels[:, y].astype(np.int64) - first
-        for piece in counts.pieces((0, examples.rows.n_rows)):
-            _add_holes(piece, holes, examples.weights, share, least, label, own, room, sums[y])
-        _add_bytes(packed, examples.weights, share, least, room.by_value, sums[y])
+    most_blocks = int(np.diff(first_block).max())
 
-    run(one, range(n_classes), n_jobs)
+    def some(span: tuple[int, int]) -> None:
+        room = MomentRoom.of(span[1] - span[0], n_variables, most_blocks)
+        for piece in counts.pieces((0, examples.rows.n_rows)):
+            _add_rows(
+                piece,
+                (holes, packed),
+                examples.weights,
+                (by_class, least),
+                span,
+                blocks,
+                chances,
+                room,
+                sums,
+            )
+        _add_bytes(room.by_value, span[0], sums)
+
+    run(some, row_ranges(n_classes, CLASSES_TOGETHER), n_jobs)
     return np.ascontiguousarray(sums.transpose(2, 1, 0))
 
 
@@ -138,56 +166,63 @@ def _spread(first_state, of_state, bundles, starts, of_number):  # type: ignore[
 
 
 @_compile
-def _add_holes(piece, holes, weights, share, least, label, chances, room, sums):  # type: ignore[no-untyped-def]
-    """Add to sums[j] how much of a piece's rows has the hole j on, and that times the share."""
+def _add_rows(piece, rows, weights, shares, classes, blocks, chances, room, sums):  # type: ignore[no-untyped-def]
+    """Add to sums[y, j] how much of a piece's rows has the hole j on, and that times the share.
+
+    `rows` are the words of holes, and the bytes of ones; `shares` are the posteriors, and the least
+    that counts. Ones are added eight variables at a time to the room's sums by values of bytes.
+    """
     first, last, offset, numbers = piece
     bundle, starts, of_number = chances
-    row, mass = room.row, room.mass
+    (holes, packed), (by_class, least) = rows, shares
+    first_block, labels = blocks.first_block, blocks.labels
+    row, mass, values = room
     nothing, unit = np.uint64(0), np.uint64(1)
-    for begin in range(first, last, TILE):
-        n_rows = 0
-        for r in range(begin, min(begin + TILE, last)):
-            row[n_rows] = r
-            n_rows += share[r] > least
-        for b in range(bundle.size):
-            start, of_bundle = starts[b], numbers[bundle[b]]
+    for y in range(classes[0], classes[1]):
+        share, begin_block, by_value = by_class[y], first_block[y], values[y - classes[0]]
+        n_blocks, of_class = first_block[y + 1] - begin_block, sums[y]
+        for begin in range(first, last, TILE):
+            n_rows = 0
+            for r in range(begin, min(begin + TILE, last)):
+                row[n_rows] = r
+                n_rows += share[r] > least
+            for b in range(n_blocks):
+                start, of_bundle = starts[begin_block + b], numbers[bundle[begin_block + b]]
+                for i in range(n_rows):
+                    own = weights[row[i]] * share[row[i]]
+                    mass[i, b] = own * of_number[start + of_bundle[row[i] - offset]]
             for i in range(n_rows):
-                own = weights[row[i]] * share[row[i]]
-                mass[i, b] = own * of_number[start + of_bundle[row[i] - offset]]
-        for i in range(n_rows):
-            own = share[row[i]]
-            for w in range(holes.shape[1]):
-                word = holes[row[i], w]
-                while word != nothing:
-                    lowest = word & (~word + unit)
-                    j = 64 * w + np.int64(popcount(lowest - unit))
-                    add = mass[i, label[j]]
-                    sums[j, 0] += add
-                    sums[j, 1] += add * own
-                    word ^= lowest
+                own = share[row[i]]
+                for w in range(holes.shape[1]):
+                    word = holes[row[i], w]
+                    while word != nothing:
+                        lowest = word & (~word + unit)
+                        j = 64 * w + np.int64(popcount(lowest - unit))
+                        add = mass[i, labels[y, j]]
+                        of_class[j, 0] += add
+                        of_class[j, 1] += add * own
+                        word ^= lowest
+                whole = weights[row[i]] * own
+                for byte in range(by_value.shape[0]):
+                    value = packed[row[i], byte]
+                    by_value[byte, value, 0] += whole
+                    by_value[byte, value, 1] += whole * own
 
 
 @_compile
-def _add_bytes(packed, weights, share, least, by_value, sums):  # type: ignore[no-untyped-def]
-    """Do the same for the ones of the rows, eight variables at a time.
-
-    ``by_value[byte, value]`` has room for two sums, all zero.
-    """
-    for row in range(weights.size):
-        own = share[row]
-        if own <= least:
-            continue
-        mass = weights[row] * own
-        for i in range(by_value.shape[0]):
-            value = packed[row, i]
-            by_value[i, value, 0] += mass
-            by_value[i, value, 1] += mass * own
-    for j in range(sums.shape[0]):
-        i, bit = j // 8, j % 8
-        for value in range(256):
-            if value >> bit & 1:
-                sums[j, 0] += by_value[i, value, 0]
-                sums[j, 1] += by_value[i, value, 1]
+def _add_bytes(by_value, first, sums):  # type: ignore[no-untyped-def]
+    """Add sums by the values of bytes to those of the variables, from the first class on."""
+    for i in range(by_value.shape[0]):
+        of_class = sums[first + i]
+        for byte in range(by_value.shape[1]):
+            for value in range(1, 256):
+                whole, square = by_value[i, byte, value, 0], by_value[i, byte, value, 1]
+                if whole == 0.0:
+                    continue
+                for bit in range(8):
+                    if value >> bit & 1:
+                        of_class[8 * byte + bit, 0] += whole
+                        of_class[8 * byte + bit, 1] += square
 
 
 def settled_counts(layout: Tables, states: Tables, by_state: FloatArray) -> FloatArray:

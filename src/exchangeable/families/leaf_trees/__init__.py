@@ -1,6 +1,17 @@
 """Hidden trees whose blocks show values of statistics, or columns of any kind.
 
 They are composed of the families that have these: blocks with statistics, and mixed kinds.
+
+`RootedTree` and `RootedTrees` (`hidden_trees/rooted.py`) are hidden trees whatever their blocks
+show; messages, edges and the search for completions know only *codes*: what a block shows, and how
+probable that is in each state. Hidden trees over counts number counts and holes (`Symbols`), and
+are the fast way. Here a code is a distinct row of a block, and a `Leaf` is a `Model` of the block's
+variables whose classes are the states. Of it a tree asks `score_examples` (once per distinct row),
+`shared_out` (the sums of rows of which it is known how much is of each class), `marginals`,
+`predictive`, `complete`, `draw`, and `alternatives`: completions among which the best is, whatever
+states weigh. A leaf is fitted by its own `Family`, to the block's distinct rows (`LeafFit`), or
+where rows come in chunks to passes over its columns (`streaming.py`). To let another model be a
+leaf, give it `shared_out` and name it in `leaves.py`.
 """
 
 from dataclasses import replace

@@ -89,7 +89,7 @@ class QuickLevels:
         """Run EM in place; return the log-likelihood, the number of steps, and whether it ended."""
         shares, prior = parameters
         by_code = prior.size, len(self.rows.members)
-        room = em_kernels.Room(
+        workspace = em_kernels.Workspace(
             table=np.empty_like(shares),
             sums=np.empty_like(shares),
             code_table=np.empty(by_code),
@@ -105,7 +105,7 @@ class QuickLevels:
             for _ in range(3)
         )
         found: tuple[float, int, bool] = em_kernels.run(
-            self.rows, self.layout, parameters, room, points, tol, max_iter
+            self.rows, self.layout, parameters, workspace, points, tol, max_iter
         )
         return found
 
