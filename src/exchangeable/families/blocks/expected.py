@@ -84,7 +84,7 @@ class Chances(NamedTuple):
         return cls(bundle, starts, of_number)
 
 
-class MomentRoom(NamedTuple):
+class MomentWorkspace(NamedTuple):
     """Room for the moments of some classes.
 
     Attributes
@@ -128,7 +128,7 @@ def moments(
     most_blocks = int(np.diff(first_block).max())
 
     def some(span: tuple[int, int]) -> None:
-        room = MomentRoom.of(span[1] - span[0], n_variables, most_blocks)
+        workspace = MomentWorkspace.of(span[1] - span[0], n_variables, most_blocks)
         for piece in counts.pieces((0, examples.rows.n_rows)):
             _add_rows(
                 piece,
@@ -138,10 +138,10 @@ def moments(
                 span,
                 blocks,
                 chances,
-                room,
+                workspace,
                 sums,
             )
-        _add_bytes(room.by_value, span[0], sums)
+        _add_bytes(workspace.by_value, span[0], sums)
 
     run(some, row_ranges(n_classes, CLASSES_TOGETHER), n_jobs)
     return np.ascontiguousarray(sums.transpose(2, 1, 0))
@@ -166,7 +166,7 @@ def _spread(first_state, of_state, bundles, starts, of_number):  # type: ignore[
 
 
 @_compile
-def _add_rows(piece, rows, weights, shares, classes, blocks, chances, room, sums):  # type: ignore[no-untyped-def]
+def _add_rows(piece, rows, weights, shares, classes, blocks, chances, workspace, sums):  # type: ignore[no-untyped-def]
     """Add to sums[y, j] how much of a piece's rows has the hole j on, and that times the share.
 
     `rows` are the words of holes, and the bytes of ones; `shares` are the posteriors, and the least
@@ -176,7 +176,7 @@ def _add_rows(piece, rows, weights, shares, classes, blocks, chances, room, sums
     bundle, starts, of_number = chances
     (holes, packed), (by_class, least) = rows, shares
     first_block, labels = blocks.first_block, blocks.labels
-    row, mass, values = room
+    row, mass, values = workspace
     nothing, unit = np.uint64(0), np.uint64(1)
     for y in range(classes[0], classes[1]):
         share, begin_block, by_value = by_class[y], first_block[y], values[y - classes[0]]
@@ -232,20 +232,20 @@ def settled_counts(layout: Tables, states: Tables, by_state: FloatArray) -> Floa
     """
     counts = np.zeros(layout.values.size)
     longest = int(np.diff(states.starts, append=states.values.size).max(initial=1))
-    room = np.empty((3, longest))
+    workspace = np.empty((3, longest))
     log_factorial = log_factorials(layout.labels.shape[0])
-    _settle(layout.starts, states.starts, by_state, log_factorial, room, counts)
+    _settle(layout.starts, states.starts, by_state, log_factorial, workspace, counts)
     return counts
 
 
 @_compile
-def _settle(starts, first_state, by_state, log_factorial, room, counts):  # type: ignore[no-untyped-def]
+def _settle(starts, first_state, by_state, log_factorial, workspace, counts):  # type: ignore[no-untyped-def]
     """Find the likeliest counts of every block by EM, from equal probabilities of all counts.
 
-    `room` has three lines for the states of a block. Where the probability of a state is too small
-    for a number, its holes are on as often as its known entries.
+    `workspace` has three lines for the states of a block. Where the probability of a state is too
+    small for a number, its holes are on as often as its known entries.
     """
-    chances, ratio, mass = room[0], room[1], room[2]
+    chances, ratio, mass = workspace[0], workspace[1], workspace[2]
     for b in range(starts.size):
         end = starts[b + 1] if b + 1 < starts.size else counts.size
         last = first_state[b + 1] if b + 1 < starts.size else by_state.size

@@ -17,7 +17,7 @@ from exchangeable.families.blocks.hole_counters import Counters, HoledRows
 from exchangeable.families.blocks.hole_kernels import HoleScores, HoleTables, Memo
 from exchangeable.families.blocks.hole_states import HoleStates, n_states, sizes_of
 from exchangeable.families.blocks.passes import BlockSums, Posteriors, histograms, is_linear
-from exchangeable.families.blocks.query_kernels import DrawRoom
+from exchangeable.families.blocks.query_kernels import DrawWorkspace
 from exchangeable.families.blocks.row_counts import MOST_MASKS, RowCounts
 from exchangeable.families.common import linear_kernels
 from exchangeable.families.common.moments import one_class_per_line
@@ -261,13 +261,13 @@ def draw(
 ) -> SymbolArray:
     """Return a completion of every row, drawn from its probabilities."""
     draws = flags(observed.ones).astype(np.uint8)
-    tables, room = _class_tables(partition, table), DrawRoom.of(partition.sizes)
+    tables, workspace = _class_tables(partition, table), DrawWorkspace.of(partition.sizes)
     for span, part in observed.chunks():
         of_block = rng.random((part.n_rows, partition.n_blocks))
         of_entry = rng.random((part.n_rows, observed.n_variables))
         rows = holed_rows(part, partition)
         counters = Counters.of(rows, tables.starts)
-        query_kernels.draw_rows(rows, tables, counters, room, of_block, of_entry, draws[span])
+        query_kernels.draw_rows(rows, tables, counters, workspace, of_block, of_entry, draws[span])
     return draws
 
 
@@ -285,7 +285,7 @@ def draw_packed(
     if not observed.n_rows or not rows.masks.size:
         return None
     draws = np.empty_like(observed.ones.bits)
-    tables, room = _class_tables(partition, table), DrawRoom.of(partition.sizes)
+    tables, workspace = _class_tables(partition, table), DrawWorkspace.of(partition.sizes)
     counters, width = Counters.of(rows, tables.starts), partition.n_blocks + observed.n_variables
     numbers = uniforms(observed.n_rows * width)
     for start, stop in observed.spans():
@@ -297,7 +297,7 @@ def draw_packed(
             (start, stop),
             tables,
             counters,
-            room,
+            workspace,
             of_block.reshape(stop - start, -1),
             of_entry.reshape(stop - start, -1),
             draws,

@@ -28,7 +28,7 @@ MOST_STEPS = 1 << 18
 """Steps of distributions that draws keep; those of further states are computed each time."""
 
 
-class DrawRoom(NamedTuple):
+class DrawWorkspace(NamedTuple):
     """Room for draws of one class, and the distributions of counts that were computed before.
 
     Attributes
@@ -162,14 +162,14 @@ def complete_rows(rows, tables, counters, wanted, out, score):  # type: ignore[n
 
 
 @_compile
-def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: ignore[no-untyped-def]
+def draw_rows(rows, tables, counters, workspace, of_block, of_entry, out):  # type: ignore[no-untyped-def]
     """Fill the holes of every row at random for one class, by uniform numbers.
 
     ``of_block[row, b]`` chooses the number of hidden ones of a block, ``of_entry[row, j]`` whether
-    the next hole is one of them. `room` is `DrawRoom`.
+    the next hole is one of them. `workspace` is `DrawWorkspace`.
     """
     starts, entry, hidden, touched, buffer = counters
-    wanted, remaining, first_state, first_step, kept, _ = room
+    wanted, remaining, first_state, first_step, kept, _ = workspace
     for row in range(out.shape[0]):
         n_touched = count_row(rows, row, counters)
         for i in range(n_touched):
@@ -180,18 +180,18 @@ def draw_rows(rows, tables, counters, room, of_block, of_entry, out):  # type: i
                 state = _state(first_state[b], entry[b] - starts[b], holes)
                 begin = first_step[state] if state >= 0 else -1
                 if begin < 0:
-                    begin = _write_steps(tables, entry[b], holes, state, room)
+                    begin = _write_steps(tables, entry[b], holes, state, workspace)
                 wanted[b] = _count_steps(kept, begin, holes, of_block[row, b])
         forget_row(n_touched, counters)
         write_drawn(rows, row, wanted, remaining, of_entry[row], buffer, out[row])
 
 
 @_compile
-def draw_bits(rows, span, tables, counters, room, of_block, of_entry, out):  # type: ignore[no-untyped-def]
+def draw_bits(rows, span, tables, counters, workspace, of_block, of_entry, out):  # type: ignore[no-untyped-def]
     """Do the same for packed rows and blocks with masks, and pack the completions of a span."""
     ones, unknown, masks, labels = rows.ones.bits, rows.holes.bits, rows.masks, rows.labels
     starts, entry, hidden, _, _ = counters
-    wanted, _, first_state, first_step, kept, _ = room
+    wanted, _, first_state, first_step, kept, _ = workspace
     nothing, unit = np.uint64(0), np.uint64(1)
     # Rows are not taken out of their arrays: counting references would cost more than the draws.
     for row in range(span[0], span[1]):
@@ -209,7 +209,7 @@ def draw_bits(rows, span, tables, counters, room, of_block, of_entry, out):  # t
                 state = _state(first_state[b], entry[b] - starts[b], holes)
                 begin = first_step[state] if state >= 0 else -1
                 if begin < 0:
-                    begin = _write_steps(tables, entry[b], holes, state, room)
+                    begin = _write_steps(tables, entry[b], holes, state, workspace)
                 wanted[b] = _count_steps(kept, begin, holes, of_block[r, b])
         for w in range(out.shape[1]):
             word, drawn = unknown[row, w], ones[row, w]
@@ -235,18 +235,18 @@ def _state(first_state, count, holes):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _write_steps(tables, entry, holes, state, room):  # type: ignore[no-untyped-def]
+def _write_steps(tables, entry, holes, state, workspace):  # type: ignore[no-untyped-def]
     """Write P(hidden ones ≤ s) for s < holes, and 2 where there cannot be more than s.
 
     Steps are written by fours, so that counting them has few branches; those left over are 2. They
     are kept for their state while there is room. Returns where they begin.
     """
-    table, log_factorial, kept = tables.values, tables.log_factorial, room.kept
-    size, n_kept = (holes + 3) // 4 * 4, room.n_kept
+    table, log_factorial, kept = tables.values, tables.log_factorial, workspace.kept
+    size, n_kept = (holes + 3) // 4 * 4, workspace.n_kept
     begin = n_kept[1]
     if state >= 0 and n_kept[0] + size <= n_kept[1]:
         begin = n_kept[0]
-        room.first_step[state] = begin
+        workspace.first_step[state] = begin
         n_kept[0] += size
     highest = highest_weight(table, entry, holes, log_factorial)
     total, most = 0.0, 0

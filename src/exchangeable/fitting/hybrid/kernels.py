@@ -51,11 +51,11 @@ def add_lines(indptr, chosen, first, last, lines, out):  # type: ignore[no-untyp
         while y + FOUR <= width:
             one, two, three, four = 0.0, 0.0, 0.0, 0.0
             for k in range(begin, end):
-                at = np.uint64(chosen[k]) * width + y
-                one += flat[at]
-                two += flat[at + ONE]
-                three += flat[at + TWO]
-                four += flat[at + THREE]
+                entry = np.uint64(chosen[k]) * width + y
+                one += flat[entry]
+                two += flat[entry + ONE]
+                three += flat[entry + TWO]
+                four += flat[entry + THREE]
             total[y] += one
             total[y + ONE] += two
             total[y + TWO] += three
