@@ -9,6 +9,9 @@
 3. ``coverage``: how often 95 % intervals hold the truth, over simulated surveys: three classes,
    eight items, 1,000 rows. Standard errors from the observed information and from the bootstrap;
    covariates in one and three steps; distal outcomes.
+4. ``design``: the same of surveys in which 12 clusters of 15 respondents were drawn in each of 4
+   strata, where more or fewer belong to a class; two classes, six items. Intervals of class sizes
+   and of the mean of an outcome that depends on the cluster, too, with and without the design.
 
 ``python benchmarks/bench_classes.py PART ...`` runs some of the parts; figures of all go to
 ``results/classes.csv``.
@@ -47,6 +50,7 @@ RATES = np.array(
 )
 TRUTH = np.array([[0.0, 0.0], [0.3, 0.5], [-0.2, -1.0]])
 MEANS = np.array([0.0, 0.5, 1.0])
+STRATUM_LOGITS = np.array([-1.0, -0.3, 0.3, 1.0])
 
 
 def note(part: str, case: str, figure: str, value: float) -> None:
@@ -190,6 +194,48 @@ def coverage() -> None:
         note("coverage", name, "share of 95 % intervals", np.concatenate(inside, axis=None).mean())
 
 
+def clustered(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return answers, an outcome, strata and clusters."""
+    rng = np.random.default_rng(seed)
+    strata, clusters = np.repeat(np.arange(4), 180), np.repeat(np.arange(48), 15)
+    shift = rng.normal(0, 0.8, 48)[clusters]
+    chance = 1 / (1 + np.exp(-(STRATUM_LOGITS[strata] + shift)))
+    kind = (rng.random(720) < chance).astype(int)
+    rates = np.where(kind[:, None] == 1, 0.8, 0.2)
+    X = (rng.random((720, 6)) < rates).astype(float)
+    return X, rng.normal(kind + rng.normal(0, 0.5, 48)[clusters], 1), strata, clusters
+
+
+def design() -> None:
+    """Count how often intervals of clustered samples hold the truth."""
+    held: dict[str, list[np.ndarray]] = {}
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    share = 1 / (1 + np.exp(-(STRATUM_LOGITS[:, None] + 0.8 * nodes)))
+    share = float((share @ weights).mean() / weights.sum())
+    options = {"blocks": "independent", "alpha": 1e-3, "tol": 1e-8, "max_iter": 3000, "n_init": 3}
+    for seed in range(SURVEYS):
+        X, y, strata, clusters = clustered(seed)
+        model = ExchangeableMixture(2, random_state=seed, **options).fit(X)
+        upper = int(model.profiles().values.mean(axis=0).argmax())
+        for name, known in (
+            ("without the design", {}),
+            ("with the design", {"strata": strata, "clusters": clusters}),
+        ):
+            methods = ("information", "bootstrap") if seed < BOOTSTRAPS else ("information",)
+            for method in methods:
+                drawn = {"method": method, "n_draws": DRAWS, "random_state": seed}
+                found = standard_errors(model, X, **drawn, **known).profiles
+                low, high = found.size_interval[:, upper]
+                inside = np.array([low <= share <= high])
+                held.setdefault(f"class sizes, {method}, {name}", []).append(inside)
+            one = outcomes(model, X, y, **known).outcomes[0]
+            low, high = one.interval[:, [upper, 1 - upper]]
+            inside = (low <= np.array([1.0, 0.0])) & (np.array([1.0, 0.0]) <= high)
+            held.setdefault(f"outcome, bch, {name}", []).append(inside)
+    for name, inside in held.items():
+        note("design", name, "share of 95 % intervals", np.concatenate(inside).mean())
+
+
 def average_sizes() -> np.ndarray:
     """Return the class sizes over all values of the covariate."""
     z = np.random.default_rng(0).normal(size=2_000_000)
@@ -198,7 +244,7 @@ def average_sizes() -> np.ndarray:
     return (chance / chance.sum(axis=1, keepdims=True)).mean(axis=0)
 
 
-PARTS = {"test": bootstrap_test, "stepmix": stepmix, "coverage": coverage}
+PARTS = {"test": bootstrap_test, "stepmix": stepmix, "coverage": coverage, "design": design}
 
 if __name__ == "__main__":
     for name in [part for part in sys.argv[1:] if part in PARTS] or PARTS:

@@ -29,14 +29,14 @@ from exchangeable.fitting.runs import begin, families_of
 from exchangeable.structure.blocks import Blocks, structure_of
 
 RESULTS = Path(__file__).parent / "results" / "urns.csv"
-SETS = ("kdd", "plants", "jester", "bnetflix", "msweb", "book", "cwebkb", "cr52", "c20ng")
+SETS = ("kdd", "plants", "jester", "bnetflix", "msweb", "book", "cwebkb", "cr52", "c20ng", "bbc")
 FAMILIES = {
     "naive Bayes": ("blocks", "independent"),
     "urns": ("urns", "full"),
     "tree": ("tree", "independent"),
     "weighted tree": ("weighted tree", "full"),
 }
-N_COMPONENTS, POOLING, REPEATS = 20, 8.0, 20
+N_COMPONENTS, POOLING, REPEATS = 20, 8.0, 40
 
 
 def problem(examples: Examples, name: str) -> Problem:

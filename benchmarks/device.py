@@ -37,6 +37,7 @@ from exchangeable.devices import chunks, hidden, linear  # noqa: E402
 from exchangeable.devices.batches import Symbols  # noqa: E402
 from exchangeable.devices.head import Head, Settings  # noqa: E402
 from exchangeable.devices.training import Task, Training  # noqa: E402
+from exchangeable.runtime.clock import Clock, Pace  # noqa: E402
 
 PARTS = ("hidden", "mixture", "neural")
 
@@ -99,7 +100,8 @@ def time_hidden(options, device):
     tile = -(-n_rows // -(-n_rows // hidden.tile_size(n_rows, n_nodes, n_states)))
     rows = hidden.put_rows(codes, np.ones(n_rows), tile, device)
     began = time.perf_counter()
-    found = hidden.expect_hidden(shape, rows, evidence, edges, log_prior, device)
+    given = hidden.single(evidence, edges, log_prior)
+    (found,) = hidden.expect_hidden(shape, rows, [given], device)
     compiled = time.perf_counter() - began
     few = plain_log_likelihood(shape, evidence, edges, log_prior, codes[:200])
     error = float(abs(found.each[:200] - few).mean())
@@ -110,11 +112,14 @@ def time_hidden(options, device):
         ]
     ]
 
+    tree = jax.device_put(hidden.Shape(*map(np.asarray, shape)), device)
+
     def iterate():
         edges, evidence, log_prior = state[0]
         total = None
         for tile_codes, weights in zip(rows.codes, rows.weights, strict=True):
-            part = hidden.expect_tile(shape, tile_codes, weights, evidence, edges, log_prior)
+            given = tile_codes, weights, evidence, edges, log_prior
+            part = hidden.expect_tile(tree, *given, shape.widest)
             total = part if total is None else jax.tree.map(jnp.add, total, part)
         state[0] = next_hidden(total, edges, evidence)
         return state[0]
@@ -246,7 +251,7 @@ def time_neural(options, device):
     )
     for attempt in ("with compiling", "compiled"):
         began, cpu = time.perf_counter(), time.process_time()
-        training = Training(task, settings, np.random.default_rng(0), device)
+        training = Training(task, settings, np.random.default_rng(0), device, Pace(Clock()))
         count = sum(1 for _ in training.iterations(1e-4, options.iterations))
         outputs, shares = training.components()
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu

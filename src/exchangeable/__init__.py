@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from exchangeable.evm import EVM
     from exchangeable.families import Neural
     from exchangeable.fitting.hybrid.settings import Hybrid
+    from exchangeable.fitting.trainings import Chosen, Generative
     from exchangeable.persistence import ModelFileError, load, save
     from exchangeable.statistics import (
         AtLeast,
@@ -43,6 +44,7 @@ _MODULES = {
     "BlockCounts": "statistics",
     "Blocks": "structure.blocks",
     "CategoricalCounts": "statistics",
+    "Chosen": "fitting.trainings",
     "Count": "statistics",
     "EVM": "evm",
     "ExchangeableClassifier": "estimators.classifier",
@@ -51,6 +53,7 @@ _MODULES = {
     "ExchangeableMixture": "estimators.mixture",
     "FiniteState": "statistics",
     "FirstAndLast": "statistics",
+    "Generative": "fitting.trainings",
     "Hybrid": "fitting.hybrid.settings",
     "Kinds": "estimators.kinds",
     "LongestRun": "statistics",
@@ -79,6 +82,7 @@ __all__ = [
     "BlockCounts",
     "Blocks",
     "CategoricalCounts",
+    "Chosen",
     "Count",
     "ExchangeableClassifier",
     "ExchangeableDensity",
@@ -86,6 +90,7 @@ __all__ = [
     "ExchangeableMixture",
     "FiniteState",
     "FirstAndLast",
+    "Generative",
     "Hybrid",
     "Kinds",
     "LongestRun",

@@ -95,6 +95,9 @@ def test_the_reference_class_changes_signs_and_nothing_else(fitted):
     np.testing.assert_allclose(first.coefficients[1], -second.coefficients[0])
     np.testing.assert_allclose(first.errors[1], second.errors[0])
     assert first.tests["z1"] == pytest.approx(second.tests["z1"])
+    odds = first.as_table().columns["odds ratio"]
+    assert np.isnan(odds[0])  # of the intercept, which is no ratio that anybody reads
+    assert odds[1] == pytest.approx(np.exp(first.coefficients[1, 1]))
     with pytest.raises(ValueError, match="reference=2 is not a class"):
         covariate_effects(model, X, Z, reference=2)
 

@@ -190,3 +190,17 @@ def test_columns_without_levels_need_the_bootstrap():
     assert (found.profiles.errors[0] < 0.4).all()
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         standard_errors(model, frame, level=95)
+
+
+@pytest.mark.parametrize("method", ["information", "bootstrap"])
+def test_fewer_rows_than_parameters(method):
+    X, _ = answers(8, seed=0)
+    model = ExchangeableMixture(2, blocks="independent", random_state=0).fit(X)
+    with pytest.warns(match="8 rows are too few for standard errors of 11 parameters"):
+        found = standard_errors(model, X, method=method, n_draws=5, random_state=0).profiles
+    assert np.isnan(found.errors).all() == (method == "information")
+    weight = np.full(8, 10.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        options = {"method": "information", "weighting": "frequency", "sample_weight": weight}
+        standard_errors(model, X, **options)

@@ -88,3 +88,13 @@ def test_what_cannot_be_compared_is_refused(survey):
         outcomes(model, X, np.array([f"n{i}" for i in range(len(X))]))
     with pytest.raises(ValueError, match="method='naive' is unknown"):
         outcomes(model, X, table, method="naive")
+
+
+def test_intervals_of_shares_are_between_0_and_1():
+    X, kind = answers(300, seed=4)
+    model = ExchangeableMixture(2, blocks="independent", n_init=3, random_state=0).fit(X)
+    found = outcomes(model, X, pd.DataFrame({"place": np.where(kind, "town", "city")}))
+    for one in found.outcomes:
+        assert ((one.interval >= 0) & (one.interval <= 1)).all()
+        assert (one.interval[1] > one.interval[0]).all()
+    assert any((one.estimates + 2 * one.errors > 1).any() for one in found.outcomes)

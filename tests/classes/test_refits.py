@@ -67,6 +67,19 @@ def test_levels_with_many_columns_and_holes():
     assert found.log_likelihood == pytest.approx(model.score_samples(frame).sum(), abs=5e-3)
 
 
+def test_rows_whose_probability_is_no_number_any_more():
+    """Of 1,500 answers, e^−750 or so, and complete rows beside some with few answers."""
+    rng = np.random.default_rng(0)
+    rates = rng.uniform(0.3, 0.7, (2, 1500))
+    X, _ = answers(60, rates, seed=1)
+    X[::2, 10:] = np.nan
+    options = {"blocks": "independent", "alpha": 1.0, "tol": 1e-12, "max_iter": 3000}
+    model = ExchangeableMixture(2, random_state=0, **options).fit(X)
+    scores = model.score_samples(X)
+    assert scores.min() < np.log(np.finfo(float).tiny)
+    assert refit(model, X).log_likelihood == pytest.approx(scores.sum(), abs=1e-3)
+
+
 @pytest.mark.parametrize("options", [{"family": "urns"}, {"blocks": "full"}, {"blocks": "welch"}])
 def test_other_families_are_fitted_by_em(options):
     X = clusters(300, 6, 2, seed=1)

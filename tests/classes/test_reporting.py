@@ -62,7 +62,9 @@ def test_profiles_of_classifiers_and_densities():
     np.testing.assert_allclose(found.sizes, np.exp(model.class_log_prior_))
     for y, label in enumerate(("no", "yes")):
         np.testing.assert_allclose(found.values[:, y], model.marginals(given_class=label))
-    assert set(found.to_frame()["class"]) == {"no", "yes"}
+    frame = found.to_frame().set_index("item")
+    np.testing.assert_array_equal(frame.loc["class size", ["class no", "class yes"]], found.sizes)
+    np.testing.assert_array_equal(frame[["class no", "class yes"]][1:], found.values)
     largest = found.ordered(by_size=True)
     assert largest.sizes[0] == found.sizes.max()
     assert largest.labels[0] == model.classes_[found.sizes.argmax()]
@@ -83,8 +85,10 @@ def test_profiles_of_binary_arrays_and_their_order():
     np.testing.assert_allclose(turned.values, found.values[[3, 0]][:, order])
     with pytest.raises(ValueError, match="items names 'z'"):
         found.ordered(["z"])
-    frame = found.to_frame()
+    errors = standard_errors(model, X, method="information").profiles
+    frame = errors.to_frame()
     assert list(frame["estimate"][:2]) == pytest.approx([model.weights_[0], found.values[0, 0]])
+    assert list(frame["SE"][:2]) == pytest.approx([errors.size_errors[0], errors.errors[0, 0]])
     assert len(frame) == 2 * 6
 
 
@@ -102,7 +106,8 @@ def test_classification_adds_up_posteriors(mixed):
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0)
     assert found.error_rate == pytest.approx(1 - weight @ posterior.max(axis=1) / weight.sum())
     np.testing.assert_allclose(found.entropy, -(posterior * np.log(posterior)).sum(axis=1))
-    assert "Expected error rate" in str(found)
+    n = found.outlying.size
+    assert str(found).endswith(f", {n} outlying row{'' if n == 1 else 's'}.")
 
 
 def test_outlying_rows_are_rare_where_the_model_is_true_and_found_where_not():

@@ -13,7 +13,7 @@ def test_the_number_of_kinds_is_found():
     found = ExchangeableMixture.select(X, n_components=[1, 3, 8], random_state=0, n_init=3)
     assert found.criterion == "bic"
     assert found.best.n_components == 3
-    assert "chosen by bic" in str(found)
+    assert "chosen by BIC" in str(found)
     held_out = clusters(n_rows=500, n_variables=10, n_kinds=3, seed=5)
     by_rows = ExchangeableMixture.select(X, held_out, n_components=[1, 3], random_state=0)
     assert by_rows.criterion == "valid"
@@ -87,7 +87,7 @@ def test_more_parameters_than_cells_or_rows_are_told():
         ExchangeableMixture.select(X, n_components=[3], **options)
     noise = np.random.default_rng(0).integers(0, 2, (200, 3))
     found = ExchangeableMixture.select(noise, n_components=[1, 3], **options)
-    assert str(found).endswith("chosen by bic; not identified for 3 classes")
+    assert str(found).endswith("chosen by BIC; not identified for 3 classes")
     few = clusters(20, 8, 2, seed=0)
     with pytest.warns(UserWarning, match="3 classes have 26 parameters: as many as there are rows"):
         ExchangeableMixture.select(few, n_components=[3], **options)

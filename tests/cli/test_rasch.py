@@ -1,5 +1,7 @@
 """`exchangeable rasch`: what it writes is what the estimator says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -55,8 +57,13 @@ def test_everything_is_written(table):
     assert "Andersen" in page
     assert "Andersen" in result.output
     assert "<svg" in page
-    groups = pd.read_csv(table / "t" / "groups.csv")
+    assert page.count('<i style="background') == 5  # which colour is which item
+    groups = pd.read_csv(table / "t" / "groups.csv", dtype=str)
     assert groups["item"].tolist() == ITEMS
+    test = model.andersen(ANSWERS, pd.read_csv(table / "answers.csv")["school"])
+    assert groups["p"].tolist() == [f"{p:.3f}" for p in test.differences().p_value]
+    assert str(replace(test, p_value=1e-9)).endswith("p < 0.001")
+    assert str(replace(test, p_value=0.04)).endswith("p = 0.040")
 
 
 def test_classes(table):

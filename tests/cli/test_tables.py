@@ -113,6 +113,18 @@ def test_predict_writes_every_format(table):
     assert piped == run("predict", "m", "t.csv").stdout
 
 
+def test_a_classifier_trained_for_its_predictions(table):
+    run("fit", "t.csv", "--target", "kind", "--training", "hybrid", "-o", "m")
+    model = exchangeable.load("m")
+    assert model.training == "hybrid"
+    holes = pd.read_csv("holes.csv").drop(columns="kind")
+    run("predict", "m", "holes.csv", "--all", "-o", "out.csv")
+    found = pd.read_csv("out.csv")[["P(no)", "P(yes)"]]
+    np.testing.assert_array_equal(found, model.predict_proba(holes))
+    assert "accuracy" in run("score", "m", "t.csv").stdout
+    run("fit", "t.csv", "--target", "kind", "--training", "fast", "-o", "n", code=2)
+
+
 def test_mixture_sample_impute_and_score(table):
     run("fit", "t.csv", "--drop", "kind", "--components", 2, "--n-init", 2, "--seed", 0, "-o", "m")
     model = exchangeable.load("m")
@@ -277,7 +289,10 @@ def test_families_and_blocks_are_those_of_the_library(table):
         (["fit", "t.csv", "--target", "x", "-o", "m"], "no column 'x'; it has 'a', 'b'"),
         (["fit", "t.csv", "--drop", "x", "-o", "m"], "no column 'x'"),
         (["fit", "labels.txt", "-o", "m"], "the format is not clear from the ending"),
-        (["fit", "bad.csv", "-o", "m"], "bad.csv: the file is not a valid table"),
+        (
+            ["fit", "bad.csv", "-o", "m"],
+            "bad.csv: the file is not a valid table: line 3 has 4 cells",
+        ),
         (["fit", "empty.csv", "-o", "m"], "empty.csv: the file is empty"),
         (["fit", "head.csv", "-o", "m"], "head.csv: it has no rows"),
         (["fit", "twice.npz", "-o", "m"], "twice.npz"),

@@ -51,4 +51,23 @@ def test_nothing_is_compiled_after_a_warm_up():
     mixture = exchangeable.ExchangeableMixture(3, random_state=0).fit(X)
     mixture.impute(X)
     mixture.marginals({0: 1})
+    mixture.most_probable({0: 1})
+    hybrid = exchangeable.ExchangeableClassifier(training="hybrid")
+    hybrid.fit(X[:, :8], np.arange(300) % 2).predict_proba(X[:, :8])
+    assert specialisations() == before
+
+
+@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
+def test_nothing_is_compiled_after_a_warm_up_for_columns_of_every_kind():
+    result = CliRunner().invoke(main, ["warmup", "--family", "mixed"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    before = specialisations()
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.integers(0, 4, 400), rng.poisson(3, 400), rng.normal(size=400)])
+    kinds = dict(enumerate(["nominal", "count", "continuous"]))
+    mixture = exchangeable.ExchangeableMixture(3, kinds=kinds, random_state=0).fit(X)
+    mixture.marginals({0: 1})
+    mixture.sample(10)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    mixture.fit(X).impute(X)
     assert specialisations() == before

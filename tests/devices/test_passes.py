@@ -14,7 +14,7 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.contract import Family, FamilySpec
 
 jax = pytest.importorskip("jax")
-from exchangeable.devices import choice, chunks, hidden, linear  # noqa: E402
+from exchangeable.devices import choice, chunks, engine, hidden, linear  # noqa: E402
 
 N = 12
 rng = np.random.default_rng(0)
@@ -109,8 +109,8 @@ def test_several_tiles_make_the_same_sums() -> None:
     for halved in (False, True):
         whole, *others = (
             chunks.expect_chunks(
-                chunks.put_rows(bits, weights, tile, tiles, cpu), parameters, 300, halved, cpu
-            )
+                chunks.put_rows(bits, weights, tile, tiles, cpu), [parameters], 300, halved, cpu
+            )[0]
             for tile, tiles in ((512, 1), (32, 10), (32, 2), (64, 1))
         )
         for parts in others:  # many tiles at once, and in chunks
@@ -123,12 +123,13 @@ def test_a_tree_of_hidden_states_is_summed_in_tiles() -> None:
     shape = hidden.Shape((0, 1, 2, 3), (4, 0, 0, 1), (0, 2, 4, 6, 8))
     source = np.random.default_rng(7)
     evidence, edges = source.random((8, 3)), source.dirichlet(np.ones(3), size=(4, 3))
-    log_prior, weights = np.log([0.5, 0.3, 0.2]), source.random(len(X))
+    given, weights = (
+        hidden.single(evidence, edges, np.log([0.5, 0.3, 0.2])),
+        source.random(len(X)),
+    )
     cpu = jax.devices("cpu")[0]
     whole, *others = (
-        hidden.expect_hidden(
-            shape, hidden.put_rows(codes, weights, *how), evidence, edges, log_prior, cpu
-        )
+        hidden.expect_hidden(shape, hidden.put_rows(codes, weights, *how), [given], cpu)[0]
         for how in ((300, cpu), (64, cpu), (64, cpu, False))
     )
     for parts in others:
@@ -170,6 +171,21 @@ def test_a_device_that_is_not_there_is_named() -> None:
         ExchangeableMixture(2, device="gpu").fit(X)
     assert choice.find_device("auto", "a test").platform == "cpu"
     assert choice.room_on(jax.devices()[0]) > 0
+
+
+@pytest.mark.parametrize("family", ["urns", "hidden tree", "neural independent"])
+def test_a_device_that_runs_out_of_memory_is_told(
+    family: str, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*arguments: Any, **options: Any) -> Any:
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+
+    monkeypatch.setattr(chunks, "expect_linear", exhausted)
+    monkeypatch.setattr(hidden, "expect_tile", exhausted)
+    monkeypatch.setattr(engine, "train_steps", exhausted)
+    where = "auto" if family.startswith("neural") else "gpu"
+    with pytest.raises(MemoryError, match=r"run out of the device's memory.*give device='cpu'"):
+        ExchangeableMixture(3, family=family, random_state=0, device=where).fit(X)
 
 
 def test_what_does_not_fit_on_a_device_is_refused() -> None:

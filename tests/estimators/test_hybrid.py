@@ -1,16 +1,21 @@
 """Training for predictions: exact like every other model, and as scikit-learn has it."""
 
+import io
 import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+import scipy.sparse as sp
+from scipy.special import log_softmax, logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from enumeration import agreeing, all_states
 from exchangeable import ExchangeableClassifier, Hybrid, load, save
+from exchangeable.fitting import progress
+from exchangeable.fitting.hybrid import components
 from exchangeable.fitting.hybrid.design import Design
+from exchangeable.plotting import ContributionsDisplay
 from exchangeable.report import write_report
 from exchangeable.runtime.interrupts import InterruptedFitWarning
 
@@ -57,6 +62,24 @@ def test_probabilities_are_exact(family, n_components):
         share = np.exp(logsumexp(joint[agree], axis=1) - logsumexp(joint[agree]))
         np.testing.assert_allclose(chances, share @ states[agree], atol=1e-8)
     np.testing.assert_allclose(model.predict_log_proba(holed)[0], model.class_log_prior_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_twelve_variables_against_enumeration(n_classes):
+    """P(y | x) is the softmax of the scores; with holes it is the normalised sum over states."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % n_classes
+    X = (rng.random((200, 12)) < rng.uniform(0.1, 0.9, (n_classes, 12))[y]).astype(int)
+    model = trained(X, y)
+    states, scores = all_states(12), model._model.log_linear()
+    expected = log_softmax(model.class_log_prior_ + scores.base + states @ scores.slope, axis=1)
+    np.testing.assert_allclose(model.predict_log_proba(states), expected, atol=1e-9)
+    joint = model.predict_joint_log_proba(states)
+    assert logsumexp(joint) == pytest.approx(0.0, abs=1e-9)
+    holed = np.where(rng.random((40, 12)) < rng.random((40, 1)), np.nan, states[:40])
+    for row, found in zip(holed, model.predict_log_proba(holed), strict=True):
+        known = logsumexp(joint[agreeing(states, row)], axis=0)
+        np.testing.assert_allclose(found, log_softmax(known), atol=1e-9)
 
 
 @pytest.mark.parametrize("family", ["blocks", "urns", "tree", "weighted tree"])
@@ -207,6 +230,55 @@ def test_an_interrupt_keeps_the_best_so_far(monkeypatch):
     assert model.score(X, y) > 0.4
 
 
+def test_an_interrupt_of_training_by_gradient_keeps_the_best_epoch(monkeypatch):
+    X, y = made_rows(300)
+    plain, epochs = components._Training.epoch, []
+
+    def epoch(self):
+        epochs.append(1)
+        if len(epochs) == 2:
+            signal.raise_signal(signal.SIGINT)
+        plain(self)
+
+    monkeypatch.setattr(components._Training, "epoch", epoch)
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
+    with pytest.warns(InterruptedFitWarning):
+        model = ExchangeableClassifier(training=Hybrid(n_components=2), n_jobs=1).fit(X, y)
+    assert (model.n_iter_, model.converged_) == (2, False)
+    assert np.isfinite(model.predict_log_proba(X)).all()
+
+
+def test_a_terminal_is_told_how_many_fits_are_done(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    X, y = made_rows()
+    ExchangeableClassifier(training="hybrid", n_jobs=1).fit(X, y)
+    assert "conditional fits to all rows" in shown.getvalue()
+    assert "fits of the cross-validation" in shown.getvalue()
+
+
+def test_a_hundred_thousand_words():
+    rng = np.random.default_rng(0)
+    n_words, y = 100_000, np.arange(60) % 3
+    X = sp.random_array((60, n_words), density=2e-3, rng=rng, format="csr")
+    X.data[:] = 1.0
+    X = sp.csr_array(X + sp.csr_array(np.eye(3)[y] @ np.eye(3, n_words)) > 0).astype(float)
+    model = ExchangeableClassifier(training="hybrid").fit(X, y)
+    assert model.score(X, y) == 1.0
+    holed = X[:9].toarray()
+    holed[:, 1000:] = np.nan
+    found = model.predict_proba(holed)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert (found.argmax(axis=1) == y[:9]).all()
+    assert np.isfinite(model.score_samples(X)).all()
+
+
 def test_files_pages_and_queries_work(tmp_path: Path):
     X, y = made_rows()
     for training in ("hybrid", Hybrid(n_components=2), Hybrid(penalty=2.0, warm_start=True)):
@@ -224,6 +296,17 @@ def test_files_pages_and_queries_work(tmp_path: Path):
         assert best.X[0] == 1
         write_report(model, tmp_path / "page.html")
         assert (tmp_path / "page.html").stat().st_size > 1000
+
+
+def test_profiles_and_contributions_are_those_of_the_classes():
+    X, y = made_rows()
+    model = ExchangeableClassifier(training="hybrid").fit(X, y)
+    found = model.profiles()
+    np.testing.assert_allclose(found.sizes, np.exp(model.class_log_prior_))
+    np.testing.assert_allclose(found.values @ found.sizes, model.marginals(), atol=1e-9)
+    display = ContributionsDisplay.from_estimator(model, X[0], target=0, against=1)
+    log_p = model.predict_log_proba(X[:1])[0]
+    assert display.log_odds == pytest.approx(log_p[0] - log_p[1])
 
 
 def test_settings_can_be_searched():

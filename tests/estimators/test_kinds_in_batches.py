@@ -72,6 +72,10 @@ def test_larger_counts_find_room() -> None:
         options: Any = dict(family=family, blocks="full", kinds=TOLD, n_jobs=1)
         added = batches(ExchangeableClassifier(**options), rows, labels=GROUP)
         assert np.isfinite(added.score_samples(TABLE)).all()
+    tree: Any = dict(family="mixed tree", kinds=TOLD, random_state=0, n_jobs=1)
+    first = ExchangeableMixture(3, **tree).fit(rows[:75]).score(rows)
+    added = batches(ExchangeableMixture(3, **tree), rows)
+    assert first < added.score(rows)
 
 
 def test_levels_of_the_first_batch_hold() -> None:

@@ -46,6 +46,18 @@ def test_every_part_is_fitted_as_in_memory(rows: Any, family: str, blocks: str) 
     assert local.n_iter_ == chunked.n_iter_
 
 
+@pytest.mark.parametrize("blocks", ["independent", "full"])
+@pytest.mark.parametrize("rows", [TABLE, HOLED], ids=["complete", "holes"])
+def test_hidden_trees_are_fitted_as_in_memory(rows: Any, blocks: str) -> None:
+    weight = np.arange(N) % 4 / 2
+    for init in ("rows", "random"):
+        settings: Any = dict(family="mixed tree", blocks=blocks, init=init)
+        local = mixture(**settings).fit(rows, sample_weight=weight)
+        chunked = mixture(**settings).fit(in_parts(rows), sample_weight=weight)
+        np.testing.assert_allclose(local.history_, chunked.history_, rtol=1e-10)
+        assert_same_answers(local, chunked, rows, 1e-8)
+
+
 def test_missing_labels_and_held_out_rows_in_chunks() -> None:
     some = np.where(np.arange(N) % 3 == 0, None, LABELS)
     options: Any = dict(semi_supervised=True, max_iter=3, n_jobs=1)

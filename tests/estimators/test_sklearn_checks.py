@@ -12,7 +12,7 @@ from exchangeable import Blocks
 from exchangeable.families import REGISTRY
 
 BLOCKS = ("evidence", "welch", "independent", "full", Blocks("evidence", conditions=(1, 2)))
-NO_FIT = ("Blocks", "Hybrid", "Kinds", "Neural")
+NO_FIT = ("Blocks", "Chosen", "Generative", "Hybrid", "Kinds", "Neural")
 """Estimators in name only: they hold parameters, so that these can be searched."""
 OF_ANSWERS = ("RaschModel",)
 """They take whole numbers that answer items; the rows of scikit-learn's checks are measurements."""
@@ -48,7 +48,8 @@ def every_estimator():
             if few or "classes" not in REGISTRY[name].cannot:
                 yield thing(family=name, **few)
         if not few:
-            yield thing(training="hybrid")
+            for training in ("hybrid", "chosen", exchangeable.Generative(2)):
+                yield thing(training=training)
 
 
 # On forty rows of noise the pooled prior outweighs the data, and a step of EM may lower what it

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from exchangeable import ExchangeableMixture
 from exchangeable.cli import main
-from exchangeable.experiments import beyond
+from exchangeable.experiments import beyond, beyond_command
 from exchangeable.experiments.beyond import CONTINUOUS, DEFAULT, KEY, MODELS, PAPERS, SETS, Beyond
 from exchangeable.experiments.beyond_report import published, write_report
 from exchangeable.experiments.store import Store
@@ -67,7 +67,7 @@ def test_differences_are_means_over_pairs_of_test_rows(tmp_path, small_set):
     assert (row["model"], row["peer"], row["seed"]) == (DEFAULT, PAPERS, "3")
     settings = dict(beyond.PAPER, random_state=3)
     peer = ExchangeableMixture(**settings).fit(small_set.train).score_samples(small_set.test)
-    mine = np.load(experiment._rows_of(store.find(model=DEFAULT)[0]))
+    mine = np.load(experiment.rows_of(store.find(model=DEFAULT)[0]))
     assert float(store.find(model=PAPERS)[0]["test"]) == pytest.approx(peer.mean(), abs=1e-5)
     assert float(row["difference"]) == pytest.approx((mine - peer).mean(), abs=1e-5)
     error = (mine - peer).std(ddof=1) / np.sqrt(len(peer))
@@ -80,10 +80,10 @@ def test_a_peer_that_was_run_by_other_means_is_compared(tmp_path, small_set, mon
     few = replace(beyond.DENSITY_SETS["nltcs"], n_rows=(200, 50, len(small_set.test)))
     monkeypatch.setitem(beyond.DENSITY_SETS, "nltcs", few)
     plain = ["--sets", "nltcs", "--models", DEFAULT, "--time-budget", "0", "--device", "cpu"]
-    beyond.main([*plain, *results])
+    beyond_command.main([*plain, *results])
     np.save(tmp_path / "peer.npy", np.full(len(small_set.test), -9.0))
     added = ["--sets", "nltcs", "--peer", "HCLT", str(tmp_path / "peer.npy")]
-    beyond.main([*added, *results])
+    beyond_command.main([*added, *results])
     experiment = Beyond(Store(tmp_path / "cells.csv", KEY))
     (row,) = experiment.paired.rows
     mine = experiment.store.find(model=DEFAULT)[0]
@@ -134,7 +134,7 @@ def test_both_commands_write_the_same_cells(tmp_path, small_set):
     assert "| nltcs |" in page
     assert published()["nltcs"]["best"].replace("-", "\N{MINUS SIGN}") in page
     plain = ["--sets", "nltcs", "--models", DEFAULT, PAPERS, "--seed", "1", "--time-budget", "0"]
-    beyond.main([*plain, "--device", "cpu", "--results", str(tmp_path / "plain.csv")])
+    beyond_command.main([*plain, "--device", "cpu", "--results", str(tmp_path / "plain.csv")])
     tests = [
         [row["test"] for row in csv.DictReader((tmp_path / name).read_text().splitlines())]
         for name in ("cells.csv", "plain.csv")

@@ -131,3 +131,14 @@ def test_hidden_trees_over_30000_variables_are_refused_at_once() -> None:
     with pytest.raises(ValueError, match=r"the limit is 4,000, X has 30,000"):
         mixture("hidden tree", 4).fit(X)
     assert time.process_time() - began < 5
+
+
+def test_a_process_may_be_given_a_part_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_of_it = memory.available()
+    monkeypatch.setenv(memory.LIMIT, "1e30")
+    assert memory.available() == pytest.approx(all_of_it, rel=0.5)
+    monkeypatch.setenv(memory.LIMIT, "2e9")
+    assert memory.available() < 2e9
+    monkeypatch.setenv(memory.LIMIT, "1")
+    with pytest.raises(MemoryError, match="but only"):
+        mixture("urns", 2).fit(rows(50, 5))

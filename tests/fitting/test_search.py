@@ -1,5 +1,6 @@
 """The search for settings: where it begins, what it tries, what it finds, and when it ends."""
 
+import itertools
 import threading
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from exchangeable.fitting import lanes as searching_lanes
 from exchangeable.fitting import search as searching
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.em import StopRule
-from exchangeable.fitting.lanes import Lanes, Task
+from exchangeable.fitting.lanes import Lanes, Task, share
 from exchangeable.fitting.portfolio import Portfolio
 from exchangeable.fitting.search import Search
 from exchangeable.fitting.trials import Fitter, Settings
@@ -158,6 +159,17 @@ def test_a_family_that_fails_is_noted_and_the_others_go_on(examples, monkeypatch
         alone.run()
 
 
+def test_compiling_is_not_part_of_a_share_of_the_time():
+    clock = Clock(100.0, lambda: 40.0)
+    trained, others = (Task(Settings(name, 8, 1.0)) for name in ("neural tree", "urns"))
+    start_up = trained.settings.space.start_up
+    assert start_up > others.settings.space.start_up == 0.0
+    assert share(others, clock, 0.25).left == pytest.approx(15.0)
+    assert share(trained, clock, 0.25).left == pytest.approx(start_up + 0.25 * (60.0 - start_up))
+    assert share(trained, clock, 1.0).left == pytest.approx(60.0)
+    assert share(trained, Clock(41.0, lambda: 40.0), 0.25).left == pytest.approx(1.0)
+
+
 def test_a_first_fit_that_was_cut_short_is_made_again(examples):
     search = search_of(examples, examples, ["urns"], RULE, clock=Clock(1e9))
     settings = search.first("urns")
@@ -177,14 +189,15 @@ def test_time_that_is_left_goes_to_first_fits_that_are_cut_short(examples):
     seconds = [0.0]
     clock = Clock(100.0, lambda: seconds[0], worked=lambda: seconds[0])
     search = search_of(examples, examples, ["urns"], RULE, clock=clock)
+    search._mark = 100.0
     settings = search.first("urns")
     search._make([Task(settings)], LATE, fairly=True)
     (group,) = search.portfolio.alive
-    group.seconds = 60.0  # four times that is more than there is
+    group.quickest = 60.0  # four times that is more than there is
     (task,) = search.step(1e9)
     assert (task.settings, task.number) == (settings, 0)
     assert task.seconds < 100.0
-    group.seconds = 70.0
+    group.quickest = 70.0
     assert search.step(1e9) == []
 
 
@@ -192,6 +205,7 @@ def test_on_a_busy_machine_families_that_were_not_tried_take_longer(examples):
     seconds, worked = [0.0], [0.0]
     clock = Clock(1e4, lambda: seconds[0], worked=lambda: worked[0])
     search = search_of(examples, examples, ["urns", "neural tree"], RULE, clock=clock)
+    search._mark = 1e4
     settings = search.first("neural tree")
     free = search.seconds_of(settings)
     seconds[0], worked[0] = 40.0, 10.0
@@ -200,7 +214,7 @@ def test_on_a_busy_machine_families_that_were_not_tried_take_longer(examples):
     search._make([Task(search.first("urns"))], LATE, fairly=True)
     (task,) = [task for task in search.step(1e9) if task.settings == settings]
     assert task.least > 4 * settings.space.start_up
-    search.lanes.side_by_side = True
+    search.fitter.accelerator = object()
     assert search.slowness == 1.0
 
 
@@ -321,29 +335,46 @@ def test_a_search_is_as_good_as_the_right_number_of_components():
     assert right.valid > search.fitter.fit(Settings("urns", 1, 2.0)).valid + 1.0
 
 
-def test_networks_are_trained_beside_other_fits_where_they_have_a_device(examples, monkeypatch):
+@pytest.mark.parametrize("family", ["neural tree", "hidden tree"])
+def test_networks_are_trained_beside_other_fits_where_they_have_a_device(
+    family, examples, monkeypatch
+):
     """All fits wait for one another: only if both lanes go on at once does any of them end."""
     together, lanes = threading.Barrier(2, timeout=20), set()
 
     def fit(self, settings, *arguments):
-        lanes.add((settings.trained, threading.get_ident()))
+        lanes.add(threading.get_ident())
         together.wait()
         return settings
 
     monkeypatch.setattr(Fitter, "fit", fit)
-    tasks = [Task(Settings("urns", 2, 1.0)), Task(Settings("neural tree", 8, 1.0))]
-    results = Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, Clock())
+    fitter = Fitter(examples, examples, accelerator=object())
+    tasks = [Task(Settings("urns", 2, 1.0)), Task(Settings(family, 8, 1.0))]
+    results = Lanes(fitter, 1).run(tasks, Clock())
     assert results == [task.settings for task in tasks]
-    assert len({thread for _, thread in lanes}) == 2
+    assert len(lanes) == 2
 
     def failing(self, settings, *arguments):
-        if settings.trained:
+        if settings.family == family:
             raise KeyError("not expected")
         return settings
 
     monkeypatch.setattr(Fitter, "fit", failing)
     with pytest.raises(KeyError, match="not expected"):
-        Lanes(Fitter(examples, examples), 1, side_by_side=True).run(tasks, Clock())
+        Lanes(fitter, 1).run(tasks, Clock())
+
+
+def test_hidden_trees_make_their_passes_where_networks_are_trained(examples):
+    """The processor stands for the device: its sums are in single precision."""
+    jax = pytest.importorskip("jax")
+    here = Fitter(examples, examples, rule=StopRule(max_iter=4))
+    there = replace(here, accelerator=jax.devices("cpu")[0])
+    hidden, tree = usual("hidden tree"), usual("tree")
+    assert there.passes_device(hidden) is there.accelerator
+    assert there.passes_device(tree) is None
+    one, other = (fitter.fit(hidden) for fitter in (here, there))
+    assert 0 < abs(one.valid - other.valid) < 1e-4
+    assert Search(here, Lanes(here), ["hidden tree"]).climbs["hidden tree"].most <= 128
 
 
 @pytest.mark.parametrize(("share", "together"), [(10.0, 2), (1.5, 1), (0.5, 1)])
@@ -366,3 +397,48 @@ def test_fits_for_which_there_is_no_memory_wait_for_others(examples, monkeypatch
     monkeypatch.setattr(Fitter, "fit", fit)
     assert lanes.run(tasks, Clock()) == [task.settings for task in tasks]
     assert max(most) == together
+
+
+def in_time(examples, budget, monkeypatch):
+    """Return what a search begins and what it is worth, where every fit takes some seconds."""
+    seconds, begun, fit = [0.0], [], Fitter.fit
+
+    def slowly(self, settings, number, clock, n_jobs):
+        begun.append((settings, number))
+        found = fit(self, settings, number, Clock(), n_jobs)
+        takes = 1.0 + 0.2 * settings.n_components
+        whole = seconds[0] + takes <= clock.deadline
+        seconds[0] = min(seconds[0] + takes, clock.deadline)
+        return replace(found, whole=whole, seconds=takes)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Fitter, "fit", slowly)
+        clock = Clock(budget, lambda: seconds[0], worked=lambda: seconds[0])
+        rule = StopRule(max_iter=2)
+        search = search_of(examples, examples, ["urns", "tree"], rule, n_init=4, clock=clock)
+        search.lanes.n_jobs = 1
+        search.run()
+    return begun, search.portfolio.join()[2]
+
+
+def test_a_search_with_more_time_begins_as_one_with_less(examples, monkeypatch):
+    runs = [in_time(examples, budget, monkeypatch) for budget in (30.0, 60.0, 120.0, 480.0)]
+    for (less, worth), (more, later) in itertools.pairwise(runs):
+        assert len(less) < len(more)
+        assert more[: len(less) - 1] == less[:-1]  # the last one was perhaps the longest to fit in
+        assert later >= worth
+
+
+def test_the_join_is_the_best_that_there_was(examples):
+    search = search_of(examples, examples, ["urns"], StopRule(max_iter=3))
+    search.survey()
+    portfolio = search.portfolio
+    worth = portfolio.join()[2]
+    (group,) = portfolio.alive
+    worse = replace(group.first, each=group.first.each - 1.0, valid=group.first.valid - 1.0)
+    portfolio.groups[group.settings].fits[:] = [worse]
+    portfolio.weigh()
+    mixture, _, valid = portfolio.join()
+    assert valid == worth
+    each = mixture.model.log_likelihoods(mixture.log_prior, examples)
+    assert examples.weights @ each / examples.total == pytest.approx(worth)

@@ -9,8 +9,10 @@ from exchangeable import (
     ExchangeableClassifier,
     ExchangeableDensity,
     ExchangeableMixture,
+    Generative,
     Hybrid,
 )
+from page_answers import assert_answers_are_pythons, assert_best
 from page_models import answer_of, rows_of
 
 
@@ -27,38 +29,7 @@ def evidence(n, seed=1):
         yield np.where(rng.random(n) < share, rng.random(n) < 0.5, np.nan)
 
 
-def assert_answers_are_pythons(page, model, rows):
-    for row in rows:
-        found = answer_of(page, row)
-        log_evidence = model.score_samples(row[None])[0]
-        if log_evidence == -np.inf:
-            assert found is None
-            continue
-        assert found["logEvidence"] == pytest.approx(log_evidence, rel=1e-9, abs=1e-9)
-        posterior = model.predict_proba(row[None])[0]
-        np.testing.assert_allclose(found["posterior"], posterior, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(found["marginals"], model.marginals(row), rtol=0, atol=1e-9)
-        gains = model.information_gain(row)
-        np.testing.assert_allclose(found["gains"], gains, rtol=0, atol=1e-8)
-        assert_best(found, model, row)
-
-
-def assert_best(found, model, row):
-    """The completion is as probable as Python's, agrees with the row, and is what it says."""
-    expected = model.most_probable(row)
-    assert found["completionLogProb"] == pytest.approx(expected.log_prob, rel=1e-9, abs=1e-9)
-    completed = np.array(found["completion"])
-    known = ~np.isnan(row)
-    np.testing.assert_array_equal(completed[known], row[known])
-    joint = model._mixture().joint(model._observed(completed[None]))[0, found["completionClass"]]
-    assert joint == pytest.approx(found["completionLogProb"], rel=1e-9, abs=1e-9)
-
-
-BY_PYTHON = "mixed tree"
-"""The family whose leaves are models of any other, which no script answers for."""
-
-
-@pytest.mark.parametrize("family", [name for name in BY_EM if name != BY_PYTHON])
+@pytest.mark.parametrize("family", BY_EM)
 def test_every_family(family, open_page):
     X = chains()
     model = ExchangeableMixture(3, family=family, tol=0.1, random_state=0).fit(X)
@@ -190,6 +161,33 @@ def test_columns_of_every_kind(family, blocks, open_page):
         assert_typed_answers_are_pythons(page, model, question)
 
 
+@pytest.mark.parametrize("blocks", ["auto", TOGETHER])
+def test_hidden_trees_of_every_kind(blocks, open_page):
+    model = ExchangeableMixture(2, family="hidden tree", blocks=blocks, random_state=0, tol=0.1)
+    model.fit(table())
+    page = open_page(model)
+    for question in QUESTIONS:
+        assert_typed_answers_are_pythons(page, model, question)
+
+
+def test_classes_of_several_components_of_every_kind(open_page):
+    model = ExchangeableClassifier(training=Generative(2))
+    blocks = [[j - 1 for j in block] for block in TOGETHER[1:]]
+    model.set_params(blocks=blocks, tol=0.1).fit(table().drop(columns="member"), table()["member"])
+    page = open_page(model)
+    for question in QUESTIONS[:2]:
+        assert_typed_answers_are_pythons(page, model, question)
+
+
+def test_trained_measurements_that_go_together(open_page):
+    frame = table()[["city", "height", "weight", "income"]]
+    model = ExchangeableClassifier(training="hybrid", blocks="full").fit(frame, table()["member"])
+    assert "factor" in [part.name for part in model._fitted().parts]
+    page = open_page(model)
+    for question in ({}, {"city": "Oslo", "income": 9000.0}):
+        assert_typed_answers_are_pythons(page, model, question)
+
+
 def test_trained_counts(open_page):
     frame = table()[["city", "visits", "calls"]]
     model = ExchangeableClassifier(training="hybrid")
@@ -247,12 +245,11 @@ def test_counts_that_cannot_be_are_not_taken(open_page):
         assert page.locator("#known button").count() == 0
 
 
-@pytest.mark.parametrize(
-    "options", [{"blocks": [([0, 1, 2], "runs"), [3, 4, 5, 6, 7]]}, {"family": BY_PYTHON}]
-)
-def test_what_python_alone_can_answer_is_left_out(options, open_page):
+@pytest.mark.parametrize("family", ["blocks", "hidden tree"])
+def test_what_python_alone_can_answer_is_left_out(family, open_page):
     X = chains()
-    model = ExchangeableMixture(2, **options, random_state=0).fit(X)
+    blocks = [([0, 1, 2], "runs"), [3, 4, 5, 6, 7]]
+    model = ExchangeableMixture(2, family=family, blocks=blocks, random_state=0).fit(X)
     notice = open_page(model).locator("#no-panel").text_content()
     assert notice.startswith("The answers of this model are computed in Python alone")
     for left_out in ("setting what is known", "the most probable component", "to ask next"):

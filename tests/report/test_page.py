@@ -5,8 +5,8 @@ import pytest
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture
 from exchangeable.report import report_html, write_report
+from page_answers import assert_answers_are_pythons
 from page_models import (
-    answer_of,
     excluding,
     large,
     mixture,
@@ -37,20 +37,11 @@ def test_numbers_are_the_librarys(make, open_page):
     page = open_page(model)
     rng = np.random.default_rng(1)
     n = model.n_features_in_
-    for share in (0.0, 0.1, 0.5, 1.0):
-        row = np.where(rng.random(n) < share, rng.random(n) < 0.3, np.nan)
-        found = answer_of(page, row)
-        log_evidence = model.score_samples(row[None])[0]
-        if log_evidence == -np.inf:
-            assert found is None
-            continue
-        assert found["logEvidence"] == pytest.approx(log_evidence, rel=1e-9, abs=1e-9)
-        posterior = model.predict_proba(row[None])[0]
-        np.testing.assert_allclose(found["posterior"], posterior, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(found["marginals"], model.marginals(row), rtol=0, atol=1e-9)
-        expected = model.most_probable(row)
-        assert found["completion"] == expected.X.tolist()
-        assert found["completionLogProb"] == pytest.approx(expected.log_prob, rel=1e-9, abs=1e-9)
+    rows = [
+        np.where(rng.random(n) < share, rng.random(n) < 0.3, np.nan)
+        for share in (0.0, 0.1, 0.5, 1.0)
+    ]
+    assert_answers_are_pythons(page, model, rows)
 
 
 def test_counts_are_the_librarys(open_page):

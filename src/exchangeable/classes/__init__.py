@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from exchangeable.classes.criteria import Criteria, criteria_of
     from exchangeable.classes.distal import Outcome, Outcomes, outcomes
     from exchangeable.classes.errors import StandardErrors, standard_errors
+    from exchangeable.classes.item_errors import ItemErrors, item_errors
     from exchangeable.classes.likelihood_ratio import LikelihoodRatioTest, likelihood_ratio_test
     from exchangeable.classes.profiles import Profiles
     from exchangeable.classes.selection import Selection, Tried
@@ -23,6 +24,7 @@ _MODULES = {
     "Classification": "assignments",
     "Criteria": "criteria",
     "Effects": "three_step",
+    "ItemErrors": "item_errors",
     "LikelihoodRatioTest": "likelihood_ratio",
     "Outcome": "distal",
     "Outcomes": "distal",
@@ -34,6 +36,7 @@ _MODULES = {
     "classification": "assignments",
     "covariate_effects": "three_step",
     "criteria_of": "criteria",
+    "item_errors": "item_errors",
     "likelihood_ratio_test": "likelihood_ratio",
     "outcomes": "distal",
     "standard_errors": "errors",
@@ -45,6 +48,7 @@ __all__ = [
     "Classification",
     "Criteria",
     "Effects",
+    "ItemErrors",
     "LikelihoodRatioTest",
     "Outcome",
     "Outcomes",
@@ -56,6 +60,7 @@ __all__ = [
     "classification",
     "covariate_effects",
     "criteria_of",
+    "item_errors",
     "likelihood_ratio_test",
     "outcomes",
     "standard_errors",

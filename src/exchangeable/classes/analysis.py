@@ -11,7 +11,7 @@ from exchangeable.arrays import as_generator, check_sample_weight
 from exchangeable.classes.assignments import Classification, classification
 from exchangeable.classes.distal import Outcomes, outcomes
 from exchangeable.classes.errors import StandardErrors, standard_errors
-from exchangeable.classes.selection import Selection
+from exchangeable.classes.selection import NAMES, Selection
 from exchangeable.classes.three_step import Effects, covariate_effects
 
 
@@ -60,6 +60,8 @@ def analyse(
     covariates: Any = None,
     outcome: Any = None,
     sample_weight: npt.ArrayLike | None = None,
+    strata: npt.ArrayLike | None = None,
+    clusters: npt.ArrayLike | None = None,
     bootstrap: int = 0,
     n_draws: int = 200,
     **parameters: Any,
@@ -80,6 +82,8 @@ def analyse(
         As in `covariate_effects` and `outcomes`.
     sample_weight : array-like of shape (n_samples,), optional
         Sampling weights, which are scaled to add up to the number of rows.
+    strata, clusters : array-like of shape (n_samples,), optional
+        The sampling design, as in `standard_errors`; it enters all standard errors.
     bootstrap : int, default=0
         Draws of each bootstrap likelihood-ratio test.
     n_draws : int, default=200
@@ -103,6 +107,12 @@ def analyse(
     if sample_weight is not None:
         weight = np.asarray(sample_weight, dtype=np.float64)
         sample_weight = check_sample_weight(weight, weight.size) * (weight.size / weight.sum())
+    design: dict[str, Any] = {
+        "sample_weight": sample_weight,
+        "strata": strata,
+        "clusters": clusters,
+    }
+    drawn = [name for name in ("strata", "clusters") if design[name] is not None]
     selection: Selection = kind.select(
         X,
         n_components=n_components,
@@ -116,18 +126,19 @@ def analyse(
         model,
         X,
         n_draws=n_draws,
-        sample_weight=sample_weight,
         random_state=rng,
         n_jobs=parameters.get("n_jobs"),
+        **design,
     )
     sure = classification(model, X, sample_weight=sample_weight, random_state=rng)
     effects = found = None
     if covariates is not None and model.weights_.size > 1:
-        effects = covariate_effects(model, X, covariates, sample_weight=sample_weight)
+        effects = covariate_effects(model, X, covariates, **design)
     if outcome is not None and model.weights_.size > 1:
-        found = outcomes(model, X, outcome, sample_weight=sample_weight)
+        found = outcomes(model, X, outcome, **design)
     n_rows = len(sure.assigned)
-    text = _methods(selection, errors, effects, found, n_rows, sample_weight is not None)
+    weighted = sample_weight is not None
+    text = _methods(selection, errors, effects, found, n_rows, weighted, drawn)
     return Analysis(selection, errors, sure, effects, found, n_rows, text)
 
 
@@ -138,6 +149,7 @@ def _methods(
     found: Outcomes | None,
     n_rows: int,
     weighted: bool,
+    drawn: Sequence[str] = (),
 ) -> str:
     """Return a paragraph that says what was done."""
     tried = sorted({row.n_components for row in selection.table})
@@ -164,6 +176,12 @@ def _methods(
         f"{len(errors.size_draws)} bootstrap draws with classes matched by agreement (labels "
         f"switched in {errors.switched:.0%} of the draws, and undone)."
     )
+    if drawn:
+        within = " within strata" if "strata" in drawn else ""
+        sentences.append(
+            f"What was drawn{within} are {'clusters' if 'clusters' in drawn else 'respondents'}, "
+            "with the rescaled weights of Rao and Wu (1988)."
+        )
     if effects is not None:
         sentences.append(
             "Covariates of class membership were estimated in three steps with the maximum "
@@ -175,16 +193,6 @@ def _methods(
             "Hagenaars."
         )
     return " ".join(sentences)
-
-
-NAMES = {
-    "valid": "the log-likelihood of validation rows",
-    "bic": "BIC",
-    "aic": "AIC",
-    "abic": "the sample-size adjusted BIC",
-    "icl": "ICL",
-    "blrt": "the bootstrap likelihood-ratio test",
-}
 
 
 def _listed(numbers: list[int]) -> str:

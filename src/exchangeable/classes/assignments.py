@@ -86,7 +86,7 @@ class Classification(Tabular):
         digits = {name: 1 for name in columns if name == "rows" or name.startswith("in class")}
         note = (
             f"Expected error rate {self.error_rate:.3f}, entropy R² {self.entropy_r2:.3f}, "
-            f"{self.outlying.size} outlying rows."
+            f"{self.outlying.size} outlying row{'' if self.outlying.size == 1 else 's'}."
         )
         return Table(columns, "Classification", digits, note)
 

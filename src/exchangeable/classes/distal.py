@@ -1,6 +1,7 @@
 """Distal outcomes: what differs between classes, corrected for errors of classification."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, check_number, check_sample_weight
 from exchangeable.classes.assignments import posterior_of
-from exchangeable.classes.distal_likelihood import fit_outcome
-from exchangeable.classes.errors import normal_interval
+from exchangeable.classes.distal_likelihood import Variance, fit_outcome
+from exchangeable.classes.intervals import normal_interval
+from exchangeable.classes.sampling import Sampling, squares
 from exchangeable.classes.tables import Table, Tabular, p_text
 from exchangeable.classes.three_step import (
     ASSIGNMENTS,
@@ -36,7 +38,7 @@ class Outcome:
     estimates, errors : arrays of shape (n_classes,)
         Means or shares, and their standard errors; NaN where they cannot be estimated.
     interval : array of shape (2, n_classes)
-        Ends of the confidence intervals.
+        Ends of the confidence intervals, those of shares between 0 and 1.
     covariance : array of shape (n_classes, n_classes)
         Of the estimates.
     """
@@ -99,6 +101,8 @@ def outcomes(
     method: str = "bch",
     assignment: str = "modal",
     sample_weight: npt.ArrayLike | None = None,
+    strata: npt.ArrayLike | None = None,
+    clusters: npt.ArrayLike | None = None,
     level: float = 0.95,
 ) -> Outcomes:
     """Compare distal outcomes across classes, with standard errors.
@@ -120,6 +124,9 @@ def outcomes(
         posteriors.
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts.
+    strata, clusters : array-like of shape (n_samples,), optional
+        The stratum of each respondent, and the cluster that was drawn within it, such as a school
+        or a block of houses. Standard errors are then those of clusters.
     level : float, default=0.95
         Level of the intervals.
 
@@ -143,6 +150,7 @@ def outcomes(
     level = check_number(level, "level")
     share = np.exp(posterior_of(model, X))
     weight = check_sample_weight(sample_weight, len(share))
+    sampling = Sampling.of(strata, clusters, len(share))
     if method == "bch":
         known = bch_weights(share, weight, assignment)
     else:
@@ -154,10 +162,12 @@ def outcomes(
         rows = np.flatnonzero(~column.holes)
         values, categories = _coded(column, rows, name)
         given = known[rows], weight[rows], values
+        variance = partial(squares, sampling=sampling, rows=rows)
         if method == "bch":
-            estimates, covariance = _by_weights(*given)
+            estimates, covariance = _by_weights(*given, variance)
         else:
-            estimates, covariance = fit_outcome(*given, model.weights_, bool(categories))
+            sizes = model.weights_
+            estimates, covariance = fit_outcome(*given, sizes, bool(categories), variance)
         tests[name] = _equality(estimates, covariance, bool(categories))
         listed += _listed(name, categories or [""], estimates, covariance, level)
     return Outcomes(listed, tests, _differences(listed), method)
@@ -207,7 +217,7 @@ def _coded(
 
 
 def _by_weights(
-    share: FloatArray, weight: FloatArray, values: FloatArray
+    share: FloatArray, weight: FloatArray, values: FloatArray, variance: Variance
 ) -> tuple[FloatArray, FloatArray]:
     """Return weighted means, shape (n_values, n_classes), and the covariance of all of them."""
     mass = weight[:, None] * share
@@ -217,7 +227,7 @@ def _by_weights(
     estimates = np.where(good, values.T @ mass / safe, np.nan)
     influence = mass[:, None, :] * (values[:, :, None] - estimates[None]) / safe
     flat = influence.reshape(len(values), -1)
-    return estimates, flat.T @ flat
+    return estimates, variance(flat)
 
 
 def _equality(
@@ -243,6 +253,8 @@ def _listed(
         errors = np.sqrt(np.maximum(np.diag(own), 0.0))
         errors[~np.isfinite(estimates[v])] = np.nan
         interval = normal_interval(estimates[v], errors, level)
+        if category:  # a share lies between 0 and 1
+            interval = np.clip(interval, 0.0, 1.0)
         found.append(Outcome(name, category, estimates[v], errors, interval, own))
     return found
 

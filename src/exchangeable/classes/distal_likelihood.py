@@ -1,10 +1,13 @@
 """Distal outcomes by maximum likelihood: normal numbers or categories within classes."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import logsumexp
 
 from exchangeable.arrays import FloatArray
 
+Variance = Callable[[FloatArray], FloatArray]
 TOL, MAX_ITER = 1e-10, 5000
 LEAST_VARIANCE = 1e-10
 """As a share of the variance of all rows."""
@@ -17,6 +20,7 @@ def fit_outcome(
     values: FloatArray,
     sizes: FloatArray,
     categories: bool,
+    variance: Variance,
 ) -> tuple[FloatArray, FloatArray]:
     """Return means or shares in every class, shape (n_values, n_classes), and their covariance.
 
@@ -32,6 +36,8 @@ def fit_outcome(
         Class sizes, which stay as they are.
     categories : bool
         Whether values are categories.
+    variance : callable
+        Returns the variance of the sum of what rows contribute.
     """
     base = log_emission + np.log(sizes)
     posterior = np.exp(base - logsumexp(base, axis=1, keepdims=True))
@@ -46,7 +52,11 @@ def fit_outcome(
         if worth - before < TOL * max(1.0, abs(worth)):
             break
         before = worth
-    return estimates, _covariance(values, weight, posterior, estimates, spread, categories)
+    scores, slopes = _scores(values, posterior, estimates, spread, categories)
+    weighted = weight[:, None] * scores
+    # The sandwich, so that weights need not be frequencies.
+    bread = np.linalg.pinv(weighted.T @ scores, hermitian=True)
+    return estimates, slopes @ bread @ variance(weighted) @ bread @ slopes.T
 
 
 def _maximised(
@@ -70,33 +80,25 @@ def _log_outcome(
     return np.asarray(-0.5 * (np.log(2 * np.pi * spread) + (values - estimates[0]) ** 2 / spread))
 
 
-def _covariance(
+def _scores(
     values: FloatArray,
-    weight: FloatArray,
     posterior: FloatArray,
     estimates: FloatArray,
     spread: FloatArray,
     categories: bool,
-) -> FloatArray:
-    """Return the covariance of the estimates from the products of the rows' scores."""
+) -> tuple[FloatArray, FloatArray]:
+    """Return derivatives of the rows' log-likelihoods by parameters, and of estimates by these."""
     n_values, k = estimates.shape
     if categories:
         off = values[:, 1:, None] - estimates[None, 1:]
-        scores = (posterior[:, None, :] * off).reshape(len(values), -1)
-        logits = _inverted(weight, scores)
         # From logits against the first category, value-major, to shares.
         slopes = np.zeros((n_values, k, n_values - 1, k))
         for y in range(k):
             own = estimates[:, y]
             slopes[:, y, :, y] = (np.diag(own) - np.outer(own, own))[:, 1:]
         flat = slopes.reshape(n_values * k, (n_values - 1) * k)
-        return np.asarray(flat @ logits @ flat.T)
+        return (posterior[:, None, :] * off).reshape(len(values), -1), flat
     distance = values - estimates[0]
     means = posterior * distance / spread
     spreads = 0.5 * posterior * (distance**2 / spread - 1)
-    return _inverted(weight, np.concatenate([means, spreads], axis=1))[:k, :k]
-
-
-def _inverted(weight: FloatArray, scores: FloatArray) -> FloatArray:
-    weighted = weight[:, None] * scores
-    return np.asarray(np.linalg.pinv(weighted.T @ scores, hermitian=True))
+    return np.concatenate([means, spreads], axis=1), np.eye(k, 2 * k)

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit, ndtri
 
 from exchangeable.arrays import (
     FloatArray,
-    IntArray,
     RandomState,
     as_generator,
     check_count,
@@ -18,9 +16,11 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.classes.draws import run_draws
-from exchangeable.classes.information import information_errors
+from exchangeable.classes.information import information_errors, row_count
+from exchangeable.classes.intervals import with_errors
 from exchangeable.classes.matching import match_classes
 from exchangeable.classes.profiles import Profiles, profile_values, profiles_of
+from exchangeable.classes.sampling import Sampling, check_replicates, row_multipliers
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.fitting.tasks import check_choice
 from exchangeable.queries.answers import class_posterior
@@ -79,6 +79,8 @@ def standard_errors(
     restarts: int = 2,
     sample_weight: npt.ArrayLike | None = None,
     weighting: str = "sampling",
+    strata: npt.ArrayLike | None = None,
+    clusters: npt.ArrayLike | None = None,
     replicate_weights: npt.ArrayLike | None = None,
     replicate_scale: float | None = None,
     level: float = 0.95,
@@ -107,6 +109,10 @@ def standard_errors(
         The weights that the fit was given.
     weighting : {"sampling", "frequency"}, default="sampling"
         What weights are: sampling weights of respondents, or how often equal rows occur.
+    strata, clusters : array-like of shape (n_samples,), optional
+        The stratum of each respondent, and the cluster that was drawn within it, such as a school
+        or a block of houses. Clusters are then what the bootstrap draws, or whose sums
+        the sandwich is made of.
     replicate_weights : array-like of shape (n_samples, n_replicates), optional
         Replicate weights.
     replicate_scale : float, optional
@@ -139,8 +145,18 @@ def standard_errors(
         raise ValueError(f"level must lie between 0 and 1, got {level}")
     refits, observed = model._refits(), model._observed(X)
     weight = check_sample_weight(sample_weight, observed.n_rows)
+    sampling = Sampling.of(strata, clusters, observed.n_rows)
+    _check_frequencies(sampling, weighting)
+    robust = weighting == "sampling"
+    n_rows, n_parameters = row_count(weight, robust), model.n_parameters_
+    if n_rows <= n_parameters:
+        warnings.warn(
+            f"{n_rows:,.0f} rows are too few for standard errors of {n_parameters:,} parameters; "
+            "use fewer classes, or collect more rows",
+            stacklevel=2,
+        )
     if method == "information":
-        return _from_information(model, observed, weight, weighting, level)
+        return _from_information(model, observed, weight, robust, sampling, level)
     examples, member = merge_equal_rows(observed, weight)
     reference = class_posterior(model._mixture(), examples.observed)
     schema, restarts = model._schema(), check_count(restarts, "restarts", minimum=0)
@@ -158,50 +174,36 @@ def standard_errors(
 
     rng = as_generator(random_state)
     if method == "replicates":
-        replicates = _replicates(replicate_weights, observed.n_rows, member, examples)
+        given, size = check_replicates(replicate_weights, observed.n_rows, sampling), len(reference)
+        replicates = [np.bincount(member, w, minlength=size).astype(np.float64) for w in given.T]
         sources = rng.spawn(len(replicates))
         drawn = [fitted(w, source) for w, source in zip(replicates, sources, strict=True)]
         scale = 1 / len(drawn) if replicate_scale is None else replicate_scale
         return _from_replicates(model, drawn, check_number(scale, "replicate_scale"), level)
 
     def one(source: np.random.Generator) -> _Draw:
-        return fitted(_resampled(examples, member, weight, weighting, source), source)
+        if weighting == "frequency":
+            return fitted(_drawn_again(examples, source), source)
+        multipliers = row_multipliers(member.size, sampling, source)
+        drawn = np.bincount(member, multipliers * weight, minlength=examples.weights.size)
+        return fitted(drawn.astype(np.float64), source)
 
     drawn = run_draws(one, rng, n_draws, n_jobs, "bootstrap")
     return _from_draws(model, drawn, level)
 
 
-def _resampled(
-    examples: Examples,
-    member: IntArray,
-    weight: FloatArray,
-    weighting: str,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Return the weights of the distinct rows in one draw."""
-    if weighting == "frequency":
-        share = examples.weights / examples.total
-        counts = rng.multinomial(max(1, round(examples.total)), share)
-        return np.asarray(counts, dtype=np.float64)
-    counts = rng.multinomial(member.size, np.full(member.size, 1 / member.size))
-    drawn = np.bincount(member, counts * weight, minlength=examples.weights.size)
-    return np.asarray(drawn, dtype=np.float64)
-
-
-def _replicates(given: Any, n_rows: int, member: IntArray, examples: Examples) -> list[FloatArray]:
-    """Return the weights of the distinct rows in each replicate."""
-    if given is None:
-        raise ValueError("method='replicates' needs replicate_weights, one column per replicate")
-    matrix = np.asarray(given, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != n_rows or matrix.shape[1] < 2:
+def _check_frequencies(sampling: Sampling | None, weighting: str) -> None:
+    if sampling is not None and weighting == "frequency":
         raise ValueError(
-            f"replicate_weights has the shape {matrix.shape}; expected ({n_rows}, n_replicates) "
-            "with at least two replicates"
+            "strata and clusters are of respondents, one row for each; they do not go with "
+            "weighting='frequency'"
         )
-    if not np.isfinite(matrix).all() or matrix.min() < 0:
-        raise ValueError("replicate_weights must be finite and not negative")
-    size = examples.weights.size
-    return [np.bincount(member, column, minlength=size).astype(np.float64) for column in matrix.T]
+
+
+def _drawn_again(examples: Examples, rng: np.random.Generator) -> FloatArray:
+    """Return how often each distinct row is drawn, weights being frequencies."""
+    share = examples.weights / examples.total
+    return rng.multinomial(max(1, round(examples.total)), share).astype(np.float64)
 
 
 def _stacked(drawn: list[_Draw]) -> tuple[FloatArray, FloatArray, dict[str, Any]]:
@@ -257,49 +259,16 @@ def _from_replicates(model: Any, drawn: list[_Draw], scale: float, level: float)
 
 
 def _from_information(
-    model: Any, observed: Any, weight: FloatArray, weighting: str, level: float
+    model: Any,
+    observed: Any,
+    weight: FloatArray,
+    robust: bool,
+    sampling: Sampling | None,
+    level: float,
 ) -> StandardErrors:
-    size_errors, errors = information_errors(model, observed, weight, weighting == "sampling")
+    size_errors, errors = information_errors(model, observed, weight, robust, sampling)
     note = "Standard errors in brackets, from the observed information."
     if np.isnan(errors).any() and not np.isnan(errors).all():
         note += " A dash: the estimate lies on the boundary of what is possible."
     profiles = with_errors(profiles_of(model), size_errors, errors, level, note)
     return StandardErrors(profiles, "information")
-
-
-def with_errors(
-    profiles: Profiles, size_errors: FloatArray, errors: FloatArray, level: float, note: str
-) -> Profiles:
-    """Return profiles with intervals that are symmetric on the scale of logits, or of numbers."""
-    shares = np.array([entry.is_share for entry in profiles.entries])
-    interval = normal_interval(profiles.values, errors, level)
-    if shares.any():
-        interval[:, shares] = logit_interval(profiles.values[shares], errors[shares], level)
-    return replace(
-        profiles,
-        size_errors=size_errors,
-        errors=errors,
-        size_interval=logit_interval(profiles.sizes, size_errors, level),
-        interval=interval,
-        level=level,
-        note=note,
-    )
-
-
-def normal_interval(values: FloatArray, errors: FloatArray, level: float) -> FloatArray:
-    """Return values plus and minus errors times the normal quantile."""
-    half = ndtri((1 + level) / 2) * errors
-    return np.stack([values - half, values + half])
-
-
-def logit_interval(shares: FloatArray, errors: FloatArray, level: float) -> FloatArray:
-    """Return intervals of probabilities, symmetric on the scale of logits.
-
-    >>> logit_interval(np.array([0.5]), np.array([0.1]), 0.95).round(3).ravel().tolist()
-    [0.313, 0.687]
-    """
-    inside = (shares > 0) & (shares < 1)
-    safe = np.where(inside, shares, 0.5)
-    half = ndtri((1 + level) / 2) * errors / (safe * (1 - safe))
-    ends = np.stack([expit(logit(safe) - half), expit(logit(safe) + half)])
-    return np.where(inside, ends, np.nan)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.classes.criteria import degrees_of_freedom
 from exchangeable.classes.profiles import entries_of
+from exchangeable.classes.sampling import Sampling, squares
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.schema import typed_rows
@@ -46,15 +47,25 @@ class Information:
     n_coefficients: int
 
 
+def row_count(weight: FloatArray, sampling: bool) -> float:
+    """Return how many rows there are, by sampling weights or by frequencies."""
+    return float(np.count_nonzero(weight) if sampling else weight.sum())
+
+
 def information_errors(
-    model: Any, observed: Observed, weight: FloatArray, robust: bool
+    model: Any,
+    observed: Observed,
+    weight: FloatArray,
+    robust: bool,
+    sampling: Sampling | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return standard errors of class sizes and of the lines of the profiles of a mixture.
 
-    `robust` uses the sandwich, as sampling weights need it.
+    They are NaN where there are fewer rows than parameters. `robust` uses the sandwich, as sampling
+    weights need it, and `sampling` its clusters.
     """
     mixture = model._mixture()
-    free = degrees_of_freedom(model)
+    free, n_rows = degrees_of_freedom(model), row_count(weight, robust)
     if free < 0:
         warnings.warn(
             f"the model has {-free:.0f} more parameters than the table of all answers can tell "
@@ -62,6 +73,7 @@ def information_errors(
             "more items",
             stacklevel=4,
         )
+    if free < 0 or n_rows <= model.n_parameters_:
         n_lines = len(entries_of(model))
         return np.full(model.weights_.size, np.nan), np.full((n_lines, model.weights_.size), np.nan)
     shares = mixture.model.level_shares()
@@ -78,7 +90,7 @@ def information_errors(
     design = np.ones((observed.n_rows, 1))
     log_prior = np.tile(mixture.log_prior, (observed.n_rows, 1))
     values = typed_rows(observed).values
-    found = observed_information(shares, values, log_prior, design, weight, robust)
+    found = observed_information(shares, values, log_prior, design, weight, robust, sampling)
     sizes = np.exp(mixture.log_prior)
     slopes = np.diag(sizes) - np.outer(sizes, sizes)
     size_errors = _delta(slopes[:, 1:], found.covariance[: sizes.size - 1, : sizes.size - 1])
@@ -115,6 +127,7 @@ def observed_information(
     design: FloatArray,
     weight: FloatArray,
     robust: bool,
+    sampling: Sampling | None = None,
 ) -> Information:
     """Return the covariances of the estimates of a latent class model.
 
@@ -132,17 +145,25 @@ def observed_information(
         Weights of the rows.
     robust : bool
         Whether to use the sandwich.
+    sampling : Sampling, optional
+        Clusters and strata of the rows, for the sandwich.
     """
     k, d = log_prior.shape[1], design.shape[1]
     width = sum(len(table) - 1 for table in shares)
     n_coefficients = d * (k - 1)
     size = n_coefficients + k * width
     information, meat = np.zeros((size, size)), np.zeros((size, size))
+    contributions = np.empty((0 if sampling is None else len(values), size))
     for begin, end in row_ranges(len(values), CHUNK):
         span = slice(begin, end)
         parts = _sums(shares, values[span], log_prior[span], design[span], weight[span])
         information += parts[0]
-        meat += parts[1]
+        if sampling is None:
+            meat += squares(parts[1], None)
+        else:
+            contributions[span] = parts[1]
+    if sampling is not None:
+        meat = sampling.squares(contributions)
     free = np.ones(size, dtype=np.bool_)
     free[n_coefficients:] = ~_on_boundary(shares)
     covariance = np.full((size, size), np.nan)
@@ -193,7 +214,7 @@ def _sums(
     design: FloatArray,
     weight: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the information of some rows, and the sum of their squared weighted scores."""
+    """Return the information of some rows, and their weighted scores."""
     n, k = log_prior.shape
     d = design.shape[1]
     scores, joint, known = _item_scores(shares, values, log_prior)
@@ -229,7 +250,7 @@ def _sums(
             at = slice((c - 1) * d, c * d)
             total[at, own] -= cross
             total[own, at] -= cross.T
-    return total, weighted.T @ weighted
+    return total, weighted
 
 
 def _item_scores(

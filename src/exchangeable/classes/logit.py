@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from exchangeable.arrays import FloatArray
+from exchangeable.classes.sampling import Sampling, squares
 
 Flags = npt.NDArray[np.bool_]
 MAX_STEPS = 200
@@ -59,6 +60,7 @@ def fit_logit(
     max_steps: int = MAX_STEPS,
     with_errors: bool = True,
     copies: int = 1,
+    sampling: Sampling | None = None,
 ) -> Logit:
     """Fit by Newton's method, from shares of classes or from what is seen of them.
 
@@ -83,6 +85,8 @@ def fit_logit(
         Whether the covariance is wanted; it is NaN otherwise.
     copies : int
         How many times all rows are there, one set after the other, as records of the same persons.
+    sampling : Sampling, optional
+        Clusters and strata of the persons, for the covariance.
     """
     scale = np.concatenate([[1.0], design[:, 1:].std(axis=0)])
     centre = np.concatenate([[0.0], design[:, 1:].mean(axis=0)])
@@ -97,7 +101,7 @@ def fit_logit(
     infinite = np.abs(beta) > SEPARATED
     covariance = np.full((beta.size, beta.size), np.nan)
     if with_errors:
-        covariance = problem.sandwich(beta, infinite, copies)
+        covariance = problem.sandwich(beta, infinite, copies, sampling)
     back = np.diag(1 / scale)
     back[0, 1:] = -centre[1:] / scale[1:]
     whole = np.asarray(np.kron(np.eye(k - 1), back), dtype=np.float64)
@@ -227,7 +231,9 @@ class _Problem:
                 break
         return beta, worth
 
-    def sandwich(self, beta: FloatArray, infinite: Flags, copies: int) -> FloatArray:
+    def sandwich(
+        self, beta: FloatArray, infinite: Flags, copies: int, sampling: Sampling | None
+    ) -> FloatArray:
         """Return the robust covariance, NaN for coefficients that are infinite."""
         scores, _, observed = self.derivatives(beta)
         weighted = self.weight[:, None] * scores
@@ -237,7 +243,7 @@ class _Problem:
         if not free.any():
             return covariance
         bread = np.linalg.pinv(observed[np.ix_(free, free)], hermitian=True)
-        meat = weighted[:, free].T @ weighted[:, free]
+        meat = squares(weighted[:, free], sampling)
         covariance[np.ix_(free, free)] = bread @ meat @ bread
         return covariance
 

@@ -16,6 +16,7 @@ from exchangeable.classes.logit import (
     log_priors,
     without_infinite,
 )
+from exchangeable.classes.sampling import Sampling
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.schema import typed_rows
@@ -104,7 +105,11 @@ def fit_one_step(
 
 
 def one_step_logit(
-    model: Any, X: Any, covariates: Any, sample_weight: npt.ArrayLike | None
+    model: Any,
+    X: Any,
+    covariates: Any,
+    sample_weight: npt.ArrayLike | None,
+    sampling: Sampling | None = None,
 ) -> tuple[Design, Logit]:
     """Return the coefficients of a fit with covariates, and their covariance.
 
@@ -126,11 +131,12 @@ def one_step_logit(
     if shares is None:
         scores = inner.score(observed, model.n_jobs)
         start = model.coefficients_
-        fitted = fit_logit(matrix, weight, log_emission=scores, terms=design.terms, start=start)
+        known = {"log_emission": scores, "terms": design.terms, "start": start}
+        fitted = fit_logit(matrix, weight, sampling=sampling, **known)
         return design, replace(fitted, coefficients=model.coefficients_)
     values = typed_rows(observed).values
-    robust = sample_weight is not None
-    found = observed_information(shares, values, log_prior, matrix, weight, robust)
+    robust = sample_weight is not None or sampling is not None
+    found = observed_information(shares, values, log_prior, matrix, weight, robust, sampling)
     size = found.n_coefficients
     worth = float(weight @ np.logaddexp.reduce(log_prior + inner.score(observed), axis=1))
     covariance, coefficients = found.covariance[:size, :size], model.coefficients_.copy()

@@ -77,6 +77,8 @@ class Profiles(Tabular):
     (3, 2)
     >>> print(profiles.to_markdown().splitlines()[0].replace(" ", ""))
     |item|answer|class0|class1|
+    >>> profiles.to_frame().shape  # sizes first, then the items
+    (4, 4)
     """
 
     entries: tuple[Entry, ...]
@@ -154,7 +156,9 @@ class Profiles(Tabular):
         return Table(columns, "Class profiles", note=self.note)
 
     def data_table(self) -> Table:
-        """Return one row per class and answer, with standard errors and intervals."""
+        """Return items by classes, or with errors one row per class and answer, and intervals."""
+        if self.errors is None:
+            return self.as_table()
         columns: dict[str, list[Any]] = {
             name: [] for name in ("class", "item", "answer", ESTIMATES, "SE", "low", "high")
         }

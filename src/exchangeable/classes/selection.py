@@ -9,7 +9,15 @@ import numpy as np
 from exchangeable.classes.likelihood_ratio import LikelihoodRatioTest
 from exchangeable.classes.tables import Table, Tabular, p_text
 
-CRITERIA = ("valid", "bic", "aic", "abic", "icl", "blrt")
+NAMES = {
+    "valid": "the log-likelihood of validation rows",
+    "bic": "BIC",
+    "aic": "AIC",
+    "abic": "the sample-size adjusted BIC",
+    "icl": "ICL",
+    "blrt": "the bootstrap likelihood-ratio test",
+}
+CRITERIA = tuple(NAMES)
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class Selection(Tabular):
             columns["bootstrap p"] = [p_text(row.p_value) for row in self.table]
         columns["chosen"] = ["<" if model is self.best else "" for model in self.models]
         digits = dict.fromkeys(("log-likelihood", "AIC", "BIC", "aBIC", "ICL", "2ΔLL"), 1)
-        note = f"chosen by {self.criterion}"
+        note = f"chosen by {NAMES[self.criterion]}"
         if self.tests:
             note += f"; bootstrap with {max(t.draws.size for t in self.tests.values())} draws"
         for trouble in dict.fromkeys(row.trouble for row in self.table if row.trouble):

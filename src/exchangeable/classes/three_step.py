@@ -10,9 +10,10 @@ from scipy.special import chdtrc, ndtr
 from exchangeable.arrays import FloatArray, check_number, check_sample_weight
 from exchangeable.classes.assignments import posterior_of
 from exchangeable.classes.design import Design
-from exchangeable.classes.errors import normal_interval
+from exchangeable.classes.intervals import normal_interval
 from exchangeable.classes.logit import Logit, fit_logit
 from exchangeable.classes.one_step import one_step_logit
+from exchangeable.classes.sampling import Sampling
 from exchangeable.classes.tables import Table, Tabular, p_text
 from exchangeable.fitting.tasks import check_choice
 
@@ -69,9 +70,9 @@ class Effects(Tabular):
             "logit": [self.coefficients[at] for at in lines],
             "SE": [self.errors[at] for at in lines],
             "p": [p_text(self.p_values[at]) for at in lines],
-            "odds ratio": [_odds(self.coefficients[at]) for at in lines],
-            "low": [_odds(self.interval[(0, *at)]) for at in lines],
-            "high": [_odds(self.interval[(1, *at)]) for at in lines],
+            "odds ratio": [_odds(self.coefficients, at) for at in lines],
+            "low": [_odds(self.interval[0], at) for at in lines],
+            "high": [_odds(self.interval[1], at) for at in lines],
         }
         wald = [
             f"{name}: χ²({df}) = {statistic:.2f}, p {'' if p < 0.001 else '= '}{p_text(p)}"
@@ -82,9 +83,10 @@ class Effects(Tabular):
         return Table(columns, "Covariates of class membership", note=note)
 
 
-def _odds(logit: float) -> float:
-    """Return the odds ratio of a logit, NaN where it is too large for a number."""
-    return float(np.exp(logit)) if logit < LARGEST_LOGIT else float("nan")
+def _odds(logits: FloatArray, at: tuple[int, int]) -> float:
+    """Return an odds ratio; NaN for intercepts, and where it is too large for a number."""
+    readable = at[1] > 0 and logits[at] < LARGEST_LOGIT
+    return float(np.exp(logits[at])) if readable else float("nan")
 
 
 TITLES = {
@@ -102,6 +104,8 @@ def covariate_effects(
     method: str = "ml",
     assignment: str = "modal",
     sample_weight: npt.ArrayLike | None = None,
+    strata: npt.ArrayLike | None = None,
+    clusters: npt.ArrayLike | None = None,
     reference: int = 0,
     level: float = 0.95,
 ) -> Effects:
@@ -126,6 +130,9 @@ def covariate_effects(
         Whether rows are assigned to their most probable class, or to all by their posteriors.
     sample_weight : array-like of shape (n_samples,), optional
         How much each row counts.
+    strata, clusters : array-like of shape (n_samples,), optional
+        The stratum of each respondent, and the cluster that was drawn within it, such as a school
+        or a block of houses. Standard errors are then those of clusters.
     reference : int, default=0
         The class that others are compared with.
     level : float, default=0.95
@@ -154,11 +161,13 @@ def covariate_effects(
         raise ValueError(f"reference={reference!r} is not a class; expected 0 to {k - 1}")
     level = check_number(level, "level")
     if method == "one-step":
-        design, fitted = one_step_logit(model, X, covariates, sample_weight)
+        sampling = Sampling.of(strata, clusters, model._observed(X).n_rows)
+        design, fitted = one_step_logit(model, X, covariates, sample_weight, sampling)
         return _effects(fitted, design, reference, level, method)
     design = Design.of(covariates)
     log_posterior = posterior_of(model, X)
     weight = check_sample_weight(sample_weight, len(log_posterior))
+    sampling = Sampling.of(strata, clusters, len(log_posterior))
     matrix = design.matrix(covariates, len(log_posterior))
     share = np.exp(log_posterior)
     if method == "bch":
@@ -169,7 +178,7 @@ def covariate_effects(
         table = _log_table(share, weight, assignment)
         known = {"log_emission": np.repeat(table.T, len(share), axis=0), "copies": k}
         matrix, weight = np.tile(matrix, (k, 1)), (weight[:, None] * share).T.ravel()
-    fitted = fit_logit(matrix, weight, terms=design.terms, **known)
+    fitted = fit_logit(matrix, weight, terms=design.terms, sampling=sampling, **known)
     return _effects(fitted, design, reference, level, method)
 
 

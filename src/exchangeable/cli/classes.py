@@ -64,6 +64,10 @@ EXAMPLES = examples(
 )
 @kind_option
 @click.option("--weights", metavar="COLUMN", help="Column with the sampling weight of each row.")
+@click.option("--strata", metavar="COLUMN", help="Column with the stratum of each row.")
+@click.option(
+    "--clusters", metavar="COLUMN", help="Column with the cluster that was drawn in the stratum."
+)
 @levels_option
 @dates_option
 @date_format_option
@@ -128,12 +132,12 @@ def classes(
 ) -> None:
     """Find latent classes in the table DATA, and report all about them.
 
-    Columns that are not weights, covariates, outcomes or dropped are the items; they may be of any
-    kind, and empty cells are unknown. Constant columns, texts that are different in every row and
-    numbers of rows are no items unless --kind says what they are. Numbers of classes are compared,
-    and the chosen model is described by class sizes and item profiles with bootstrap standard
-    errors, a classification table, covariates of class membership (three steps, maximum likelihood)
-    and distal outcomes (three steps, Bolck, Croon and Hagenaars).
+    Columns that are not weights, strata, clusters, covariates, outcomes or dropped are the items.
+    They may be of any kind, and empty cells are unknown. Constant columns, texts that differ in
+    every row and row numbers are left out unless --kind says what they are. Numbers of classes are
+    compared, and the chosen model is described by class sizes and item profiles with bootstrap
+    standard errors, a classification table, covariates of class membership (three steps, maximum
+    likelihood) and distal outcomes (three steps, Bolck, Croon and Hagenaars).
     """
     tried = _numbers(components)
     if criterion == "blrt" and not bootstrap:
@@ -197,7 +201,8 @@ def _split(
     problems = Problems(table.name)
     problems.found += table.problems
     covariates, outcomes = list(asked["covariates"]), list(asked["outcomes"])
-    for name in (*covariates, *outcomes):
+    sampled = [asked[name] for name in ("strata", "clusters") if asked[name] is not None]
+    for name in (*covariates, *outcomes, *sampled):
         with problems.noted():
             table.column(name)
     ordered = order_levels(table, asked["levels"], problems)
@@ -205,7 +210,7 @@ def _split(
     choice = Choice(
         key=asked["key"],
         weight=asked["weights"],
-        drop=(*asked["drop"], *covariates, *outcomes),
+        drop=(*asked["drop"], *covariates, *outcomes, *sampled),
         keep=asked["keep"],
         dates=asked["dates"],
         date_format=asked["date_format"],
@@ -227,6 +232,9 @@ def _split(
         found["covariates"] = table.frame[covariates]
     if outcomes:
         found["outcome"] = table.frame[outcomes]
+    for name in ("strata", "clusters"):
+        if asked[name] is not None:
+            found[name] = table.column(asked[name])
     if asked["weights"] is not None:
         found["sample_weight"] = read_weights(table, asked["weights"])
     return RawCoding(tuple(items), None, layout), found, told

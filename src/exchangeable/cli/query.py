@@ -118,13 +118,35 @@ def _answer_any_kind(
     written = plain(answer)
     table = Table("column", "distribution")
     for name, summary in written["columns"].items():
-        cells = ", ".join(f"{value}: {share:.4g}" for value, share in summary.items())
+        cells = ", ".join(f"{value}: {_number(share)}" for value, share in summary.items())
         table.add_row(shown(name), shown(cells))
     for label, share in sorted(written["classes"].items(), key=lambda entry: -entry[1])[:top]:
         console.print(shown(f"{what} {label}: {share:.4f}"))
     console.print(table)
-    row = ", ".join(f"{name}={value}" for name, value in written["most probable"]["row"].items())
+    best = written["most probable"]
+    row = ", ".join(f"{name}={_number(value)}" for name, value in best["row"].items())
     console.print(shown(f"Most probable completion: {row}"))
+    _say_if_not_exact(console, best)
+
+
+def _number(value: Any) -> str:
+    """Return a number with four digits, or all before the point; other values as they are.
+
+    >>> _number(0.123456), _number(20000.4), _number(2.0), _number("Rome")
+    ('0.1235', '20000', '2', 'Rome')
+    """
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def _say_if_not_exact(console: Console, completion: dict[str, Any]) -> None:
+    """Say by how much a completion may miss the maximum."""
+    if not completion["exact"]:
+        console.print(
+            "It is the best that was found; the log-probability of no other is higher by more than "
+            f"{completion['gap']:.3g}."
+        )
 
 
 def _completed(completion: MostProbable) -> dict[str, Any]:
@@ -225,8 +247,4 @@ def _show(answer: dict[str, Any], top: int, what: str) -> None:
             f"{what} {completion['class']}): {switched or 'nothing'} on"
         )
     )
-    if not completion["exact"]:
-        console.print(
-            "It is the best that was found; the log-probability of no other is higher by more than "
-            f"{completion['gap']:.3g}."
-        )
+    _say_if_not_exact(console, completion)

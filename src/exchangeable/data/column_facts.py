@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
+from exchangeable.data.column import MOST_LEVELS, WITH_LEVELS
 from exchangeable.data.raw_columns import RawColumn
-from exchangeable.data.schema import MOST_LEVELS, WITH_LEVELS
 from exchangeable.data.transforms import Moments
 from exchangeable.data.values import check_counts, finite_numbers
 

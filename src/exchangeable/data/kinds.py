@@ -6,16 +6,11 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import is_sparse
+from exchangeable.data.column import KINDS, MOST_LEVELS, WITH_LEVELS, Column
 from exchangeable.data.column_facts import Seen, facts_of, numbers_of
 from exchangeable.data.one_hot import OneHot, one_hot_of
 from exchangeable.data.raw_columns import library_of, raw_columns
-from exchangeable.data.schema import (
-    KINDS,
-    MOST_LEVELS,
-    WITH_LEVELS,
-    Column,
-    Schema,
-)
+from exchangeable.data.schema import Schema
 from exchangeable.data.transforms import Transform, fit_transform
 from exchangeable.data.values import listed_levels
 

@@ -16,7 +16,8 @@ NO_BITS = np.empty((0, 0), dtype=np.uint64)
 NO_BYTES = np.empty((0, 0), dtype=np.uint8)
 NO_POINTERS = np.empty(0, dtype=np.int64)
 NO_INDICES = np.empty(0, dtype=np.int32)
-CHUNK = 1 << 13
+CHUNK = 1 << 10
+"""Rows that a thread packs at a time."""
 
 
 class RowArrays(NamedTuple):

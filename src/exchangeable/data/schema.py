@@ -1,7 +1,7 @@
 """Columns of any kind: the user's values as numbers, with NaN for holes, and back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, is_sparse
+from exchangeable.data.column import ASKED, MOST_COLUMNS, Column, columns_from_plain
 from exchangeable.data.observed import Observed
 from exchangeable.data.one_hot import OneHot
 from exchangeable.data.raw_columns import (
@@ -20,96 +21,10 @@ from exchangeable.data.raw_columns import (
     raw_columns,
 )
 from exchangeable.data.rows import ColumnType, CountRows, TypedRows, as_rows
-from exchangeable.data.transforms import POWERS, Transform
-from exchangeable.data.values import (
-    check_counts,
-    finite_numbers,
-    listed_levels,
-    sparse_counts,
-)
+from exchangeable.data.values import sparse_counts
 
-KINDS = ("binary", "nominal", "ordinal", "count", "continuous")
-WITH_LEVELS = ("binary", "nominal", "ordinal")
-MOST_LEVELS = 1000
-"""Levels that a column may have: more are names, not categories."""
-MOST_COLUMNS = 10_000_000
-"""Columns that a file may describe."""
 UNSEEN = ("hole", "error")
 """What a value that is no level of its column may be."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """What was decided about a column.
-
-    Attributes
-    ----------
-    name : str or int
-        Its name, or its number in an array.
-    kind : str
-        One of `KINDS`.
-    levels : tuple
-        The user's values of a column with levels, in order.
-    dtype : str
-        What its library calls its type.
-    transform : Transform
-        How measurements become numbers.
-    """
-
-    name: Any
-    kind: str
-    levels: tuple[Any, ...] = ()
-    dtype: str = "float64"
-    transform: Transform = field(default_factory=Transform)
-
-    @property
-    def type(self) -> ColumnType:
-        """What the numbers of the column stand for."""
-        return ColumnType(self.kind, len(self.levels))
-
-    def encode(self, raw: RawColumn, unseen: str) -> tuple[FloatArray, FloatArray]:
-        """Return the column as numbers, NaN for holes, and log dz/dx of each measurement.
-
-        `unseen` says whether levels that are not known are holes or errors.
-        """
-        known = ~raw.holes
-        numbers = np.full(raw.values.shape, np.nan)
-        none = np.zeros(raw.values.shape)
-        if self.levels:
-            position = {level: float(number) for number, level in enumerate(self.levels)}
-            nothing = float("nan")
-            try:
-                found = [position.get(value, nothing) for value in raw.values.tolist()]
-            except TypeError as error:
-                raise ValueError(f"column {self.name!r} holds what is no level: {error}") from None
-            numbers[known] = np.array(found)[known]
-            wrong = np.flatnonzero(known & np.isnan(numbers))
-            if wrong.size and unseen == "error":
-                raise ValueError(
-                    f"row {wrong[0]} of column {self.name!r} is {raw.values[wrong[0]]!r}, which is "
-                    f"not one of its levels {listed_levels(self.levels)}; with unseen='hole' it is "
-                    "taken as unknown"
-                )
-            return numbers, none
-        numbers[known] = finite_numbers(raw.values[known], self.name, self.kind)
-        if self.kind == "count":
-            check_counts(numbers, self.name)
-            return numbers, none
-        slopes = np.where(known, self.transform.log_slope(np.where(known, numbers, 0.0)), 0.0)
-        return self.transform.apply(numbers), slopes
-
-    def decode(self, numbers: FloatArray) -> npt.NDArray[Any]:
-        """Return numbers as the user's values, those of levels as an array of objects."""
-        if not self.levels:
-            return self.transform.invert(numbers) if self.kind == "continuous" else numbers
-        levels = np.empty(len(self.levels), dtype=object)
-        levels[:] = self.levels
-        chosen = levels[numbers.astype(np.int64)]
-        if all(type(level) is bool for level in self.levels):
-            return chosen.astype(np.bool_)
-        if all(isinstance(level, int | float) for level in self.levels):
-            return chosen.astype(np.float64)
-        return chosen
 
 
 @dataclass(frozen=True)
@@ -177,7 +92,7 @@ class Schema:
             values = np.empty(1, dtype=object)
             values[0] = known.get(j)
             raw.append(RawColumn(column.name, values, missing_entries(values)))
-        schema = Schema(self.columns, self.library, "error")
+        schema = Schema(self.columns, self.library, ASKED)
         return schema._rows(raw)
 
     def table(self, values: FloatArray) -> Any:
@@ -221,17 +136,10 @@ class Schema:
         columns: list[dict[str, Any]] = []
         last = None
         for c in self.columns:
-            if last is not None and _follows(c, last):
+            if last is not None and c.follows(last):
                 columns[-1]["times"] = columns[-1].get("times", 1) + 1
             else:
-                described = {
-                    "name": c.name,
-                    "kind": c.kind,
-                    "levels": list(c.levels),
-                    "dtype": c.dtype,
-                    "transform": list(c.transform),
-                }
-                columns.append(described)
+                columns.append(c.to_plain())
             last = c
         plain = {"library": self.library, "unseen": self.unseen, "columns": columns}
         return plain if self.one_hot is None else plain | {"one_hot": self.one_hot.to_plain()}
@@ -244,7 +152,7 @@ class Schema:
         library, unseen = value.get("library"), value.get("unseen")
         if library not in (None, *LIBRARIES) or unseen not in UNSEEN:
             raise ValueError(f"columns_ says library={library!r}, unseen={unseen!r}")
-        columns = [column for entry in value["columns"] for column in _columns_of(entry)]
+        columns = [column for entry in value["columns"] for column in columns_from_plain(entry)]
         if len(columns) > MOST_COLUMNS:
             raise ValueError(f"columns_ describes more than {MOST_COLUMNS:,} columns")
         one_hot = None if "one_hot" not in value else OneHot.from_plain(value["one_hot"])
@@ -260,55 +168,6 @@ def _match(columns: Sequence[Column], one_hot: OneHot) -> bool:
     return all(
         len(place) == 1 or column.levels == tuple(one_hot.inputs[j] for j in place)
         for column, place in zip(columns, one_hot.places, strict=True)
-    )
-
-
-def _follows(column: Column, last: Column) -> bool:
-    """Whether a column differs from the last in its number alone, which is the following one."""
-    numbered = type(column.name) is int and type(last.name) is int
-    same = column.kind == last.kind and column.dtype == last.dtype
-    if not (numbered and same and column.name == last.name + 1):
-        return False
-    return column.levels == last.levels and column.transform == last.transform
-
-
-def _columns_of(entry: Any) -> list[Column]:
-    """Return the columns that an entry describes."""
-    column = _column_of(entry)
-    times = entry.get("times", 1)
-    if not isinstance(times, int) or not 1 <= times <= MOST_COLUMNS:
-        raise ValueError(f"columns_ describes column {column.name!r} {times!r} times")
-    if times == 1:
-        return [column]
-    if type(column.name) is not int:
-        raise ValueError(f"columns_ describes column {column.name!r}, which has a name, {times}x")
-    same = column.kind, column.levels, column.dtype, column.transform
-    return [Column(column.name + number, *same) for number in range(times)]
-
-
-def _column_of(entry: Any) -> Column:
-    """Return a column from plain values, after checking them."""
-    if not isinstance(entry, Mapping) or entry.get("kind") not in KINDS:
-        raise ValueError(f"columns_ holds {entry!r}, which is not a column")
-    levels: Any = entry.get("levels")
-    transform: Any = entry.get("transform")
-    good = (
-        isinstance(entry.get("name"), str | int)
-        and isinstance(entry.get("dtype"), str)
-        and isinstance(levels, list)
-        and len(levels) <= MOST_LEVELS
-        and all(isinstance(level, bool | int | float | str) for level in levels)
-        and (bool(levels) == (entry["kind"] in WITH_LEVELS))
-        and isinstance(transform, list)
-        and len(transform) == 3
-        and all(isinstance(number, float) and np.isfinite(number) for number in transform)
-        and transform[2] > 0
-        and POWERS[0] <= transform[0] <= POWERS[1]
-    )
-    if not good:
-        raise ValueError(f"columns_ describes column {entry.get('name')!r} in a way it cannot be")
-    return Column(
-        entry["name"], entry["kind"], tuple(levels), entry["dtype"], Transform(*transform)
     )
 
 

@@ -30,14 +30,27 @@ class Symbols:
         chosen = np.sort(rng.choice(self.weights.size, size=most, replace=False))
         return Symbols(self.symbols[chosen], self.weights[chosen])
 
-    def batches(self, size: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-        """Return all rows in batches, the last filled up with rows that do not count."""
+    def followed_by(self, others: "Symbols") -> "Symbols":
+        """Return these rows and then others."""
+        return Symbols(
+            np.concatenate([self.symbols, others.symbols]),
+            np.concatenate([self.weights, others.weights]),
+        )
+
+    def batches(
+        self, size: int, together: int
+    ) -> Iterator[tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]]:
+        """Yield all rows, so many batches together, filled up with rows that do not count."""
         n, width = self.symbols.shape
-        count = -(-n // size)
-        rows = np.zeros((count * size, width), dtype=np.int8)
-        weights = np.zeros(count * size, dtype=np.float32)
-        rows[:n], weights[:n] = self.symbols, self.weights
-        return rows.reshape(count, size, width), weights.reshape(count, size)
+        for begin in range(0, n, together * size):
+            end = min(n, begin + together * size)
+            rows = np.zeros((together * size, width), dtype=np.int8)
+            weights = np.zeros(together * size, dtype=np.float32)
+            rows[: end - begin], weights[: end - begin] = (
+                self.symbols[begin:end],
+                self.weights[begin:end],
+            )
+            yield rows.reshape(together, size, width), weights.reshape(together, size)
 
 
 def n_columns(n_variables: int) -> int:

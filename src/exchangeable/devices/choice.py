@@ -3,6 +3,8 @@
 Importing this module does not import JAX; only a fit that needs it does.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -63,6 +65,20 @@ def check_room(device: Any, n_bytes: float, what: str) -> None:
             f"{what} needs about {n_bytes / 1e9:,.1f} GB on the device, which has "
             f"{room / 1e9:,.1f} GB left; give device='cpu', fewer rows or fewer components"
         )
+
+
+@contextmanager
+def out_of_memory_told(what: str) -> Iterator[None]:
+    """Say what to do about it where a device runs out of memory during some work."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise MemoryError(
+            f"{what} has run out of the device's memory, which other work may share; give "
+            "device='cpu', fewer rows or fewer components"
+        ) from error
 
 
 def room_on(device: Any) -> float:

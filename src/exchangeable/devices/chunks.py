@@ -1,11 +1,19 @@
 """Packed rows on a device: all of them, or in chunks that are sent there anew for every pass."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from exchangeable.devices.linear import LinearSums, Parameters, Rows, expect_linear
+from exchangeable.devices.linear import (
+    LinearSums,
+    Parameters,
+    Rows,
+    expect_linear,
+    expect_several,
+    stacked,
+)
 
 TILE_BYTES = 1 << 28
 """The unpacked rows and the posteriors of a tile take about this much."""
@@ -73,31 +81,36 @@ def put_rows(bits: Any, weights: Any, tile: int, tiles: int, device: Any) -> lis
 
 
 def expect_chunks(
-    chunks: list[Rows], parameters: Parameters, n_rows: int, halved: bool, device: Any
-) -> LinearSums:
-    """Return the sums of a pass over all rows, added up in double precision, and posteriors.
+    chunks: list[Rows], several: Sequence[Parameters], n_rows: int, halved: bool, device: Any
+) -> list[LinearSums]:
+    """Return the sums of passes over all rows, added up in double precision, and posteriors.
 
-    Where there are several chunks the device holds two of them: one at work and the next.
+    Passes under several parameters of the same shapes are made together. Where there are several
+    chunks the device holds two of them: one at work and the next.
     """
-    k = parameters.base.size
-    each, posterior = np.empty(n_rows), np.empty((n_rows, k))
+    count, k = len(several), several[0].base.size
+    parameters = several[0] if count == 1 else stacked(several)
+    make = expect_linear if count == 1 else expect_several
+    each, posterior = np.empty((count, n_rows)), np.empty((count, n_rows, k))
     sums: list[Any] = [0.0] * 5
 
     def take(number: int, found: LinearSums) -> None:
         begin = number * chunks[0].weights.size
         end = min(n_rows, begin + chunks[0].weights.size)
-        each[begin:end] = np.asarray(found.each).ravel()[: end - begin]
-        posterior[begin:end] = np.asarray(found.posterior).reshape(-1, k)[: end - begin]
+        each[:, begin:end] = np.asarray(found.each).reshape(count, -1)[:, : end - begin]
+        shares = np.asarray(found.posterior).reshape(count, -1, k)
+        posterior[:, begin:end] = shares[:, : end - begin]
         for position, summed in enumerate(found[2:]):
-            sums[position] = sums[position] + np.asarray(summed, dtype=np.float64)
+            total = np.asarray(summed, dtype=np.float64)
+            sums[position] = sums[position] + (total[None] if count == 1 else total)
 
     before: LinearSums | None = None
     for number, chunk in enumerate(chunks):
         there = jax.device_put(chunk, device)
-        found = expect_linear(there, parameters, keep=True, halved=halved)
+        found = make(there, parameters, keep=True, halved=halved)
         if before is not None:
             take(number - 1, before)
         before = found
     assert before is not None
     take(len(chunks) - 1, before)
-    return LinearSums(each, posterior, *sums)
+    return [LinearSums(*one) for one in zip(each, posterior, *sums, strict=True)]

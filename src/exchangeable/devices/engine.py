@@ -1,13 +1,14 @@
 """Steps of training, compiled: gradients of the log-likelihood, Adam, and averaged weights."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from exchangeable.devices.decoder import Layers, decode, latent_points
 from exchangeable.devices.head import Head
+from exchangeable.devices.programs import program
 from exchangeable.devices.scores import SCORES
 
 LARGEST_GRADIENT = 10.0
@@ -64,9 +65,8 @@ class Batches(NamedTuple):
 
 def new_network(layers: Layers) -> Network:
     """Return a decoder that has not been trained."""
-    own = jax.tree.map(jnp.asarray, layers)
-    nothing = jax.tree.map(jnp.zeros_like, own)
-    return Network(own, nothing, nothing, jnp.zeros(()), own)
+    nothing = jax.tree.map(lambda each: np.zeros(each.shape, dtype=np.float32), layers)
+    return Network(layers, nothing, nothing, np.float32(0.0), layers)
 
 
 def log_likelihoods(head: Head, constants: Any, outputs: Any, log_shares: Any, rows: Any) -> Any:
@@ -97,7 +97,7 @@ def _moving(average: Layers, latest: Layers, decay: Any) -> Any:
     return jax.tree.map(lambda a, b: decay * a + (1 - decay) * b, average, latest)
 
 
-@partial(jax.jit, static_argnames="head")
+@program("head")
 def train_steps(
     head: Head, network: Network, constants: Any, points: tuple[Any, Any], batches: Batches
 ) -> tuple[Network, Any]:
@@ -122,40 +122,69 @@ def train_steps(
     return trained, values
 
 
-@partial(jax.jit, static_argnames="head")
+@program("head")
+def held_out(
+    head: Head, layers: Layers, constants: Any, points: tuple[Any, Any], batches: Any
+) -> Any:
+    """Return log P of each row of some batches, shape (n_batches, batch_size)."""
+    outputs = decoded(head, layers, points[0])
+
+    def one(rows: Any) -> Any:
+        return log_likelihoods(head, constants, outputs, points[1], rows)
+
+    return jax.lax.map(one, batches)
+
+
 def decoded(head: Head, layers: Layers, uniform: Any) -> Any:
     """Return the outputs at points of the unit cube."""
     return decode(layers, latent_points(uniform, 0.0), head.groups)
 
 
-@partial(jax.jit, static_argnames="head")
-def batch_log_likelihoods(
-    head: Head, constants: Any, outputs: Any, log_shares: Any, batches: Any
-) -> Any:
-    """Return log P of each row of some batches, shape (n_batches, batch_size)."""
+@program("head", "most")
+def refitted(
+    head: Head,
+    layers: Layers,
+    constants: Any,
+    points: tuple[Any, Any],
+    train: tuple[Any, Any],
+    valid: tuple[Any, Any],
+    most: int,
+) -> tuple[Any, Any]:
+    """Return the outputs at points, and shares that steps of EM over them alone have led to.
 
-    def one(rows: Any) -> Any:
-        return log_likelihoods(head, constants, outputs, log_shares, rows)
+    At most so many steps are taken, as long as held-out rows grow likelier. `train` and `valid` are
+    rows and their weights; `points` are points of the unit cube and the shares to begin with.
+    """
+    outputs = decoded(head, layers, points[0])
+    relative, _ = _likelihoods(head, constants, outputs, train[0])
+    held, highest = _likelihoods(head, constants, outputs, valid[0])
 
-    return jax.lax.map(one, batches)
+    def worth(shares: Any) -> Any:
+        return (valid[1] @ (jnp.log(held @ shares) + highest)) / valid[1].sum()
+
+    def following(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        number, shares, before, _ = state
+        changed = next_shares(relative, train[1], shares)
+        after = worth(changed)
+        better = after > before
+        kept = jnp.where(better, changed, shares)
+        return number + 1, kept, jnp.where(better, after, before), better
+
+    def goes_on(state: tuple[Any, ...]) -> Any:
+        return (state[0] < most) & state[3]
+
+    begin = (jnp.int32(0), jnp.asarray(points[1]), worth(points[1]), jnp.bool_(True))
+    return outputs, jax.lax.while_loop(goes_on, following, begin)[1]
 
 
-@partial(jax.jit, static_argnames="head")
-def likelihoods(head: Head, constants: Any, outputs: Any, rows: Any) -> tuple[Any, Any]:
-    """Return P of each row in each component relative to its best one, and log P there."""
-    scores = SCORES[head.kind](head, constants, outputs, rows)
-    highest = scores.max(axis=1)
-    return jnp.exp(scores - highest[:, None]), highest
-
-
-@jax.jit
 def next_shares(relative: Any, weights: Any, shares: Any) -> Any:
     """Return the shares of the components after a step of EM over them alone."""
     masses = shares * ((weights / (relative @ shares)) @ relative)
     return masses / masses.sum()
 
 
-@jax.jit
-def average_log_likelihood(relative: Any, highest: Any, weights: Any, shares: Any) -> Any:
-    """Return the weighted average of the rows' log-likelihoods under some shares."""
-    return (weights @ (jnp.log(relative @ shares) + highest)) / weights.sum()
+def _likelihoods(head: Head, constants: Any, outputs: Any, rows: Any) -> tuple[Any, Any]:
+    """Return P of each row in each component relative to its best one, and log P there."""
+    scores = SCORES[head.kind](head, constants, outputs, rows)
+    highest = scores.max(axis=1)
+    return jnp.exp(scores - highest[:, None]), highest

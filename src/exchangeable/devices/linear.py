@@ -5,12 +5,14 @@ plus a look-up by its number of ones (`by_count`) or by that in each block (`val
 the device as bits and are unpacked a tile at a time, so that the work is products of matrices.
 """
 
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from exchangeable.devices.programs import program
 
 PARTS = 3
 """A number is the sum of this many of half the precision, which tensor cores multiply."""
@@ -116,7 +118,7 @@ def product(rows: Any, values: Any) -> Any:
     return both.reshape(rows.shape[0], PARTS, -1).sum(axis=1)
 
 
-@partial(jax.jit, static_argnames=("keep", "halved"))
+@program("keep", "halved")
 def expect_linear(
     rows: Rows, parameters: Parameters, keep: bool = False, halved: bool = False
 ) -> LinearSums:
@@ -195,6 +197,21 @@ def expect_linear(
     )
     (totals, ones, pairs, counts, blocks), (each, posterior) = jax.lax.scan(one, begin, rows)
     return LinearSums(each, posterior, totals, ones, pairs, counts, blocks)
+
+
+@program("keep", "halved")
+def expect_several(
+    rows: Rows, several: Parameters, keep: bool = False, halved: bool = False
+) -> LinearSums:
+    """Return the sums of passes under several parameters, stacked, over the same rows."""
+    whole = expect_linear.__wrapped__
+    sums: LinearSums = jax.vmap(lambda one: whole(rows, one, keep, halved))(several)
+    return sums
+
+
+def stacked(several: Sequence[Parameters]) -> Parameters:
+    """Return parameters of the same shapes with a first axis of their own."""
+    return Parameters(*[np.stack(each) for each in zip(*several, strict=True)])
 
 
 def single(

@@ -1,5 +1,6 @@
 """Training of a decoder: epochs, early stopping on held-out rows, and what is left at the end."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -104,14 +105,18 @@ class Training:
         with np.errstate(divide="ignore"):
             self.log_shares = np.log(shares)
         layers = new_layers(rng, settings.latent, settings.layers, task.bias)
-        with jax.default_device(device):
-            self.best: Layers = engine.new_network(layers).layers
+        self.best: Layers = layers
+        self._fixed = task.constants, (self.uniform, self.log_shares)
+        size = min(self.batch, max(1, SHARE_CELLS // 8 // len(self.uniform)))
+        self._valid_batches = list(self.valid.batches(size, SCAN))
         self.best_worth = -np.inf
+        self._fitted: Any = self.shares
         step = 3 * task.head.work(self.batch, len(self.uniform))
         self.scan = 1 if step > LONG_STEP else SCAN
-        held = min(self.valid.weights.size, SHARE_CELLS // 2 // len(self.final))
-        seen = min(self.train.weights.size, SHARE_CELLS // len(self.final))
-        scores = sum(task.head.work(rows, len(self.final)) for rows in (seen, held))
+        most = max(1, SHARE_CELLS // len(self.final)), max(1, SHARE_CELLS // 2 // len(self.final))
+        self._seen = min(self.train.weights.size, most[0])
+        self._held = min(self.valid.weights.size, most[1])
+        scores = sum(task.head.work(rows, len(self.final)) for rows in (self._seen, self._held))
         self._ending = ENDING * scores / (self.scan * step)
 
     def iterations(self, tol: float, max_iter: int) -> Iterator[tuple[float, float]]:
@@ -124,6 +129,7 @@ class Training:
         epoch = -(-self.train.weights.size // self.batch)
         n_steps = SCAN * -(-min(max(epoch, LEAST_STEPS), MOST_STEPS) // SCAN)
         network = engine.new_network(self.best)
+        self._compile_ahead()
         rate, stale, cuts, done, recoveries = settings.learning_rate, 0, 0, 0, 0
         mark = -np.inf
         for number in range(max_iter):
@@ -172,13 +178,7 @@ class Training:
                 shifts.astype(np.float32),
             )
             with jax.default_device(self.device):
-                network, values = engine.train_steps(
-                    self.task.head,
-                    network,
-                    self.task.constants,
-                    (self.uniform, self.log_shares),
-                    handed,
-                )
+                network, values = engine.train_steps(self.task.head, network, *self._fixed, handed)
             seen.append(values)
             if begin and not self._in_time(seen[-2]):
                 break
@@ -199,64 +199,80 @@ class Training:
 
     def _held_out(self, layers: Layers) -> float:
         """Return the average log-likelihood of held-out rows at the points of training."""
-        with jax.default_device(self.device):
-            outputs = engine.decoded(self.task.head, layers, self.uniform)
-            return self._average(self.valid, outputs)
-
-    def _average(self, rows: Symbols, outputs: Any) -> float:
-        size = min(self.batch, max(1, SHARE_CELLS // 8 // outputs.shape[0]))
-        batches, weights = rows.batches(size)
         total = 0.0
-        for begin in range(0, len(batches), SCAN):
-            some = batches[begin : begin + SCAN]
-            missing = SCAN - len(some)
-            if missing:
-                some = np.pad(some, ((0, missing), (0, 0), (0, 0)))
-            each = engine.batch_log_likelihoods(
-                self.task.head,
-                self.task.constants,
-                outputs,
-                self.log_shares,
-                some,
-            )
-            kept = np.asarray(each, dtype=np.float64)[: SCAN - missing]
-            total += float((weights[begin : begin + SCAN] * kept).sum())
-        return total / float(rows.weights.sum())
+        with jax.default_device(self.device):
+            for some, weights in self._valid_batches:
+                found = engine.held_out(self.task.head, layers, *self._fixed, some)
+                total += float((weights * np.asarray(found, dtype=np.float64)).sum())
+        return total / float(self.valid.weights.sum())
 
     def components(self) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs of the best decoder, and shares that suit held-out rows."""
-        with jax.default_device(self.device):
-            outputs = engine.decoded(self.task.head, self.best, self.final)
-            k = len(self.task.final)
-            return np.asarray(outputs, dtype=np.float64)[:k], self._shares(outputs)[:k]
+        """Return the outputs of the best decoder, and shares of the components.
 
-    def _shares(self, outputs: Any) -> FloatArray:
-        """Return the shares of the components: equal ones, or fitted to the rows by steps of EM.
-
-        Steps are taken as long as held-out rows grow likelier.
+        These are equal, or fitted to the rows by steps of EM, as long as held-out rows grow
+        likelier.
         """
-        k = outputs.shape[0]
-        train = self._likelihoods(self.train, outputs, SHARE_CELLS // k)
-        valid = self._likelihoods(self.valid, outputs, SHARE_CELLS // 2 // k)
-        shares = self.shares
-        worth = float(engine.average_log_likelihood(*valid, shares))
-        for _ in range(MOST_SHARE_STEPS):
-            following = engine.next_shares(train[0], train[2], shares)
-            after = float(engine.average_log_likelihood(*valid, following))
-            if not after > worth:
-                break
-            shares, worth = following, after
-        return np.asarray(shares, dtype=np.float64)
+        train, valid = [
+            (rows.symbols, rows.weights.astype(np.float32))
+            for rows in (
+                self.train.some(self._seen, self.rng),
+                self.valid.some(self._held, self.rng),
+            )
+        ]
+        k = len(self.task.final)
+        with jax.default_device(self.device):
+            outputs, self._fitted = engine.refitted(
+                self.task.head,
+                self.best,
+                self.task.constants,
+                (self.final, self.shares),
+                train,
+                valid,
+                MOST_SHARE_STEPS,
+            )
+        shares = np.asarray(self._fitted, dtype=np.float64)
+        return np.asarray(outputs, dtype=np.float64)[:k], shares[:k]
 
-    def _likelihoods(self, rows: Symbols, outputs: Any, most: int) -> tuple[Any, Any, Any]:
-        """Return P of some rows in each component relative to the best, log P there, weights."""
-        chosen = np.arange(rows.weights.size)
-        if chosen.size > max(most, 1):
-            chosen = np.sort(self.rng.choice(chosen.size, size=max(most, 1), replace=False))
-        relative, highest = engine.likelihoods(
-            self.task.head, self.task.constants, outputs, rows.symbols[chosen]
-        )
-        return relative, highest, rows.weights[chosen].astype(np.float32)
+    def scores(self) -> tuple[FloatArray, FloatArray]:
+        """Return log P of each row to fit and of each row held out, in single precision.
+
+        It is that of the mixture of all components, as `components` has found them.
+        """
+        rows = self.task.rows.followed_by(self.task.valid)
+        with np.errstate(divide="ignore"):
+            points = self.final, np.log(np.asarray(self._fitted))
+        calls = -(-rows.weights.size // (SCAN * max(1, SHARE_CELLS // 8 // len(self.final))))
+        found = []
+        for batch, _ in rows.batches(-(-rows.weights.size // (SCAN * calls)), SCAN):
+            with jax.default_device(self.device):
+                each = engine.held_out(
+                    self.task.head, self.best, self.task.constants, points, batch
+                )
+            found.append(np.asarray(each, dtype=np.float64).ravel())
+        n = self.task.rows.weights.size
+        whole = np.concatenate(found)[: rows.weights.size]
+        return whole[:n], whole[n:]
+
+    def _compile_ahead(self) -> None:
+        """Compile what follows the first steps while these are compiled and made."""
+        head, constants = self.task.head, self.task.constants
+        some = self._valid_batches[0][0]
+        rows = [
+            (
+                jax.ShapeDtypeStruct((count, data.symbols.shape[1]), np.int8),
+                jax.ShapeDtypeStruct((count,), np.float32),
+            )
+            for data, count in ((self.train, self._seen), (self.valid, self._held))
+        ]
+
+        def compile_both() -> None:
+            with jax.default_device(self.device):
+                engine.held_out.lower(head, self.best, *self._fixed, some).compile()
+                engine.refitted.lower(
+                    head, self.best, constants, (self.final, self.shares), *rows, MOST_SHARE_STEPS
+                ).compile()
+
+        threading.Thread(target=compile_both, daemon=True).start()
 
 
 def even_shares(points: Any) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from exchangeable.estimators.rows import as_checked, by_chunks, validated, warn_
 from exchangeable.estimators.summary import summary_html
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.mixture import Mixture
-from exchangeable.fitting.hybrid.settings import Hybrid, as_training
+from exchangeable.fitting.trainings import as_object
 from exchangeable.queries.typed import TypedQueries
 from exchangeable.runtime.text import printable_lines
 from exchangeable.structure.blocks import Blocks
@@ -161,7 +161,7 @@ class MixtureEstimator(TypedQueries):
             params["blocks"] = Blocks(blocks)
         training = params.get("training", getattr(self, "training", None))
         if isinstance(training, str) and any(name.startswith("training__") for name in params):
-            params["training"] = as_training(training) or Hybrid()
+            params["training"] = as_object(training)
         updated: Self = super().set_params(**params)  # type: ignore[misc]
         return updated
 
@@ -184,5 +184,5 @@ class MixtureEstimator(TypedQueries):
             return observe_typed(self, X, schema, reset=False)
         matrix = validated(self, X, reset)
         if reset:
-            warn_if_cut(matrix, self.binarize, X)
+            warn_if_cut(matrix, self.binarize, X, self.n_jobs)
         return as_observed(matrix, self.binarize, self.n_jobs)

@@ -17,6 +17,13 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.observed import Observed, as_observed
 from exchangeable.estimators.base import MixtureEstimator
+from exchangeable.estimators.chosen import (
+    CHOSEN,
+    LEARNED,
+    check_generative,
+    choose,
+    fit_components,
+)
 from exchangeable.estimators.class_batches import add_labelled_batch
 from exchangeable.estimators.class_chunks import fit_class_chunks
 from exchangeable.estimators.described import lists_families
@@ -50,8 +57,9 @@ from exchangeable.fitting.classes import (
     unique_labels,
     with_prior,
 )
-from exchangeable.fitting.hybrid.settings import Hybrid, as_training
+from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
+from exchangeable.fitting.trainings import Chosen, Generative, as_training
 from exchangeable.runtime.attempts import all_or_nothing
 
 
@@ -118,13 +126,15 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         fitted to complete rows are found when a step moves them less than this.
     n_jobs : int, optional
         Number of threads; all cores by default. It never changes the result.
-    training : {"generative", "hybrid", "discriminative"} or Hybrid, default="generative"
+    training : {"generative", "hybrid", "discriminative", "chosen"} or object
         What parameters are chosen for. ``"generative"``: that rows are probable in their classes,
         as in the paper. ``"hybrid"``: that labels are predicted well, as logistic regression does,
         helped by generative scores; the result is a distribution all the same, and rows with holes
         are summed out exactly. ``"discriminative"``: the same without the help. Both fill in the
-        holes of training rows by a draw from how often each variable is on. `Hybrid` has the
-        settings; see ``docs/hybrid.md``.
+        holes of training rows by a draw from how often each variable is on. ``"chosen"``: what
+        predicts held-out rows best, of generative training with one or several components per
+        class and hybrid training; see ``docs/kinds.md``. `Generative`, `Hybrid` and `Chosen` have
+        the settings; see ``docs/hybrid.md``.
 
     Attributes
     ----------
@@ -156,6 +166,10 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         The penalties tried, and how much the fits with each count (not by generative training).
     loss_ : float
         Cross-validated log-loss, NaN where everything was given (not by generative training).
+    chosen_ : dict
+        The settings that were chosen (with ``training="chosen"`` only).
+    choice_losses_ : ndarray of shape (n_candidates,)
+        Cross-validated log-loss of each candidate, NaN where there was nothing to compare.
 
     Examples
     --------
@@ -278,15 +292,33 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         y, known = open_labels(y, self.semi_supervised)
         spec, observed, y = self._labelled_rows(spec, X, y)
         give_names(self, feature_names)
+        return self._fit_rows(spec, observed, y, sample_weight, known)
+
+    def _fit_rows(
+        self,
+        spec: FamilySpec,
+        observed: Observed,
+        y: npt.NDArray[Any],
+        sample_weight: npt.ArrayLike | None,
+        known: Any = None,
+    ) -> Self:
+        """Fit rows in memory, in the way that is asked for; of some the labels may be `known`."""
         labelled = y if known is None else y[known]
         classes = unique_labels(labelled, "y")
         check_classification_targets(labelled)
         settings = as_training(self.training)
-        if settings is not None:
+        if isinstance(settings, Hybrid):
             return self._fit_hybrid(spec, settings, observed, y, classes, sample_weight)
+        if isinstance(settings, Chosen):
+            return self._fit_chosen(spec, settings, observed, y, classes, sample_weight)
         labels = np.full(len(y), -1)
         labels[slice(None) if known is None else known] = np.searchsorted(classes, labelled)
         sample_weight = weigh_classes(self.class_weight, classes, labels, sample_weight)
+        if isinstance(settings, Generative):
+            weight = check_sample_weight(sample_weight, observed.n_rows)
+            fitted = fit_components(self, spec, settings, observed, labels, weight)
+            self._keep(fitted, classes)
+            return self
         problem = problem_of(self, spec, observed.n_variables, classes.tolist(), labelled=True)
         if spec.direct is not None and self._is_direct(observed, problem):
             groups = class_groups(y, classes, sample_weight)
@@ -314,6 +346,25 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         keep_trained(self, found, settings)
         return self
 
+    def _fit_chosen(
+        self,
+        spec: FamilySpec,
+        settings: Chosen,
+        observed: Observed,
+        y: npt.NDArray[Any],
+        classes: npt.NDArray[Any],
+        sample_weight: npt.ArrayLike | None,
+    ) -> Self:
+        """Take over the candidate that predicts held-out rows best."""
+        weight = check_sample_weight(sample_weight, observed.n_rows)
+        best, chosen, losses = choose(self, spec, settings, observed, y, classes, weight)
+        for name in (*LEARNED, *TRAINED):
+            self.__dict__.pop(name, None)
+            if name in vars(best):
+                setattr(self, name, getattr(best, name))
+        self._model, self.chosen_, self.choice_losses_ = best._model, chosen, losses
+        return self
+
     def _labelled_rows(
         self, spec: FamilySpec, X: Any, y: Any
     ) -> tuple[FamilySpec, Observed, npt.NDArray[Any]]:
@@ -323,7 +374,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
             return own, observe_typed(self, X, schema, reset=True), labels_of(X, y)
         self.__dict__.pop(COLUMNS, None)
         matrix, y = validated_with_labels(self, X, y)
-        warn_if_cut(matrix, self.binarize, X)
+        warn_if_cut(matrix, self.binarize, X, self.n_jobs)
         return spec, as_observed(matrix, self.binarize, self.n_jobs), y
 
     def _is_direct(self, observed: Observed, problem: Problem) -> bool:
@@ -418,8 +469,11 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         rule_of(self)
         if self.semi_supervised:
             spec.check("semi_supervised", "semi_supervised=True")
-        if as_training(self.training) is not None:
+        settings = as_training(self.training)
+        if isinstance(settings, Hybrid):
             check_hybrid(self, spec)
+        elif settings is not None:
+            check_generative(self, settings)
         return spec
 
     def _keep(self, fitted: FittedClasses, classes: npt.NDArray[Any]) -> None:
@@ -428,7 +482,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         self.__dict__.pop("_kept", None)
         if state is None:
             prior = log_prior(fitted.totals, self.fit_prior, self.class_prior)
-            for name in ("history_", "log_likelihood_", "converged_", *TRAINED):
+            for name in ("history_", "log_likelihood_", "converged_", *TRAINED, *CHOSEN):
                 self.__dict__.pop(name, None)
         else:
             prior = state.best.log_prior

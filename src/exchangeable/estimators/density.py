@@ -2,9 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,32 +13,28 @@ from threadpoolctl import threadpool_limits
 from exchangeable.arrays import (
     RandomState,
     as_generator,
-    check_alpha,
     check_count,
-    check_flag,
     check_number,
     check_sample_weight,
 )
-from exchangeable.data.examples import Examples, merge_equal_rows
-from exchangeable.data.schema import Schema
-from exchangeable.devices.choice import check_device, find_device
+from exchangeable.data.examples import merge_equal_rows
 from exchangeable.estimators.components import ComponentEstimator
+from exchangeable.estimators.density_search import (
+    clock_of,
+    families_to_try,
+    fits_to_keep,
+    named_families,
+    new_search,
+)
 from exchangeable.estimators.kinds import decide_families
 from exchangeable.estimators.names import give_names
-from exchangeable.families import REGISTRY, WITH_STATISTICS, family_named
-from exchangeable.families.contract import FamilySpec
 from exchangeable.fitting.compression import Compressor, part_numbers
-from exchangeable.fitting.em import StopRule
-from exchangeable.fitting.kept_fits import KeptFits
-from exchangeable.fitting.lanes import Lanes
 from exchangeable.fitting.progress import SearchProgress
 from exchangeable.fitting.search import Search
-from exchangeable.fitting.tasks import em_device, held_out
-from exchangeable.fitting.trials import NO_BLOCKS, STATISTICS, Fitter, NamedBlocks
+from exchangeable.fitting.tasks import held_out
+from exchangeable.fitting.trials import STATISTICS
 from exchangeable.runtime.attempts import all_or_nothing
-from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.interrupts import interrupts
-from exchangeable.structure.statistic_blocks import has_statistics, statistic_blocks
 
 NO_MASS = 1e-10
 """A component with a smaller probability is dropped."""
@@ -79,7 +73,9 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     alpha : float, default=0.1
         Smoothing of the training set's own frequencies, which the pooled prior is made of.
     tol : float, default=1e-3
-        Least gain in average log-likelihood that counts as progress in a first fit.
+        Least gain in average log-likelihood that counts as progress in a first fit. Of binary rows
+        whose entropy is below 40 nats, if their variables are taken for independent, a smaller gain
+        counts, in the same proportion.
     max_iter : int, default=500
         Largest number of iterations of a fit.
     binarize : float or None, default=0.0
@@ -102,8 +98,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         a search gets within `time_budget`.
     device : {"auto", "cpu", "gpu"}, default="auto"
         Where networks are trained: by default on a GPU if JAX finds one, and then beside the fits
-        of other families, which stay on the processor. With ``"gpu"`` EM makes its passes there
-        too.
+        of other families, which stay on the processor, except for hidden trees, whose passes are
+        made on the GPU too. With ``"gpu"`` all EM makes its passes there.
 
     Attributes
     ----------
@@ -220,9 +216,9 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             Names of the columns, where X has none, or what has ``get_feature_names_out``: in a
             pipeline the vectorizer before this step.
         """
-        clock = self._clock()
+        clock = clock_of(self)
         began = clock.now()
-        specs, schema = decide_families(self, self._named_families(), X)
+        specs, schema = decide_families(self, named_families(self), X)
         observed = self._rows_of(X, schema)
         give_names(self, feature_names)
         weight = check_sample_weight(sample_weight, observed.n_rows)
@@ -238,14 +234,14 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             valid = self._observed(X_valid)
             held = merge_equal_rows(valid, np.ones(valid.n_rows))[0]
         examples = merge_equal_rows(observed, weight)[0]
-        families, left_out = self._families(specs, observed.n_variables, schema)
-        search = self._search(examples, held, families, left_out, rng, clock)
+        families, left_out = families_to_try(specs, observed.n_variables, schema)
+        search = new_search(self, examples, held, families, left_out, rng, clock)
         search.began = began
         with (
             interrupts() as interrupt,
             threadpool_limits(1, "blas"),
             SearchProgress() as progress,
-            self._fits_to_keep(search) as kept,
+            fits_to_keep(self, search) as kept,
         ):
             search.fitter.stop = interrupt.stop
             search.report = lambda search: progress.show(_summary(search))
@@ -317,152 +313,6 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             )
         share = check_number(self.validation_fraction, "validation_fraction")
         return held_out(max(share, 1.0 / n_rows) if 0 < share < 1 else share, n_rows, rng)
-
-    def _named_families(self) -> list[FamilySpec]:
-        """Return the families that users name."""
-        if self.families is None:
-            return []
-        names = [self.families] if isinstance(self.families, str) else list(self.families)
-        if not names or any(name not in REGISTRY for name in names):
-            raise ValueError(
-                f"families={self.families!r}: expected one or more of {', '.join(REGISTRY)}"
-            )
-        return [family_named(name) for name in names]
-
-    def _families(
-        self, named: Sequence[FamilySpec], n_variables: int, schema: Schema | None
-    ) -> tuple[list[str], dict[str, str]]:
-        """Return the families to try, and why others are left out.
-
-        Without names these are all that are searched, for such columns, and can be had.
-        """
-        if named:
-            for spec in named:
-                spec.check_size(n_variables)
-            return [spec.name for spec in named], {}
-        names, left_out = list[str](), dict[str, str]()
-        for spec in REGISTRY.values():
-            if spec.search is None or (len(spec.kinds) > 1) != (schema is not None):
-                continue
-            if not spec.installed:
-                left_out[spec.name] = f"{spec.needs} is not installed"
-            elif spec.most_variables is not None and n_variables > spec.most_variables:
-                left_out[spec.name] = f"it has room for {spec.most_variables:,} variables"
-            else:
-                names.append(spec.name)
-        return names, left_out
-
-    def _search(
-        self,
-        examples: Examples,
-        held: Examples,
-        families: list[str],
-        left_out: dict[str, str],
-        rng: np.random.Generator,
-        clock: Clock,
-    ) -> Search:
-        if not 0 <= check_number(self.tol, "tol") < np.inf:
-            raise ValueError(f"tol must be finite and at least 0, got {self.tol}")
-        alpha = check_alpha(self.alpha)
-        if alpha == 0:
-            raise ValueError(
-                "alpha must be > 0: values never seen in training would get probability 0"
-            )
-        check_device(self.device)
-        named = self._named_blocks(examples.rows.n_variables)
-        if named.blocks and self.families is None:
-            families += [name for name in WITH_STATISTICS if name not in families]
-        fitter = Fitter(
-            examples,
-            held,
-            alpha,
-            StopRule(self.tol, check_count(self.max_iter, "max_iter")),
-            int(rng.integers(2**31)),
-            self.device,
-            em_device(self),
-            named=named,
-        )
-        most = self.max_components
-        return Search(
-            fitter,
-            Lanes(fitter, self.n_jobs, self._has_gpu(families)),
-            families,
-            None if most is None else check_count(most, "max_components"),
-            check_count(self.n_init, "n_init"),
-            clock,
-            notes=left_out,
-        )
-
-    def _clock(self) -> Clock:
-        """Return when the fit has to end."""
-        clock = Clock()
-        if self.time_budget is None:
-            return clock
-        budget = check_number(self.time_budget, "time_budget")
-        if not budget > 0:
-            raise ValueError(f"time_budget must be positive, got {budget}")
-        return replace(clock, deadline=clock.now() + budget)
-
-    def _named_blocks(self, n_variables: int) -> NamedBlocks:
-        """Return the blocks with statistics."""
-        if self.blocks is None:
-            return NO_BLOCKS
-        if not has_statistics(self.blocks):
-            raise ValueError(
-                f"blocks={self.blocks!r}: expected pairs of variables and a statistic; other "
-                "blocks are searched, or learned by the families"
-            )
-        if self.families is not None and not set(WITH_STATISTICS) & set(self.families):
-            raise ValueError(
-                f"blocks with statistics go with {', '.join(WITH_STATISTICS)}, but "
-                f"families={list(self.families)!r}"
-            )
-        names = getattr(self, "feature_names_in_", None)
-        found = NamedBlocks(*statistic_blocks(self.blocks, n_variables, names))
-        for number, block in enumerate(found.blocks):
-            if len(block.statistics) > 1:
-                raise ValueError(
-                    f"block {number} has {len(block.statistics)} statistics, of which fits that "
-                    "are averaged could choose different ones; give one"
-                )
-        return found
-
-    def _fits_to_keep(self, search: Search) -> KeptFits:
-        """Return where the search finds and leaves its fits, and begin where the last one ended."""
-        path, fitter = None if self.checkpoint is None else Path(self.checkpoint), search.fitter
-        check_flag(self.warm_start, "warm_start")
-        if path is not None and not isinstance(self.random_state, int | np.integer):
-            raise ValueError(
-                f"checkpoint needs a whole number as random_state, got {self.random_state!r}: "
-                "without one the same starts cannot be had again"
-            )
-        purpose = {
-            "data": fitter.examples.fingerprint,
-            "held-out rows": fitter.valid.fingerprint,
-            "seed": fitter.seed,
-            "alpha": fitter.alpha,
-            "tol": fitter.rule.tol,
-            "max_iter": fitter.rule.max_iter,
-            "blocks": repr(self.blocks),
-        }
-        rows = fitter.valid.rows
-        kept = KeptFits(purpose, path, (rows.n_rows, rows.n_variables))
-        before = getattr(self, "_fits", None)
-        if self.warm_start and before is not None:
-            if before.purpose == purpose:
-                kept.fits = {**before.fits, **kept.fits}
-            else:
-                search.starts = before.best_settings()
-        if path is not None or self.warm_start:
-            fitter.kept = kept
-        return kept
-
-    def _has_gpu(self, families: Sequence[str]) -> bool:
-        """Return whether networks are trained elsewhere than on the processor."""
-        if self.device == "cpu" or not any(family_named(name).needs for name in families):
-            return False
-        purpose = f"families={list(families)!r}"
-        return bool(find_device(self.device, purpose).platform != "cpu")
 
     def _take_over(self, search: Search) -> None:
         """Join the averages of all settings, and store what was found."""

@@ -75,18 +75,18 @@ def fit_hybrid(
     totals = np.bincount(examples.clamp, examples.weights, classes.size).astype(np.float64)
     by_class = class_factors(estimator.class_weight, classes, totals)
     weighed = examples.weights * by_class[examples.clamp]
+    problem = problem_of(estimator, spec, observed.n_variables, classes.tolist(), labelled=True)
     finish = None
     if spec.features is None:
         examples = fill_by_frequency(examples)  # P(y | x) is fitted to complete rows
         rows = ones_of_rows(examples.rows)
         design = Design(rows, examples.clamp, weighed, classes.size)
     else:
-        features = spec.features(examples)
+        features = spec.features(examples, problem)
         own_rows = features.ones, examples.clamp, weighed, classes.size
         design = Design(*own_rows, features.numbers, features.scored)
         finish = partial(typed_mixture, features)
         asked = replace(asked, family=False)
-    problem = problem_of(estimator, spec, observed.n_variables, classes.tolist(), labelled=True)
     rule = rule_of(estimator)
     own = OwnFamily(spec, problem, rule)
     start = _last_fits(estimator, design.n_variables) if asked.warm_start else []

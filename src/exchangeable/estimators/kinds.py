@@ -10,15 +10,18 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from exchangeable.data.column import Column
 from exchangeable.data.kinds import decide
 from exchangeable.data.observed import Observed
 from exchangeable.data.raw_columns import raw_columns
-from exchangeable.data.schema import UNSEEN, Column, Schema
+from exchangeable.data.schema import UNSEEN, Schema
 from exchangeable.data.stream.raw_tables import RawTable, decide_table
 from exchangeable.estimators.names import check_columns
 from exchangeable.families import family_named
 from exchangeable.families.contract import FamilySpec
+from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.fitting.tasks import check_choice, check_method
+from exchangeable.fitting.trainings import as_training
 
 TRANSFORMS = ("auto", "none")
 COLUMNS = "columns_"
@@ -161,7 +164,7 @@ def _chosen(
     training = getattr(estimator, "training", "generative")
     try:
         chosen = specs_for(specs, schema, blocks)
-        if training != "generative":
+        if isinstance(as_training(training), Hybrid):
             for spec in chosen:
                 spec.check("hybrid", f"training={training!r}")
         return chosen

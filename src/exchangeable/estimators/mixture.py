@@ -163,7 +163,8 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     count_probabilities_ : list of lists of ndarray
         For each component and block the probabilities q(l | y) of l = 0, 1, … ones.
     log_likelihood_ : float
-        Average log-likelihood of the training rows.
+        Average log-likelihood of the training rows; in single precision where these are complete
+        and the family is trained by JAX.
     history_ : list of lists of float
         Average log-likelihood after every iteration, for each run.
     best_init_ : int

@@ -28,6 +28,8 @@ from exchangeable.estimators.kinds import (
 )
 from exchangeable.estimators.names import check_columns, give_names
 from exchangeable.families.contract import FamilySpec
+from exchangeable.fitting.trainings import GENERATIVE, as_training
+from exchangeable.runtime.threads import row_ranges, run
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 NUMERIC: dict[str, Any] = {
@@ -36,8 +38,10 @@ NUMERIC: dict[str, Any] = {
     "ensure_all_finite": "allow-nan",
 }
 """What scikit-learn's checks let pass."""
-PART = 1 << 22
-"""Entries that are looked at together."""
+PART = 1 << 17
+"""Entries that are looked at together: they stay in a processor's cache."""
+COUNTED = 1 << 22
+"""Entries among which distinct values are counted."""
 
 
 def open_rows(
@@ -59,7 +63,7 @@ def open_rows(
     one_table = column is None and library_of(X) == "pyarrow" and not fitted
     if one_table and decide_kinds(estimator, spec, X)[1] is not None:
         return None
-    in_memory = getattr(estimator, "training", "generative") != "generative"
+    in_memory = as_training(getattr(estimator, "training", GENERATIVE)) is not None
     if not on_cluster and isinstance(X, np.memmap) and ("chunks" in spec.cannot or in_memory):
         return None
     source = None if on_cluster else as_source(X, column)
@@ -213,7 +217,7 @@ def validated_with_labels(
     return matrix, labels
 
 
-def warn_if_cut(matrix: Any, binarize: float | None, X: Any) -> None:
+def warn_if_cut(matrix: Any, binarize: float | None, X: Any, n_jobs: int | None = None) -> None:
     """Say that numbers other than 0 and 1 are cut, where nobody has said where to cut them.
 
     Parameters
@@ -224,22 +228,29 @@ def warn_if_cut(matrix: Any, binarize: float | None, X: Any) -> None:
         The threshold; nothing is said of one other than the default.
     X : object
         The rows as they came; of tables `decide_kinds` has spoken.
+    n_jobs : int, optional
+        Number of threads.
     """
     stored = matrix.data if is_sparse(matrix) else matrix
     if binarize != 0.0 or library_of(X) is not None or stored.dtype.kind == "b":
         return
     flat = stored.ravel()
-    distinct, some = set[float](), False
-    for start in range(0, flat.size, PART):
-        part = flat[start : start + PART]
-        other = (part != 0) & (part != 1) & (part == part)
-        if other.any():
-            distinct.update(np.unique(part[other]).tolist())
-            some = start + PART < flat.size
-            break
-    if distinct:
+
+    def is_cut(span: tuple[int, int]) -> bool:
+        """Whether a number other than 0 and 1 is among some entries."""
+        part = flat[slice(*span)]
+        n_plain = np.count_nonzero(part == 0) + np.count_nonzero(part == 1)
+        return bool(n_plain < part.size and n_plain + np.count_nonzero(part != part) < part.size)
+
+    spans = row_ranges(flat.size, PART)
+    first = next((i for i, cut in enumerate(run(is_cut, spans, n_jobs)) if cut), None)
+    if first is not None:
+        start = spans[first][0]
+        part = flat[start : start + COUNTED]
+        distinct = np.unique(part[(part != 0) & (part != 1) & (part == part)])
+        some = start + COUNTED < flat.size
         zero_one = int((flat == 0).any() or is_sparse(matrix)) + int((flat == 1).any())
-        number = f"{'at least ' if some else ''}{len(distinct) + zero_one:,}"
+        number = f"{'at least ' if some else ''}{distinct.size + zero_one:,}"
         warnings.warn(
             f"numbers greater than binarize={binarize} are on: X holds {number} distinct values, "
             "not 0 and 1 alone; give binarize to cut elsewhere, X > 0 to cut here, or kinds to "

@@ -7,8 +7,6 @@ standard errors over pairs of test rows. ``python -m exchangeable.experiments.be
 pooch nor a terminal where the files are in the data folder.
 """
 
-import argparse
-import os
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -127,23 +125,27 @@ class Beyond:
         began, worked = time.monotonic(), time.process_time()
         estimator, more = self._fitted(model, budget, seed, data)
         seconds, worked = time.monotonic() - began, time.process_time() - worked
-        began = time.monotonic()
+        began, estimator.n_jobs = time.monotonic(), None
         each = np.asarray(estimator.score_samples(data.test), dtype=np.float64)
+        scoring = time.monotonic() - began
+        valid = estimator.valid_score_ if model == DEFAULT else estimator.score(data.valid)
         measured = {
-            "valid": f"{estimator.score(data.valid):.5f}",
+            "valid": f"{valid:.5f}",
             "test": f"{each.mean():.5f}",
             "error": f"{each.std(ddof=1) / np.sqrt(each.size):.5f}",
             "n_parameters": estimator.n_parameters_,
             "seconds": f"{seconds:.1f}",
             "processor_seconds": f"{worked:.1f}",
-            "scoring_seconds": f"{time.monotonic() - began:.2f}",
+            "scoring_seconds": f"{scoring:.2f}",
         }
-        if self.loss is not None and model == DEFAULT:
-            more |= smaller(estimator, data, self.loss)
-        self.store.add({**cell, **measured, **more, **self.machine()})
+        found = {**cell, **measured, **more, **self.machine()}
         self.keep_rows(cell, each)
+        self.store.add(found)
         self.compare(cell)
         self.tell(f"{said}: valid {measured['valid']}, test {measured['test']}, {seconds:.0f} s")
+        if self.loss is not None and model == DEFAULT:
+            self.store.add(found | smaller(estimator, data, self.loss))
+            self.tell(f"{said}: made smaller")
 
     def add(self, name: str, model: str, each: FloatArray, **more: Any) -> None:
         """Add a cell of a peer that was run by other means, from log-probabilities of test rows.
@@ -216,7 +218,7 @@ class Beyond:
 
     def keep_rows(self, cell: Row, each: FloatArray) -> None:
         """Keep the log-probabilities of the test rows, from which differences are made."""
-        path = self._rows_of(cell)
+        path = self.rows_of(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, each)
 
@@ -227,9 +229,9 @@ class Beyond:
         if cell["model"] != DEFAULT:
             pairs = [(other, cell) for other in others if other["model"] == DEFAULT]
         for one, peer in pairs:
-            if not (self._rows_of(one).exists() and self._rows_of(peer).exists()):
+            if not (self.rows_of(one).exists() and self.rows_of(peer).exists()):
                 continue
-            gaps = np.load(self._rows_of(one)) - np.load(self._rows_of(peer))
+            gaps = np.load(self.rows_of(one)) - np.load(self.rows_of(peer))
             self.paired.add(
                 {name: one[name] for name in KEY}
                 | {
@@ -240,7 +242,8 @@ class Beyond:
                 }
             )
 
-    def _rows_of(self, cell: Row) -> Path:
+    def rows_of(self, cell: Row) -> Path:
+        """Return the file with the log-probabilities of the test rows."""
         named = "-".join(str(cell[name]) for name in KEY)
         plain = "".join(c if c.isalnum() or c in "-." else "_" for c in named)
         return self.store.path.with_name(f"{self.store.path.stem}_rows") / f"{plain}.npy"
@@ -275,36 +278,7 @@ def _version(package: str) -> str:
         return ""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the benchmark from a terminal."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="SET")
-    parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS, metavar="MODEL")
-    parser.add_argument("--time-budget", nargs="+", type=float, default=[600.0])
-    parser.add_argument("--seed", nargs="+", type=int, default=[0])
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--n-jobs", type=int)
-    parser.add_argument("--compress", type=float, metavar="LOSS")
-    parser.add_argument(
-        "--peer",
-        nargs=2,
-        metavar=("NAME", "FILE"),
-        help="run nothing; add log-probabilities of the test rows of one set (.npy) under a name",
-    )
-    parser.add_argument("--results", type=Path, default=Path("results/beyond.csv"))
-    options = parser.parse_args(arguments)
-
-    def tell(text: str) -> None:
-        os.write(1, f"{time.strftime('%H:%M:%S')} {text}\n".encode())
-
-    store = Store(options.results, KEY)
-    experiment = Beyond(store, tell, options.n_jobs, options.device, options.compress)
-    if options.peer:
-        (name,), (peer, path) = options.sets, options.peer
-        experiment.add(name, peer, np.load(path).astype(np.float64))
-        return
-    experiment.run(options.sets, options.models, options.time_budget, options.seed)
-
-
 if __name__ == "__main__":
+    from exchangeable.experiments.beyond_command import main
+
     main()

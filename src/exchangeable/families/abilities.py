@@ -69,7 +69,7 @@ ABILITIES: Mapping[str, Ability] = {
     "hybrid": Ability("hybrid training", "`ExchangeableClassifier(training=…)`", ("classes",)),
     "exact completion": Ability("exact completions", "`most_probable`, `impute`", refused=False),
     "saving": Ability("files", "`save` and `load`"),
-    "page": Ability("a page", "`write_report`, `exchangeable report`"),
+    "page": Ability("a page", "`write_report`, `exchangeable inspect`"),
     "plots": Ability("plots", "`exchangeable.plotting`"),
     "command line": Ability("command line", "`exchangeable fit --family …`", refused=False),
 }

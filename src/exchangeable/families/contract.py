@@ -12,10 +12,9 @@ from exchangeable.families.model import (
     Arrays,
     Completions,
     Model,
-    Normal,
-    Normals,
     single_variables,
 )
+from exchangeable.families.predictive import Normal, Normals, averaged
 from exchangeable.families.spec import NUMBER, FamilySpec, SearchSpace, least_memory
 
 __all__ = [
@@ -30,6 +29,7 @@ __all__ = [
     "Normals",
     "SearchSpace",
     "Trainer",
+    "averaged",
     "least_memory",
     "single_variables",
 ]

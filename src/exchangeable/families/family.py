@@ -235,6 +235,13 @@ class Trainer(ABC):
     def mixture(self, data: RowsInMemory) -> "Mixture":
         """Return the best that training has found so far; at least one iteration was made."""
 
+    @abstractmethod
+    def scores(self, mixture: "Mixture", n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
+        """Return log P of each row to fit, and of each held out, under the `mixture` found.
+
+        Single precision is enough where it is quicker. Without held-out rows there are no scores.
+        """
+
     @property
     @abstractmethod
     def converged(self) -> bool:

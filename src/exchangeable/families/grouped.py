@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
 from exchangeable.data.observed import Observed
-from exchangeable.families.contract import Arrays, Model
+from exchangeable.data.rows import CountRows, TypedRows
+from exchangeable.data.schema import typed, typed_rows
+from exchangeable.families.contract import Arrays, Model, Normal, Normals, averaged
 from exchangeable.families.page import OnPage
 from exchangeable.families.sums import RowsInMemory, Sums
 
@@ -54,6 +56,11 @@ class GroupedModel(Model):
         return 0.0
 
     @property
+    def types(self) -> Any:
+        """What the numbers of each column stand for, None where all are bits."""
+        return getattr(self.inner, "types", None)
+
+    @property
     def partitions(self) -> list[Any]:
         """The blocks of each class's most probable component."""
         return [self.inner.partitions[each] for each in self._leading()]
@@ -78,7 +85,8 @@ class GroupedModel(Model):
         if inner is None:
             return None
         data = {"inner": inner, "group": self.group, "shares": self.log_shares}
-        return OnPage("grouped", "exchangeable.families", data, 3 * inner.steps)
+        most = int(np.bincount(self.group).max()) * inner.normals
+        return OnPage("grouped", "exchangeable.families", data, 3 * inner.steps, most)
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
@@ -86,12 +94,22 @@ class GroupedModel(Model):
         return np.logaddexp.reduceat(joint, self._starts(), axis=1)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
-        """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+        """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay as they are.
+
+        Of numbers it is the mean.
+        """
         share = self._shares(observed, y)
         total = np.zeros((observed.n_rows, self.n_variables))
         for column, component in zip(share.T, self._members(y), strict=True):
             total += column[:, None] * self.inner.marginals(observed, int(component))
-        return np.minimum(total, 1.0)
+        return total if _of_numbers(observed) else np.minimum(total, 1.0)
+
+    def predictive(
+        self, observed: Observed, variable: int, y: int
+    ) -> FloatArray | Normal | Normals:
+        """Return the distribution of a variable that no row knows, given what rows know."""
+        each = [self.inner.predictive(observed, variable, int(z)) for z in self._members(y)]
+        return averaged(each, self._shares(observed, y))
 
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the best, in class y, of the most probable completions in its components."""
@@ -99,7 +117,7 @@ class GroupedModel(Model):
         worth = np.full(observed.n_rows, -np.inf)
         for component in self._members(y):
             rows = self.inner.complete(observed, int(component))[0]
-            found = self.score(Observed.from_symbols(rows))[:, y]
+            found = self.score(_completed(rows, observed))[:, y]
             better = found > worth
             best = rows if best is None else np.where(better[:, None], rows, best)
             worth = np.maximum(worth, found)
@@ -111,16 +129,24 @@ class GroupedModel(Model):
         reached = np.cumsum(self._shares(observed, y), axis=1)
         uniforms = rng.random((observed.n_rows, 1)) * reached[:, -1:]
         chosen = (uniforms >= reached[:, :-1]).sum(axis=1)
-        out = np.empty((observed.n_rows, self.n_variables), dtype=np.int8)
+        kind = np.float64 if _of_numbers(observed) else np.int8
+        out: SymbolArray = np.empty((observed.n_rows, self.n_variables), dtype=kind)
         for number, component in enumerate(self._members(y)):
             rows = np.flatnonzero(chosen == number)
             if rows.size:
                 out[rows] = self.inner.draw(observed.take(rows), int(component), rng)
         return out
 
+    def imagined(self, n_rows: int, y: int, rng: np.random.Generator) -> Observed:
+        """Return rows drawn from P(x | y)."""
+        if self.types is None:
+            return super().imagined(n_rows, y, rng)
+        nothing = typed(np.full((n_rows, self.n_variables), np.nan), self.types)
+        return typed(np.asarray(self.draw(nothing, y, rng), dtype=np.float64), self.types)
+
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> Sums:
         """Refuse: components are grouped after their fits."""
-        raise TypeError("classes of several components are trained by their gradient, not by EM")
+        raise TypeError("the components of each class are fitted by themselves, before")
 
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes, in the order they have here."""
@@ -163,3 +189,16 @@ class GroupedModel(Model):
         log_shares = self.log_shares[members]
         joint = self.inner.only(members).score(observed) + log_shares
         return np.exp(normalize_log(joint, log_shares)[0])
+
+
+def _of_numbers(observed: Observed) -> bool:
+    """Whether rows hold numbers of columns of any kind, not bits."""
+    return isinstance(observed.ones, TypedRows | CountRows)
+
+
+def _completed(rows: Any, observed: Observed) -> Observed:
+    """Return completed rows in the form of those that they complete."""
+    if not _of_numbers(observed):
+        return Observed.from_symbols(rows)
+    before = typed_rows(observed)
+    return typed(np.asarray(rows, dtype=np.float64), before.types, before.log_jacobian)

@@ -106,7 +106,8 @@ class JoinedModel(Model):
         if len(found) < len(parts):
             return None
         steps = sum(part.steps for part in found)
-        return OnPage("joined", "exchangeable.families", {"parts": found}, steps)
+        most = max(part.normals for part in found)
+        return OnPage("joined", "exchangeable.families", {"parts": found}, steps, most)
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""

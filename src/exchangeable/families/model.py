@@ -13,6 +13,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.rows import CountRows, Rows, TypedRows, as_rows
 from exchangeable.families.items import ItemScale
 from exchangeable.families.page import OnPage
+from exchangeable.families.predictive import Normal, Normals
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
@@ -28,38 +29,6 @@ if TYPE_CHECKING:
 MOST_CELLS = 1 << 24
 """Scores of rows by classes that are held at once."""
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-class Normals(NamedTuple):
-    """Mixtures of normal distributions, one per row: what is known about a measurement.
-
-    Attributes
-    ----------
-    weights, mean, variance : arrays of shape (n_rows, n_normals)
-        How probable each is, its mean and its variance.
-    """
-
-    weights: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-
-    @property
-    def mixture(self) -> "Normals":
-        """The mixtures themselves."""
-        return self
-
-
-class Normal(NamedTuple):
-    """Normal distributions, one per row: what is known about a measurement."""
-
-    mean: FloatArray
-    variance: FloatArray
-
-    @property
-    def mixture(self) -> Normals:
-        """The same as mixtures of one."""
-        mean, variance = self.mean[:, None], self.variance[:, None]
-        return Normals(np.ones(mean.shape), mean, variance)
 
 
 class Completions(NamedTuple):
@@ -214,6 +183,24 @@ class Model(ABC):
         hidden states ask of a model that is what a block shows in each of them.
         """
         raise NotImplementedError(f"{self.kind} are not blocks of a tree with hidden states")
+
+    def expected_moments(
+        self, data: RowsInMemory, posterior: FloatArray, least: float
+    ) -> FloatArray:
+        """Return the moments of rows, as in `Sums`, with holes by how probable they are to be on.
+
+        Rows that belong to a class with no more probability than `least` are left out of it.
+        """
+        moments = np.zeros((2, self.n_variables, self.n_classes))
+        for y in range(self.n_classes):
+            members = np.flatnonzero(posterior[:, y] > least)
+            share = posterior[members, y]
+            mass = data.examples.weights[members] * share
+            for span, part in data.examples.observed.take(members).chunks():
+                on = self.marginals(part, y)
+                moments[0, :, y] += mass[span] @ on
+                moments[1, :, y] += (mass[span] * share[span]) @ on
+        return moments
 
     def expect_on(
         self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False

@@ -26,7 +26,7 @@ EVALUATORS.grouped = class extends Evaluator {
     const members = this.members[y], found = members.map((each) => this.inner.evaluate(row, each)[each]);
     const joint = found.map(({ score }, i) => score + this.shares[members[i]]), score = logSum(joint);
     const shares = SUMS.shares(joint, score);
-    const predictive = (j) => Math.min(1, found.reduce((sum, each, i) => sum + (shares[i] > 0 ? shares[i] * each.predictive(j) : 0), 0));
+    const predictive = (j) => averaged(shares, found.map((each) => each.predictive(j)));
     return { score, predictive, complete: () => this.complete(y, row) };
   }
 

@@ -1,4 +1,11 @@
-"""What a model gives the page of a report, so that it can answer questions in the browser."""
+"""What a model gives the page of a report, so that it can answer questions in the browser.
+
+`Model.on_page` returns parameters (`OnPage`), and `page.js` in the family's folder adds a class to
+the page's table `EVALUATORS`: made of these parameters, it answers ``ofClass(y, row)`` with a
+score, the distribution of every column that is not known, and a completion. In `report`,
+`arithmetic.js` has what evaluators share, `states.js` trees with hidden states, and `answers.js`
+weighs the classes. `tests/report/test_live.py` compares all answers with Python's in a browser.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -24,12 +31,15 @@ class OnPage(NamedTuple):
         Arrays, numbers and names, lists and dicts of these, and other models' `OnPage`.
     steps : float
         About how many logarithms or exponentials one answer takes.
+    normals : int
+        The number of normal distributions that a measurement is a mixture of in each class.
     """
 
     evaluator: str
     package: str
     data: dict[str, Any]
     steps: float
+    normals: int = 1
 
 
 def stacked_labels(partitions: Sequence[Partition]) -> Labels:

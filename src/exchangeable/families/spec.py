@@ -44,6 +44,10 @@ class SearchSpace:
         The same for each row, pair of variables and component.
     start_up : float
         Seconds that a fit takes at least.
+    most_on_device : int, optional
+        Largest number of components where a device makes the passes of EM. A search leaves them to
+        the device on which it trains networks, if there is one; None where the processor makes
+        them unless users ask for a device.
     """
 
     first_components: int = 30
@@ -61,6 +65,7 @@ class SearchSpace:
     nanoseconds: float = 100.0
     squared: float = 0.0
     start_up: float = 0.0
+    most_on_device: int | None = None
 
     def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
         """Return about how long a fit takes."""
@@ -124,6 +129,9 @@ class FamilySpec:
         What it refuses, of `families.abilities.ABILITIES`.
     search : SearchSpace or None
         For `ExchangeableDensity`; None where the family is not searched unless it is asked for.
+    candidates : tuple of mappings
+        Parameters of a classifier, one set after another, of which ``training="chosen"`` takes
+        those that predict held-out rows best; ``components`` is the number of them per class.
     refits : str, optional
         For a family that is trained: the one by EM whose parameters are of the same type.
     needs : str, optional
@@ -132,8 +140,8 @@ class FamilySpec:
         Returns, given log-linear scores of classes, the mixture with log P(x, y) = score − log of
         their total, and that logarithm; None where the family cannot represent such scores.
     features : callable, optional
-        Returns, given `Examples` of columns of any kind, their `Features`: hybrid training fits
-        scores that are linear in these.
+        Returns, given `Examples` of columns of any kind and a `Problem`, their `Features`: hybrid
+        training fits scores that are linear in these.
     kinds : tuple of str
         Kinds of columns that it is for.
     other_kinds : str, optional
@@ -177,10 +185,11 @@ class FamilySpec:
     stream: Any = None
     cannot: Mapping[str, str] = field(default_factory=dict)
     search: SearchSpace | None = None
+    candidates: tuple[Mapping[str, Any], ...] = ({}, {"training": "hybrid"})
     refits: str | None = None
     needs: str | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
-    features: "Callable[[Examples], Features] | None" = None
+    features: "Callable[[Examples, Problem], Features] | None" = None
     kinds: tuple[str, ...] = ("binary",)
     other_kinds: str | None = None
     row_priors: bool = False

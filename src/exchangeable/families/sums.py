@@ -8,10 +8,14 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
+from exchangeable.devices.together import Together
 
 if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture
 
+ROUNDING, SINGLE_ROUNDING = 1e-11, 1e-6
+"""Falls by less than this share of the log-likelihood are rounding: in double precision, and where
+passes are made in single precision."""
 NO_MOMENTS = np.empty((0, 0, 0))
 NO_POSTERIOR = np.empty((0, 0))
 
@@ -59,6 +63,10 @@ class EMData(Protocol):
         """The weight of all rows together."""
 
     @property
+    def rounding(self) -> float:
+        """The share of the log-likelihood by which passes may be wrong."""
+
+    @property
     def n_variables(self) -> int:
         """Number of variables."""
 
@@ -74,6 +82,9 @@ class EMData(Protocol):
 
     def expect(self, mixture: "Mixture", moments: bool = False) -> Sums:
         """Return what a pass under some parameters sums."""
+
+    def log_likelihood_held_out(self, rows: Examples, mixture: "Mixture") -> float:
+        """Return the log-likelihood of other rows, which are held out, each by its weight."""
 
     def best(
         self, candidates: Sequence["Mixture"], moments: bool = False
@@ -91,3 +102,7 @@ class RowsInMemory(EMData, Protocol):
     @property
     def memo(self) -> dict[str, Any]:
         """What models keep from pass to pass."""
+
+    @property
+    def together(self) -> Together | None:
+        """Where runs meet that make their passes on a device together."""

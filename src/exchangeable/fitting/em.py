@@ -13,11 +13,11 @@ judged by the log-likelihood alone. With held-out rows their log-likelihood deci
 ends after three iterations without progress, and keeps the best parameters.
 
 The state is complete after every iteration (`EMState`), so that checkpoints and Ctrl-C work for
-every family. Rows with holes are fitted by exact expectations; only starts, proposals of blocks and
-the choice of a tree use rows completed by a draw, always from the same random numbers. Of complete
-rows every posterior is kept whose square is a normal number (down to e^−345): Welch's test in the
-sweep has no scale, so that very small posteriors can separate variables, as in Algorithm 1 of the
-paper.
+every family. Rows with holes are fitted by exact expectations, and the sweep that proposes blocks
+reads these, too; only starts, other learners of blocks and the choice of a tree use rows completed
+by a draw, always from the same random numbers. Of complete rows every posterior is kept whose
+square is a normal number (down to e^−345): Welch's test in the sweep has no scale, so that very
+small posteriors can separate variables, as in Algorithm 1 of the paper.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,9 +34,6 @@ from exchangeable.families.contract import Family
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import EMData, Sums
 from exchangeable.structure.proposals import Proposer
-
-ROUNDING = 1e-11
-"""Falls by less than this share of the log-likelihood are rounding."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +88,8 @@ class EMState:
         Whether the run ended because nothing more is to be gained.
     fell : float
         By how much the step that ended the run would have lowered the average objective.
+    each : array of shape (n_rows,), optional
+        Log P of each row under `best`, where training has left it.
     """
 
     mixture: Mixture
@@ -106,6 +105,7 @@ class EMState:
     before: Mixture | None = None
     converged: bool = False
     fell: float = 0.0
+    each: FloatArray | None = None
 
     @property
     def n_iter(self) -> int:
@@ -159,7 +159,7 @@ def run_em(
             state = _judged(state, mixture, after, data, valid, rule, sums.totals)
             settled, fell = state.stale >= rule.patience, 0.0
         else:
-            limit = ROUNDING * max(1.0, abs(sums.log_likelihood) / data.total)
+            limit = data.rounding * max(1.0, abs(sums.log_likelihood) / data.total)
             settled, fell = not gain >= rule.tol, -gain if gain < -limit else 0.0
             if fell:
                 state = replace(state, history=[*state.history, state.history[-1]])
@@ -227,7 +227,7 @@ def _judged(
     if isinstance(valid, Streamed):
         worth = valid.log_likelihood(mixture) / valid.total
     else:
-        worth = mixture.log_likelihood(valid, data.n_jobs) / valid.total
+        worth = data.log_likelihood_held_out(valid, mixture) / valid.total
     progress = worth >= state.mark + rule.tol
     better = not state.valid_history or worth > state.worth
     return replace(

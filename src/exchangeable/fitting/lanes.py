@@ -1,7 +1,8 @@
 """Fits of a search side by side: those by EM in threads, those that are trained one by one.
 
-A network keeps a GPU busy while the processor fits others; without a GPU it waits for them. So does
-a fit for which there is no memory beside those at work.
+A network keeps a GPU busy while the processor fits others, and so does EM that makes its passes
+there; without a GPU networks wait for the others. So does a fit for which there is no memory beside
+those at work.
 """
 
 import math
@@ -39,12 +40,15 @@ class Task:
         How long it will take, about.
     slowness : float
         How many times longer than on a machine without other work.
+    further : float
+        Seconds that it must have at least: more than when it was cut short before.
     """
 
     settings: Settings
     number: int = 0
     seconds: float = 0.0
     slowness: float = 1.0
+    further: float = 0.0
 
     @property
     def start(self) -> tuple[Settings, int]:
@@ -55,11 +59,20 @@ class Task:
     def least(self) -> float:
         """Seconds after which it has led to something, about."""
         start_up = self.slowness * self.settings.space.start_up
-        return start_up + max(0.0, self.seconds - start_up) / BRIEF
+        return max(self.further, start_up + max(0.0, self.seconds - start_up) / BRIEF)
 
 
 Result = Fit | BaseException | None
 """A fit, why there is none, or None if there was no time for it."""
+
+
+def share(task: Task, clock: Clock, part: float) -> Clock:
+    """Return a clock for a fit: what it takes to compile it, and a part of the time beside that.
+
+    A fit that has hardly begun when its time is over tells nothing about its family.
+    """
+    start_up = min(task.settings.space.start_up, max(0.0, clock.left))
+    return clock.earlier(start_up).part(part).earlier(-start_up)
 
 
 @dataclass
@@ -72,13 +85,19 @@ class Lanes:
         What makes them.
     n_jobs : int, optional
         Number of threads.
-    side_by_side : bool
-        Whether networks are trained while others are fitted, since they have a device of their own.
     """
 
     fitter: Fitter
     n_jobs: int | None = None
-    side_by_side: bool = False
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether networks are trained while others are fitted, on a device of their own."""
+        return self.fitter.accelerator is not None
+
+    def alone(self, settings: Settings) -> bool:
+        """Whether a fit has a lane for itself, since it keeps a device or all cores busy."""
+        return settings.trained or self.fitter.uses_accelerator(settings)
 
     def run(self, tasks: Sequence[Task], clock: Clock, fairly: bool = False) -> list[Result]:
         """Make fits in the order given, and return what came of each.
@@ -93,8 +112,8 @@ class Lanes:
             Whether each has its part of the time, so that all are begun.
         """
         results: list[Result] = [None] * len(tasks)
-        trained = [number for number, task in enumerate(tasks) if task.settings.trained]
-        others = [number for number, task in enumerate(tasks) if not task.settings.trained]
+        alone = [number for number, task in enumerate(tasks) if self.alone(task.settings)]
+        others = [number for number, task in enumerate(tasks) if not self.alone(task.settings)]
 
         room = Room(MEMORY_PART * available())
 
@@ -110,7 +129,7 @@ class Lanes:
                 task = tasks[number]
                 own, least = clock, task.seconds
                 if fairly:
-                    own, least = clock.part(1 / math.ceil(behind / workers)), task.least
+                    own, least = share(task, clock, 1 / math.ceil(behind / workers)), task.least
                     found = any(isinstance(result, Fit) for result in results)
                     own = replace(own, patient=not found)
                 with room.taking(self._needs(task)):
@@ -120,15 +139,15 @@ class Lanes:
             run(one, numbers, workers)
 
         workers = n_threads(self.n_jobs)
-        if trained and others and self.side_by_side:
+        if alone and others and self.side_by_side:
             with ThreadPoolExecutor(1) as apart:
-                training = apart.submit(make, trained, 1, clock)
+                training = apart.submit(make, alone, 1, clock)
                 make(others, workers, clock)
                 training.result()
         else:
             part = len(others) / max(1, len(tasks))
             make(others, workers, clock.part(part) if fairly else clock)
-            make(trained, 1, clock)
+            make(alone, 1, clock)
         return results
 
     def _one(self, task: Task, clock: Clock, threads: int) -> Result:

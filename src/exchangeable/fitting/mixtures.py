@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, log_totals
 from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Model, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.restarts import run_all
 from exchangeable.fitting.runs import Runs
+from exchangeable.runtime.threads import n_threads
 
 NO_MASS = 1e-10
 """A component with less than this share of the rows is dropped."""
@@ -55,6 +56,9 @@ def fit_mixture(
     """Run EM from every start, and keep the best run or the average of all."""
     side_by_side = 1 if isinstance(runs.data, Streamed) else n_jobs
     n_runs, max_iter, at_once = len(runs.generators), runs.rule.max_iter, runs.at_once
+    runs = runs.meeting(n_threads(n_jobs))
+    if runs.together is not None:
+        side_by_side = at_once = runs.together.most
     states = run_all(runs.run, n_runs, max_iter, side_by_side, checkpoint, purpose, at_once)
     best = int(np.argmax([state.worth for state in states]))
     kept = states[best]
@@ -66,14 +70,22 @@ def fit_mixture(
     model, weights = _alive(mixture, len(states) if combine == "average" else 1)
     log_likelihood = kept.history[kept.best_iter]
     if combine == "average":
-        log_likelihood = _average_log_likelihood(runs, Mixture(model, np.log(weights)), n_jobs)
+        log_likelihood = _average_log_likelihood(
+            runs, states, Mixture(model, np.log(weights)), n_jobs
+        )
     return FittedMixture(model, weights, states, best, log_likelihood)
 
 
-def _average_log_likelihood(runs: Runs, mixture: Mixture, n_jobs: int | None) -> float:
+def _average_log_likelihood(
+    runs: Runs, states: list[EMState], mixture: Mixture, n_jobs: int | None
+) -> float:
     data = runs.data
     if isinstance(data, Streamed):
         return data.expect(mixture).log_likelihood / data.total
+    known = [state.each for state in states if state.each is not None]
+    if len(known) == len(states):
+        each = log_totals(np.stack(known, axis=1)) - np.log(len(known))
+        return float(data.examples.weights @ each) / data.total
     return mixture.log_likelihood(data.examples, n_jobs) / data.total
 
 

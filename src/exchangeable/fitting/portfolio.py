@@ -1,7 +1,7 @@
 """What a search has fitted: averages of fits, and the share of each in a mixture of them all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -132,6 +132,8 @@ class Portfolio:
     worth: float = -np.inf
     _room: float = field(default_factory=lambda: MEMORY_SHARE * available())
     _weighing: float = 0.0
+    _best: list[Group] = field(default_factory=list)
+    _best_worth: float = -np.inf
 
     @property
     def alive(self) -> list[Group]:
@@ -170,6 +172,7 @@ class Portfolio:
             shares = before
         for group, share in zip(alive, shares, strict=True):
             group.share = float(share)
+        self._note_best(mixed(each, weights, shares))
         if self.worth == -np.inf or not clock.over:
             self.worth = cross_fitted(each, weights, clock)
         self._forget()
@@ -181,13 +184,22 @@ class Portfolio:
         taken = BYTES * sum(group.n_parameters for group in self.alive if group.share > 0)
         return MORE_TO_WEIGH * self._weighing + SECONDS_PER_BYTE * taken
 
+    def _note_best(self, worth: float) -> None:
+        """Note what counts, if held-out rows were never likelier: groups change later on."""
+        if worth > self._best_worth:
+            kept = [group for group in self.alive if group.share > 0]
+            self._best = [replace(group, fits=list(group.used)) for group in kept]
+            self._best_worth = worth
+
     def join(self) -> tuple[Mixture, list[Group], float]:
-        """Return one mixture of all groups that count, those, and the held-out log-likelihood."""
-        kept = [group for group in self.alive if group.share > 0]
+        """Return one mixture of groups, those, and the held-out log-likelihood.
+
+        It is the best join that there was: more fits never make it worse.
+        """
+        kept = self._best
         shares = np.array([group.share for group in kept])
         averages = [Mixture.average([fit.mixture for fit in group.used]) for group in kept]
-        worth = mixed(self.each_of(kept), self.valid.weights, shares)
-        return Mixture.join(averages, shares), kept, worth
+        return Mixture.join(averages, shares), kept, self._best_worth
 
     def each_of(self, groups: Sequence[Group]) -> FloatArray:
         """Return log-probabilities of the held-out rows under each group, one per column."""

@@ -17,6 +17,8 @@ UNFINISHED_GAIN = 5e-3
 """What a first fit gains that was cut short, if it ends by itself."""
 UNTRIED_GAIN = 1e-2
 """What another family gains."""
+FURTHER = 1.5
+"""A fit that was cut short is made again, and cut short again, if it gets so many times further."""
 LONGER = 4.0
 """A first fit that was cut short takes so many times longer to end by itself, about."""
 BRIEFLY = 0.6
@@ -35,7 +37,7 @@ def untried(search: "Search") -> list[Promise]:
 
     They may be cut short, too, if they lead to something.
     """
-    found, most = [], BRIEFLY * search.fitting.left
+    found, most = [], BRIEFLY * search.deciding.left
     for settings in map(search.first, search.families):
         task = Task(settings, 0, search.seconds_of(settings), search.slowness)
         if not search.climbs[settings.family].tried and task.least < most:
@@ -50,7 +52,8 @@ def unfinished(search: "Search") -> list[Promise]:
     found = []
     for group in search.portfolio.alive:
         if not group.first.whole and group.n_made == 1:
-            task = Task(group.settings, 0, LONGER * group.seconds)
+            again = search.again(group)
+            task = Task(group.settings, 0, LONGER * again, further=FURTHER * again)
             gain = UNFINISHED_GAIN * abs(search.portfolio.worth)
             found.append((gain / search.cost(task), task))
     return found

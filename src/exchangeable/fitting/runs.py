@@ -1,12 +1,15 @@
 """Runs of EM from different starts, through the families that come before and the one wanted."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Any
 
 import numpy as np
 
+from exchangeable.devices.choice import usable_on
+from exchangeable.devices.together import Together
 from exchangeable.families import family_named
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streamed import Streamed
@@ -19,6 +22,10 @@ from exchangeable.fitting.training import run_training
 from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
+MOST_TOGETHER = 16
+"""Runs that make their passes on a device together."""
+BYTES_TOGETHER = 32.0
+"""For each row and component of a run, about."""
 
 
 def families_of(spec: FamilySpec, problem: Problem) -> list[Family]:
@@ -97,6 +104,27 @@ class Runs:
         rows = self.problem.examples.rows
         return self.spec.runs_at_once(rows.n_rows, rows.n_variables, self.problem.n_components)
 
+    @property
+    def together(self) -> Together | None:
+        """Where runs meet that make their passes on a device together."""
+        return self.data.together if isinstance(self.data, InMemory) else None
+
+    def meeting(self, threads: int) -> "Runs":
+        """Return the runs, several of them together where passes are made on a device."""
+        data = self.data
+        if (
+            isinstance(data, Streamed)
+            or data.device is None
+            or issubclass(self.spec.family, Trainer)
+        ):
+            return self
+        cells = float(data.examples.rows.n_rows) * self.problem.n_components
+        room = usable_on(data.device) / (BYTES_TOGETHER * cells)
+        most = int(min(len(self.generators), self.at_once, MOST_TOGETHER, room))
+        if most < 2:
+            return self
+        return replace(self, data=replace(data, together=Together(most, threads)))
+
     def run(
         self,
         number: int,
@@ -110,6 +138,18 @@ class Runs:
 
         `before` is the fit of the family that comes before, where it is known.
         """
+        with self.together or nullcontext():
+            return self._run(number, state, report, stop, threads, before)
+
+    def _run(
+        self,
+        number: int,
+        state: EMState | None,
+        report: Callable[[Any], None],
+        stop: Event | None,
+        threads: int | None,
+        before: Mixture | None,
+    ) -> EMState:
         data = self.data.for_run(threads)
         if issubclass(self.spec.family, Trainer):
             _check_memory(self.spec, self.problem)

@@ -9,7 +9,9 @@ looked at.
 
 Without a time limit costs are those of a model, so that the same seed gives the same result. With
 one, costs are seconds as measured, and fits for which there is no time are left out: how far a
-search gets depends on the machine.
+search gets depends on the machine. What is begun is decided as if time were up at the next mark:
+after half a minute, a minute, two, and so on. So a search with more time begins as one with less
+does, and goes on from what that would have found.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,8 +23,8 @@ import numpy as np
 from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.fitting.climbs import Climb
 from exchangeable.fitting.lanes import Lanes, Task
-from exchangeable.fitting.portfolio import Portfolio
-from exchangeable.fitting.promises import promises
+from exchangeable.fitting.portfolio import Group, Portfolio
+from exchangeable.fitting.promises import promises, unfinished, untried
 from exchangeable.fitting.trials import ANYWHERE, STATISTICS, Fitter, Settings
 from exchangeable.runtime.clock import Clock
 from exchangeable.runtime.threads import n_threads
@@ -33,6 +35,10 @@ LEAST_GAIN = 5e-4
 """A round that gains less than this part of the log-likelihood is the last."""
 LEAST_TIMED_GAIN = 5e-5
 """The same where users have said how much time there is."""
+FIRST_MARK, NEXT_MARK = 30.0, 2.0
+"""Seconds of the first mark, and how many times later the next one is."""
+POOR_ROUNDS = 2
+"""So many rounds one after the other that gain too little end a search with a time limit."""
 SURVEY_SHARE = 0.6
 """Part of the time that the first fits of all families may take."""
 LEAST_FITS = 8
@@ -41,12 +47,12 @@ STEPS = 4
 """Of a round: decisions are made anew after each."""
 FEW_SECONDS, SLOWEST = 3.0, 10.0
 """How slow a machine is, is not known before so many seconds; no more than so many times."""
-FURTHER = 1.5
-"""A fit that was cut short is made again, and cut short again, if it gets so many times further."""
 ROWS_PER_COMPONENT, MORE = 150, 4
 """A first fit has a component for this many rows, within a factor of what is usual."""
 FASTER_ON_DEVICE = 8.0
 """Training with a device of its own takes this part of the time, about."""
+DEVICE_START_UP = 8.0
+"""Seconds that it takes to compile what a device does, about."""
 SLOWER = 1.5
 """A fit takes this power of its number of components, about."""
 
@@ -101,6 +107,7 @@ class Search:
     n_made: int = 0
     portfolio: Portfolio = field(init=False)
     climbs: dict[str, Climb] = field(default_factory=dict)
+    _mark: float = FIRST_MARK
     _effort: float = 0.0
     _worked: float = field(init=False)
     _given_up: set[tuple[Settings, int]] = field(default_factory=set)
@@ -119,7 +126,18 @@ class Search:
     @property
     def fitting(self) -> Clock:
         """When the last fit has to end, so that there is time for the join."""
-        return self.clock.earlier(self.portfolio.seconds_to_end) if self.timed else self.clock
+        return self._with_join(self.clock)
+
+    @property
+    def deciding(self) -> Clock:
+        """When time is up, as far as decisions are concerned: at the next mark."""
+        if self._last_mark:
+            return self.fitting
+        return self._with_join(replace(self.clock, deadline=self.began + self._mark))
+
+    def _with_join(self, clock: Clock) -> Clock:
+        """Return when the last fit has to end, given when the join has to."""
+        return clock.earlier(self.portfolio.seconds_to_end) if clock.limited else clock
 
     @property
     def over(self) -> bool:
@@ -127,15 +145,35 @@ class Search:
         return self.fitter.stop.is_set() or self.fitting.over
 
     def run(self) -> None:
-        """Search until a round gains too little, time is up, or `stop` is set."""
+        """Search until rounds gain too little, time is up, or `stop` is set."""
         self.survey()
+        poor, least = 0, LEAST_TIMED_GAIN if self.timed else LEAST_GAIN
         while not self.over:
             before = self.portfolio.worth
-            if not self.next_round():
-                break
-            enough = (LEAST_TIMED_GAIN if self.timed else LEAST_GAIN) * abs(before)
-            if self.portfolio.worth - before < enough:
-                break
+            made = self.next_round()
+            gained = self.portfolio.worth - before >= least * abs(before)
+            if made and gained:
+                poor = 0
+            elif not self.deciding.over:  # otherwise the round was not a whole one
+                poor += made
+                if poor == POOR_ROUNDS or self._last_mark:
+                    break
+                self._pass_mark()
+            if self.deciding.over:
+                self._pass_mark()
+
+    @property
+    def _last_mark(self) -> bool:
+        """Whether time is up before the next mark."""
+        return self.clock.deadline <= self.began + self._mark or not self.timed
+
+    def _pass_mark(self) -> None:
+        """Go on to the next mark: first with families that were not tried, or were cut short."""
+        self._mark *= NEXT_MARK
+        self._given_up.clear()
+        tasks = [task for _, task in (*untried(self), *unfinished(self))]
+        if tasks and not self.over:
+            self._make(tasks, self.deciding.part(SURVEY_SHARE), fairly=True)
 
     def survey(self) -> None:
         """Fit every family once, the quick ones first."""
@@ -147,7 +185,7 @@ class Search:
                 first += [replace(settings, blocks=blocks) for blocks in settings.space.blocks]
         tasks = [Task(settings, 0, self.seconds_of(settings)) for settings in first]
         tasks.sort(key=lambda task: task.seconds)
-        self._make(tasks, self.fitting.part(SURVEY_SHARE), fairly=True)
+        self._make(tasks, self.deciding.part(SURVEY_SHARE), fairly=True)
         if not self.portfolio.groups:
             if self.fitter.stop.is_set():
                 raise KeyboardInterrupt
@@ -158,7 +196,7 @@ class Search:
     def next_round(self) -> bool:
         """Take as much effort as so far; say whether there was anything to do."""
         effort, n_made = self._effort, self.n_made
-        while not self.over:
+        while not self.over and not self.deciding.over:
             if self._effort >= 2 * effort and self.n_made >= n_made + LEAST_FITS:
                 break
             tasks = self.step(effort / STEPS)
@@ -172,23 +210,20 @@ class Search:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
         promising = [one for one in promises(self) if one[1].start not in self._given_up]
         promising.sort(key=lambda one: -one[0])
-        left, chosen = {True: effort, False: effort}, list[Task]()
-        seconds = self.fitting.left
-        for _, task in promising:
-            lane = self.lanes.side_by_side and task.settings.trained
-            cost = self.cost(task)
-            if task.seconds < seconds and (cost <= left[lane] or not chosen):
-                chosen.append(task)
-                left[lane] -= cost
-        first = [task for _, task in promising if not task.number and self._helps(task, seconds)]
-        if first and not chosen:
-            chosen.append(replace(first[0], seconds=SURVEY_SHARE * seconds))
+        chosen, seconds = list[Task](), self.deciding.left
+        in_time = [task for _, task in promising if task.seconds < seconds]
+        for apart in (True, False):  # neither lane waits long for the other
+            left, first = effort, True
+            for task in in_time:
+                cost = self.cost(task)
+                if self.fitter.uses_accelerator(task.settings) == apart and (cost <= left or first):
+                    chosen.append(task)
+                    left, first = left - cost, False
+            effort = max(effort, effort - left)
+        brief = [task for _, task in promising if not task.number and task.least < seconds]
+        if brief and not chosen:
+            chosen.append(replace(brief[0], seconds=SURVEY_SHARE * seconds))
         return chosen
-
-    def _helps(self, task: Task, seconds: float) -> bool:
-        """Whether a first fit is worth while that is cut short after some seconds."""
-        group = self.portfolio.groups.get(task.settings)
-        return seconds > (task.least if group is None else FURTHER * group.seconds)
 
     def first(self, family: str) -> Settings:
         """Return the settings with which a family begins."""
@@ -227,19 +262,25 @@ class Search:
         known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
         if not known or not self.timed:
             seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
-            device = self.timed and self.lanes.side_by_side and settings.trained
+            device = self.timed and self.fitter.uses_accelerator(settings)
             return seconds / FASTER_ON_DEVICE if device else seconds * self.slowness
         start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         latest = known[-1]
-        again = latest.quickest
-        if latest.n_made == 1:
-            again = max(again / 4, again - space.start_up)
+        again = self.again(latest) if latest.n_made == 1 else latest.quickest
         ratio = settings.n_components / latest.settings.n_components
         return float(start_up + again * ratio**SLOWER)
 
+    def again(self, group: Group) -> float:
+        """Return how long the first fit of a group would take again, now that it is compiled."""
+        start_up = group.settings.space.start_up
+        if self.fitter.uses_accelerator(group.settings):
+            start_up = max(start_up, DEVICE_START_UP)
+        return max(group.quickest / 4, group.quickest - start_up)
+
     def cost(self, task: Task) -> float:
         """Return the effort of a fit; where seconds count, those by EM share the cores."""
-        cores = 1 if task.settings.trained or not self.timed else n_threads(self.lanes.n_jobs)
+        alone = self.lanes.alone(task.settings)
+        cores = 1 if alone or not self.timed else n_threads(self.lanes.n_jobs)
         return max(1e-9, task.seconds / cores)
 
     def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> None:
@@ -248,11 +289,11 @@ class Search:
         for task, result in zip(tasks, self.lanes.run(tasks, clock, fairly), strict=True):
             name = task.settings.family
             if result is None:
-                if fairly:
+                if fairly and not self.climbs[name].tried:
                     self.notes[name] = (
                         f"there was no time for it: it takes about {task.seconds:,.0f} s"
                     )
-                else:
+                elif not fairly:
                     self._given_up.add(task.start)
                 continue
             self._effort += self.cost(task)
@@ -277,6 +318,8 @@ class Search:
         space = spec.search or ANYWHERE
         rows = min(int(examples.total) // 2, examples.rows.n_rows)
         most = space.most_components
+        if self.lanes.side_by_side:
+            most = space.most_on_device or most
         if self.max_components is not None:
             most = min(most, self.max_components)
         return max(1, min(most, int(min(spec.most_per_row, 1e9) * rows)))

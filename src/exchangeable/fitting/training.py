@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from exchangeable.arrays import FloatArray
 from exchangeable.families.contract import Trainer
 from exchangeable.fitting.em import EMState, StopRule
 
@@ -54,10 +55,12 @@ def run_training(
             break
     mixture = trainer.mixture(data)
     valid = trainer.problem.valid_rows
+    each: FloatArray | None = None
     if scored or not history:
-        history.append(mixture.log_likelihood(data.examples, data.n_jobs) / data.total)
+        each, held_out = trainer.scores(mixture, data.n_jobs)
+        history.append(float(data.examples.weights @ each) / data.total)
         if valid is not None:
-            valid_history.append(mixture.log_likelihood(valid, data.n_jobs) / valid.total)
+            valid_history.append(float(valid.weights @ held_out) / valid.total)
     else:
         history.append(history[-1])
         valid_history.append(valid_history[-1])
@@ -69,4 +72,5 @@ def run_training(
         [] if valid is None else valid_history,
         best_iter=len(history) - 1,
         converged=trainer.converged,
+        each=each,
     )

@@ -240,6 +240,9 @@ class Fitter:
         Where networks are trained, and with ``"gpu"`` EM makes its passes.
     em_device : jax device, optional
         The latter.
+    accelerator : jax device, optional
+        What networks are trained on, where it is not the processor: EM of families that say so
+        makes its passes there.
     stop : threading.Event
         Once it is set, a fit that goes on is cut short.
     kept : FitStore, optional
@@ -255,6 +258,7 @@ class Fitter:
     seed: int = 0
     device: str = "auto"
     em_device: Any = None
+    accelerator: Any = None
     stop: threading.Event = field(default_factory=threading.Event)
     kept: "FitStore | None" = None
     named: NamedBlocks = NO_BLOCKS
@@ -301,6 +305,16 @@ class Fitter:
             self.kept.put(settings, number, fit)
         return fit
 
+    def passes_device(self, settings: Settings) -> Any:
+        """Return the device on which EM makes its passes, None for the processor."""
+        spared = self.accelerator is not None and settings.space.most_on_device is not None
+        return self.accelerator if spared else self.em_device
+
+    def uses_accelerator(self, settings: Settings) -> bool:
+        """Whether a fit keeps the accelerator busy, and the processor free for others."""
+        passes = self.em_device is None and self.passes_device(settings) is not None
+        return self.accelerator is not None and (settings.trained or passes)
+
     def run(
         self,
         settings: Settings,
@@ -324,7 +338,7 @@ class Fitter:
                     stop.set()
 
             generator = np.random.default_rng([seed, settings.n_components])
-            data = InMemory(self.examples, device=self.em_device)
+            data = InMemory(self.examples, device=self.passes_device(settings))
             runs = Runs(settings.spec, problem, data, rule, "rows", [generator], scored=False)
             return runs.run(0, None, watch, stop, n_jobs, before)
 

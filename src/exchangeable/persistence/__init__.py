@@ -4,7 +4,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,7 @@ def save(
         "format": FORMAT,
         "version": VERSION,
         "libraries": {
-            "exchangeable": version("exchangeable"),
+            "exchangeable": _own_version(),
             "numpy": np.__version__,
             "scipy": scipy.__version__,
             "scikit-learn": sklearn.__version__,
@@ -130,6 +130,14 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
     libraries = header.get("libraries")
     known = libraries if isinstance(libraries, dict) else {}
     return SavedModel(model, preprocessing, {str(k): str(v) for k, v in known.items()})
+
+
+def _own_version() -> str:
+    """Return the version of this library; a source tree that is not installed has none."""
+    try:
+        return version("exchangeable")
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _check_version(header: dict[str, Any]) -> None:

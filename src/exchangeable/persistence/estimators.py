@@ -23,6 +23,7 @@ from exchangeable.evm import EVM
 from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Model
 from exchangeable.fitting.hybrid.settings import Hybrid
+from exchangeable.fitting.trainings import Chosen, Generative
 from exchangeable.persistence.parameters import decode_model, encode_model
 from exchangeable.persistence.pipelines import decode_pipeline, encode_pipeline, is_pipeline
 from exchangeable.persistence.rasch import OWN as ITEMS
@@ -54,6 +55,8 @@ CLASSES: dict[str, type[Any]] = {
         EVM,
         Blocks,
         ChowLiuTree,
+        Chosen,
+        Generative,
         Hybrid,
         ExchangeableClassifier,
         ExchangeableDensity,

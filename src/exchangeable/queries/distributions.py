@@ -79,6 +79,8 @@ class Continuous:
     >>> height = Continuous(np.ones(1), np.zeros(1), np.ones(1), Transform(1.0, 170.0, 10.0))
     >>> round(height.mean, 3), round(height.quantile(0.975), 1)
     (170.0, 189.6)
+    >>> print(round(height.density(170), 4), round(height.cdf(180), 4))
+    0.0399 0.8413
     """
 
     weights: FloatArray
@@ -98,18 +100,19 @@ class Continuous:
         variance = float(self.weights @ self._expected(lambda x: (x - mean) ** 2))
         return float(np.sqrt(max(variance, 0.0)))
 
-    def density(self, x: npt.ArrayLike) -> FloatArray:
-        """Return the density at some measurements, per unit of theirs."""
+    def density(self, x: npt.ArrayLike) -> Any:
+        """Return the density at some measurements, per unit of theirs; a number at a number."""
         at = np.asarray(x, dtype=np.float64)
         z = self.transform.apply(at)[..., None]
         each = np.exp(-0.5 * (z - self.means) ** 2 / self.variances)
         each /= np.sqrt(2 * np.pi * self.variances)
-        return np.asarray((each @ self.weights) * np.exp(self.transform.log_slope(at)))
+        return np.asarray((each @ self.weights) * np.exp(self.transform.log_slope(at)))[()]
 
-    def cdf(self, x: npt.ArrayLike) -> FloatArray:
-        """Return how probable measurements of at most x are."""
+    def cdf(self, x: npt.ArrayLike) -> Any:
+        """Return how probable measurements of at most x are; a number for a number."""
         z = self.transform.apply(np.asarray(x, dtype=np.float64))[..., None]
-        return np.asarray(special.ndtr((z - self.means) / np.sqrt(self.variances)) @ self.weights)
+        below = special.ndtr((z - self.means) / np.sqrt(self.variances)) @ self.weights
+        return np.asarray(below)[()]
 
     def quantile(self, q: float) -> float:
         """Return the measurement below which there is this share."""

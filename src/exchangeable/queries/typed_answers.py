@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
+from exchangeable.data.column import Column
 from exchangeable.data.observed import Observed
-from exchangeable.data.schema import Column, Schema, typed, typed_rows
-from exchangeable.families.contract import Normal, Normals
+from exchangeable.data.schema import Schema, typed, typed_rows
+from exchangeable.families.contract import Normal, Normals, averaged
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries import answers
 from exchangeable.queries.distributions import Continuous, Discrete
@@ -30,21 +31,11 @@ def distributions(
 ) -> list[Distribution]:
     """Return the distribution of a column given the other known entries of every row."""
     each = predictives(mixture, observed, j)
-    normals = [answer.mixture for answer in each if isinstance(answer, Normal | Normals)]
-    if normals:
-        parts = [posterior[:, y, None] * own.weights for y, own in enumerate(normals)]
-        weights = np.concatenate(parts, axis=1)
-        means = np.concatenate([own.mean for own in normals], axis=1)
-        variances = np.concatenate([own.variance for own in normals], axis=1)
-        lines = zip(weights, means, variances, strict=True)
-        return [Continuous(*line, column.transform) for line in lines]
-    tables = [np.asarray(answer) for answer in each]
-    width = max(table.shape[1] for table in tables)
-    shares = np.zeros((observed.n_rows, width))
-    for y, answer in enumerate(tables):
-        shares[:, : answer.shape[1]] += posterior[:, y, None] * answer
-    shares /= shares.sum(axis=1, keepdims=True)
-    levels = column.levels or tuple(range(width))
+    found = averaged(each, posterior)
+    if isinstance(found, Normals):
+        return [Continuous(*line, column.transform) for line in zip(*found, strict=True)]
+    shares = found / found.sum(axis=1, keepdims=True)
+    levels = column.levels or tuple(range(shares.shape[1]))
     return [Discrete(levels, line) for line in shares]
 
 

@@ -61,9 +61,10 @@ class AndersenTest:
         return compare(one, other)
 
     def __str__(self) -> str:
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
         return (
             f"Andersen's test of {len(self.items)} items in {len(self.groups)} groups: "
-            f"LR = {self.statistic:.3f}, df = {self.degrees}, p = {self.p_value:.4f}"
+            f"LR = {self.statistic:.3f}, df = {self.degrees}, {p}"
         )
 
 

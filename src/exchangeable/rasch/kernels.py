@@ -63,19 +63,19 @@ def solve_abilities(patterns, scores, items, weighted, abilities, errors):  # ty
     With `weighted` it is Warm's weighted likelihood estimate, which is finite for all scores; else
     that of maximum likelihood, for scores that are not extreme.
     """
-    found = np.empty(3)
+    expected = np.empty(3)
     for r in range(scores.size):
         low, high, ability = -FARTHEST, FARTHEST, 0.0
         for _ in range(MOST_STEPS):
-            moments(patterns[r], items, ability, found)
-            slope = scores[r] - found[0]
-            if weighted and found[1] > 0.0:
-                slope += 0.5 * found[2] / found[1]
+            moments(patterns[r], items, ability, expected)
+            slope = scores[r] - expected[0]
+            if weighted and expected[1] > 0.0:
+                slope += 0.5 * expected[2] / expected[1]
             if slope > 0.0:
                 low = ability
             else:
                 high = ability
-            step = slope / max(found[1], 1e-300)
+            step = slope / max(expected[1], 1e-300)
             tried = ability + min(max(step, -2.0), 2.0)
             if not (low < tried < high):
                 tried = 0.5 * (low + high)
@@ -83,8 +83,8 @@ def solve_abilities(patterns, scores, items, weighted, abilities, errors):  # ty
             ability = tried
             if moved < 1e-10 * (1.0 + abs(ability)):
                 break
-        moments(patterns[r], items, ability, found)
-        abilities[r], errors[r] = ability, 1.0 / np.sqrt(found[1])
+        moments(patterns[r], items, ability, expected)
+        abilities[r], errors[r] = ability, 1.0 / np.sqrt(expected[1])
 
 
 @_compile

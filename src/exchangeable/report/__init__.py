@@ -22,14 +22,14 @@ from exchangeable.families.contract import Model
 from exchangeable.families.page import stacked_labels
 from exchangeable.report.about import about, word_for_classes
 from exchangeable.report.cards import profile_data
+from exchangeable.report.frame import write_page
 from exchangeable.report.live import live_panel, packed
 from exchangeable.report.trees import tree_data
 from exchangeable.runtime.text import without_surrogates
-from exchangeable.storage.files import replacing
 
 __all__ = ["report_html", "write_report"]
 
-BEFORE = ("arithmetic",)
+BEFORE = ("arithmetic", "states")
 AFTER = ("columns", "answers", "charts", "trees", "panel", "profiles", "page")
 """The page's own scripts, before and after those of the families."""
 
@@ -68,9 +68,7 @@ def write_report(
     ...     Path(folder, "report.html").read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    page = report_html(model, names=names, title=title)
-    with replacing(path, "w") as file:
-        file.write(page)
+    write_page(report_html(model, names=names, title=title), path)
 
 
 def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | None = None) -> str:

@@ -43,21 +43,22 @@ class Mixture {
   }
 
   ofNormals(column, weights, each) {
-    const means = each.map(({ mean }) => mean), variances = each.map(({ variance }) => variance);
+    const parts = each.map(normalsOf), whole = averaged(weights, parts), logs = weights.map(Math.log);
     const { nodes, nodeWeights, gainNodes, gainWeights } = this.nodes;
-    const spreads = variances.map(Math.sqrt), logs = weights.map(Math.log);
+    const dense = (own, at) => logSum(own.means.map((m, i) => (
+      Math.log(own.weights[i]) - 0.5 * ((at - m) ** 2 / own.variances[i] + Math.log(own.variances[i])))));
     let mean = 0, square = 0, gain = 0;
-    means.forEach((centre, y) => nodes.forEach((node, i) => {
-      const x = column.invert(centre + spreads[y] * node), share = weights[y] * nodeWeights[i];
+    whole.means.forEach((centre, y) => nodes.forEach((node, i) => {
+      const x = column.invert(centre + Math.sqrt(whole.variances[y]) * node), share = whole.weights[y] * nodeWeights[i];
       mean += share * x;
       square += share * x * x;
     }));
-    means.forEach((centre, y) => gainNodes.forEach((node, i) => {
-      const at = centre + spreads[y] * node;
-      const dense = means.map((m, z) => -0.5 * ((at - m) / spreads[z]) ** 2 - Math.log(spreads[z]));
-      gain += weights[y] * gainWeights[i] * (dense[y] - logSum(dense.map((value, z) => value + logs[z])));
-    }));
-    return { weights, means, variances, mean, deviation: Math.sqrt(Math.max(square - mean * mean, 0)), gain: Math.max(gain, 0) };
+    parts.forEach((own, y) => own.means.forEach((centre, c) => gainNodes.forEach((node, i) => {
+      const at = centre + Math.sqrt(own.variances[c]) * node, found = parts.map((part) => dense(part, at));
+      const share = weights[y] * own.weights[c] * gainWeights[i];
+      if (share > 0) gain += share * (found[y] - logSum(found.map((value, z) => value + logs[z])));
+    })));
+    return { ...whole, mean, deviation: Math.sqrt(Math.max(square - mean * mean, 0)), gain: Math.max(gain, 0) };
   }
 
   /* The log of how much measurements are stretched: densities are per unit of the user's. */

@@ -111,9 +111,32 @@ const MAXIMA = {
   shares: (terms) => { const best = highestAt(terms); return terms.map((_, i) => (i === best ? 1 : 0)); },
 };
 
+/* What is known about a measurement as a mixture of normal distributions. */
+function normalsOf(told) {
+  return told.means === undefined ? { weights: [1], means: [told.mean], variances: [told.variance] } : told;
+}
+
+/* The average of what one variable is in several components, by their shares. */
+function averaged(shares, each) {
+  if (typeof each[0] === "number") {
+    return Math.min(1, each.reduce((sum, p, i) => sum + (shares[i] > 0 ? shares[i] * p : 0), 0));
+  }
+  if (each[0].length === undefined) {
+    const parts = each.map(normalsOf);
+    return {
+      weights: parts.flatMap(({ weights }, i) => Array.from(weights, (w) => w * shares[i])),
+      means: parts.flatMap(({ means }) => Array.from(means)), variances: parts.flatMap(({ variances }) => Array.from(variances)),
+    };
+  }
+  const line = new Array(Math.max(...each.map(({ length }) => length))).fill(0);
+  each.forEach((own, i) => { if (shares[i] > 0) own.forEach((p, v) => { line[v] += shares[i] * p; }); });
+  return line;
+}
+
 /* Evaluators by name. Each is made of what a model gives and the number of variables; `classes` is how
    many classes it has, and `ofClass(y, row)` returns log P(row | y) as `score`, `predictive(j)` of what
-   is not known (a probability, those of levels or counts, or mean and variance), and `complete()`. */
+   is not known (a probability, those of levels or counts, mean and variance, or weights, means and
+   variances of a mixture), and `complete()`. */
 const EVALUATORS = {};
 
 function evaluatorOf({ evaluator, data }, n) { return new EVALUATORS[evaluator](data, n); }

@@ -1,8 +1,6 @@
 """A page about a latent class analysis: class cards, criteria, tables, and a methods paragraph."""
 
 import os
-from html import escape
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,7 @@ from exchangeable.classes.analysis import Analysis
 from exchangeable.classes.profiles import Profiles
 from exchangeable.classes.selection import Selection
 from exchangeable.classes.tables import cell_text
-from exchangeable.runtime.text import printable, without_surrogates
-from exchangeable.storage.files import replacing
+from exchangeable.report.frame import framed, scrolling, text, write_page
 
 WIDTH, HEIGHT, MARGIN = 560, 240, 56
 CURVES = (("aic", "AIC", "#8a93a8"), ("bic", "BIC", "#3f55c9"), ("abic", "aBIC", "#d56b2f"))
@@ -32,41 +29,29 @@ def write_classes_report(
     title : str
         Heading of the page.
     """
-    page = classes_html(analysis, title=title)
-    with replacing(path, "w") as file:
-        file.write(page)
+    write_page(classes_html(analysis, title=title), path)
 
 
 def classes_html(analysis: Analysis, *, title: str = "Latent classes") -> str:
     """Return the page that `write_classes_report` writes."""
-    style = (files("exchangeable.report") / "classes.css").read_text(encoding="utf-8")
     sure = analysis.classification
     k = analysis.model.weights_.size
     sections = [
         ("Classes", cards_html(analysis.errors.profiles)),
-        ("How many classes", _criteria_svg(analysis.selection) + _scroll(analysis.selection)),
-        ("Profiles", _scroll(analysis.errors.profiles)),
-        ("Classification", _scroll(sure)),
+        ("How many classes", _criteria_svg(analysis.selection) + scrolling(analysis.selection)),
+        ("Profiles", scrolling(analysis.errors.profiles)),
+        ("Classification", scrolling(sure)),
     ]
     if analysis.effects is not None:
-        sections.append(("Covariates", _scroll(analysis.effects)))
+        sections.append(("Covariates", scrolling(analysis.effects)))
     if analysis.outcomes is not None:
-        sections.append(("Outcomes", _scroll(analysis.outcomes)))
-    sections.append(("Methods", f"<p>{_text(analysis.methods)}</p>"))
-    body = "\n".join(f"<section><h2>{name}</h2>{inside}</section>" for name, inside in sections)
+        sections.append(("Outcomes", scrolling(analysis.outcomes)))
+    sections.append(("Methods", f"<p>{text(analysis.methods)}</p>"))
     told = (
         f"{analysis.n_rows:,} rows, {k} {'class' if k == 1 else 'classes'}, entropy R² "
         f"{cell_text(sure.entropy_r2)}"
     )
-    heading = _text(title)
-    page = (
-        "<!doctype html>\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{heading}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>\n{style}</style></head><body>\n<h1>{heading}</h1><p class='note'>{told}</p>\n"
-        f"{body}\n</body></html>\n"
-    )
-    return without_surrogates(page)
+    return framed(title, sections, told)
 
 
 def cards_html(profiles: Profiles) -> str:
@@ -90,7 +75,7 @@ def _card(profiles: Profiles, y: int) -> str:
         ends = (np.nan, np.nan) if profiles.interval is None else profiles.interval[:, i, y]
         scaled = _scaled(profiles, i, np.array([value, *ends]))
         lines.append(
-            f'<div class="item"><b title="{_text(name)}">{_text(name)}</b>{_bar(*scaled)}'
+            f'<div class="item"><b title="{text(name)}">{text(name)}</b>{_bar(*scaled)}'
             f"<em>{cell_text(float(value), 2)}</em></div>"
         )
     return (
@@ -117,10 +102,6 @@ def _bar(value: float, low: float, high: float) -> str:
     if np.isfinite(low) and np.isfinite(high):
         whisker = f'<u style="left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%"></u>'
     return f'<span class="bar"><i style="width:{100 * value:.1f}%"></i>{whisker}</span>'
-
-
-def _scroll(result: Any) -> str:
-    return f'<div class="scroll">{result.to_html()}</div>'
 
 
 def _criteria_svg(selection: Selection) -> str:
@@ -164,7 +145,3 @@ def _criteria_svg(selection: Selection) -> str:
         f'<text x="2" y="24">{high:,.0f}</text>'
         f'<text x="2" y="{HEIGHT - 36}">{low:,.0f}</text></svg>'
     )
-
-
-def _text(value: str) -> str:
-    return escape(printable(str(value)))

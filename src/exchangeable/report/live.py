@@ -34,7 +34,7 @@ def live_panel(model: MixtureEstimator) -> Live:
     found = model._fitted().on_page()
     if found is None:
         return Live({"leftOut": FOREIGN}, [])
-    if found.steps + _gain_steps(model) > MOST_STEPS:
+    if found.steps + _gain_steps(model, found.normals) > MOST_STEPS:
         return Live({"leftOut": SLOW}, [])
     if _size(found) > MOST_BYTES:
         return Live({"leftOut": LARGE}, [])
@@ -43,9 +43,9 @@ def live_panel(model: MixtureEstimator) -> Live:
     return Live({"model": packed(found), **_columns(model)}, scripts)
 
 
-def _gain_steps(model: MixtureEstimator) -> float:
+def _gain_steps(model: MixtureEstimator, normals: int) -> float:
     """Return what it takes to say how much measurements would tell."""
-    schema, k = model._schema(), model._fitted().n_classes
+    schema, k = model._schema(), normals * model._fitted().n_classes
     kinds = [] if schema is None else [column.kind for column in schema.columns]
     return float(kinds.count("continuous") * k * (k * information.NODES + distributions.NODES))
 

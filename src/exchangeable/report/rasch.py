@@ -1,20 +1,18 @@
 """A page about a Rasch model: items with their curves, abilities by score, tests, and methods."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from exchangeable.classes.tables import Table, Tabular
+from exchangeable.classes.tables import Table, Tabular, p_text
 from exchangeable.estimators.rasch import RaschModel
 from exchangeable.rasch.andersen import AndersenTest
 from exchangeable.rasch.answers import step_names
 from exchangeable.rasch.differences import ItemDifferences
-from exchangeable.runtime.text import printable, without_surrogates
-from exchangeable.storage.files import replacing
+from exchangeable.report.frame import framed, scrolling, text, write_page
 
 WIDTH, HEIGHT, MARGIN = 560, 260, 36
 REACH = 4.0
@@ -63,8 +61,8 @@ class RaschAnalysis:
             found[f"scores{suffix}"] = self._scores(y)
         if self.test is not None and len(self.test.groups) == 2:
             one, other = self.test.groups
-            caption = f"Items in group {one} less those in group {other}. {self.test}"
-            found["groups"] = _differences(self.test.differences(), caption)
+            caption = f"Items in group {one} less those in group {other}"
+            found["groups"] = _differences(self.test.differences(), caption, f"{self.test}.")
         for y in range(1, self.model.weights_.size):
             caption = f"Items in class 0 less those in class {y}"
             found[f"classes_0_{y}"] = _differences(self.model.differences(0, y), caption)
@@ -125,44 +123,31 @@ def write_rasch_report(
     title : str
         Heading of the page.
     """
-    page = rasch_html(analysis, title=title)
-    with replacing(path, "w") as file:
-        file.write(page)
+    write_page(rasch_html(analysis, title=title), path)
 
 
 def rasch_html(analysis: RaschAnalysis, *, title: str = "Rasch model") -> str:
     """Return the page that `write_rasch_report` writes."""
-    style = (files("exchangeable.report") / "classes.css").read_text(encoding="utf-8")
     classes = range(analysis.model.weights_.size)
     curves = "".join(_curves_svg(analysis.model, y) for y in classes)
     sections = [("Curves", curves)]
     sections += [
-        (str(result.as_table().caption), f'<div class="scroll">{result.to_html()}</div>')
-        for result in analysis.tables().values()
+        (str(result.as_table().caption), scrolling(result)) for result in analysis.tables().values()
     ]
-    sections.append(("Methods", f"<p>{_text(analysis.methods)}</p>"))
-    body = "\n".join(
-        f"<section><h2>{_text(name)}</h2>{inside}</section>" for name, inside in sections
-    )
-    heading = _text(title)
-    return without_surrogates(
-        "<!doctype html>\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{heading}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>\n{style}</style></head><body>\n<h1>{heading}</h1>\n{body}\n</body></html>\n"
-    )
+    sections.append(("Methods", f"<p>{text(analysis.methods)}</p>"))
+    return framed(title, sections)
 
 
-def _differences(found: ItemDifferences, caption: str) -> Shown:
+def _differences(found: ItemDifferences, caption: str, note: str = "") -> Shown:
     columns = {
         "item": list(found.names),
         "difference": found.difference.tolist(),
         "s.e.": found.standard_error.tolist(),
         "z": found.z.tolist(),
-        "p": found.p_value.tolist(),
-        "p (Holm)": found.adjusted_p_value.tolist(),
+        "p": [p_text(p) for p in found.p_value],
+        "p (Holm)": [p_text(p) for p in found.adjusted_p_value],
     }
-    return Shown(Table(columns, caption, {"z": 2}))
+    return Shown(Table(columns, caption, {"z": 2}, note))
 
 
 def _curves_svg(model: RaschModel, y: int) -> str:
@@ -181,7 +166,7 @@ def _curves_svg(model: RaschModel, y: int) -> str:
         )
         lines.append(
             f'<polyline points="{points}" fill="none" stroke="{COLOURS[j % len(COLOURS)]}" '
-            f'stroke-width="1.5"><title>{_text(name)}</title></polyline>'
+            f'stroke-width="1.5"><title>{text(name)}</title></polyline>'
         )
     ticks = "".join(
         f'<text x="{a:.1f}" y="{HEIGHT - 18}" text-anchor="middle">{value:g}</text>'
@@ -193,8 +178,16 @@ def _curves_svg(model: RaschModel, y: int) -> str:
         f'aria-label="characteristic curves of items{where}">{"".join(lines)}{ticks}'
         f'<text x="{WIDTH / 2}" y="{HEIGHT - 2}" text-anchor="middle">ability{where}</text>'
         f'<text x="2" y="{MARGIN}">1</text><text x="2" y="{HEIGHT - MARGIN}">0</text></svg>'
+        + _legend(items.names)
     )
 
 
-def _text(value: str) -> str:
-    return escape(printable(str(value)))
+def _legend(names: Sequence[str]) -> str:
+    """Return which colour is which item; with more items than colours, how to find out."""
+    if len(names) > len(COLOURS):
+        return '<p class="note">Point at a curve to see which item it is.</p>'
+    entries = "".join(
+        f'<span><i style="background:{colour}"></i>{text(name)}</span>'
+        for name, colour in zip(names, COLOURS, strict=False)
+    )
+    return f'<p class="legend">{entries}</p>'

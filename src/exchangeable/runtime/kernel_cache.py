@@ -2,9 +2,9 @@
 
 Numba keeps compiled functions beside their files, or in the user's cache folder, and looks for a
 place when a function is *declared*: importing a module would write, or fail where nothing can be
-written. Here the place is looked for when the first kernel is needed. What cannot be read or
-written, because there is no place, the disk is full or a file is damaged, is compiled anew, and a
-warning says so once.
+written. Here the place is looked for when the first kernel is needed. What is damaged is compiled
+and written anew. What cannot be written, because there is no place or the disk is full, is compiled
+in every process, and a warning says so once.
 """
 
 import atexit
@@ -61,8 +61,19 @@ class DeferredCache:
         return str(self._cache().cache_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what is cached for a signature, None if there is nothing or it cannot be read."""
-        return self._try(lambda: self._cache().load_overload(sig, target_context))
+        """Return what is cached for a signature, None if there is nothing or it cannot be read.
+
+        What cannot be read is damaged, or of another version of this library, and is forgotten.
+        """
+        return self._try(lambda: self._load(sig, target_context))
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        cache = self._cache()
+        try:
+            return cache.load_overload(sig, target_context)
+        except Exception:  # a damaged pickle may raise anything
+            cache.flush()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Cache what was compiled for a signature, if that is possible."""

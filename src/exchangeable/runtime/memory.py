@@ -1,11 +1,15 @@
 """How much memory there is, and a refusal of work that needs more."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
+STATUS = Path("/proc/self/status")
+LIMIT = "EXCHANGEABLE_MEMORY"
+"""The variable of the environment that says how many bytes the process may take in all."""
 CGROUP = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
 
 
@@ -23,6 +27,12 @@ def available() -> float:
         if limit != "max":
             room = min(room, float(int(limit) - int(used)))
     except (OSError, ValueError):
+        pass
+    try:
+        lines = dict(line.split(":") for line in STATUS.read_text().splitlines() if ":" in line)
+        taken = 1024.0 * int(lines["VmRSS"].split()[0])
+        room = min(room, float(os.environ[LIMIT]) - taken)
+    except (OSError, KeyError, ValueError):
         pass
     return room
 

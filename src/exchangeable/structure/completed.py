@@ -1,7 +1,8 @@
-"""Blocks learned from rows with holes, drawn from a model: in memory, or by passes over chunks.
+"""Blocks learned from rows with holes, given a model: in memory, or by passes over chunks.
 
 Each function returns one or more proposals: the blocks of all classes, and what counts some of the
-classes in them, from the same completed rows.
+classes in them. The sweep needs moments alone, and holes count in these by how probable they are to
+be on; what other learners read, and what is counted, are rows whose holes are drawn from the model.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.examples import Examples
 from exchangeable.data.groups import group_ones
 from exchangeable.families.common.class_rows import ClassRows, Completion, class_rows
 from exchangeable.families.common.em_data import InMemory
@@ -21,12 +23,48 @@ from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
 from exchangeable.structure.intervals import ClassSums, EachClass, group_sums
-from exchangeable.structure.learner import Structure
+from exchangeable.structure.learner import BlockLearner, Structure
 from exchangeable.structure.rounds import learn_from_sums, propose_from_sums
 
 HARDLY = 1e-3
 """Rows that belong to a class with less probability than this do not help to choose its blocks."""
 Found = tuple[list[Partition], Callable[[IntArray], list[FloatArray]]]
+
+
+def swept(
+    data: InMemory | Streamed, learner: BlockLearner, model: Model, sums: Sums
+) -> list[Found]:
+    """Return what a learner that only sweeps finds; rows are drawn if they are to be counted."""
+    if isinstance(data, Streamed):
+        function = partial(_expected_moments, model=model, n_jobs=data.n_jobs)
+        moments = data.summed(function, sums.shares)
+    else:
+        moments = model.expected_moments(data, sums.posterior, HARDLY)
+    return [
+        (partitions, partial(_count_drawn, data, partitions, model, sums))
+        for partitions in learner.sweeps(moments, data.total, data.n_jobs)
+    ]
+
+
+def _expected_moments(
+    examples: Examples, posterior: FloatArray, model: Model, n_jobs: int | None
+) -> FloatArray:
+    return model.expected_moments(InMemory(examples, n_jobs=n_jobs), posterior, HARDLY)
+
+
+def _count_drawn(
+    data: InMemory | Streamed,
+    partitions: list[Partition],
+    model: Model,
+    sums: Sums,
+    classes: IntArray,
+) -> list[FloatArray]:
+    """Return the histograms of some classes in given blocks, in rows that are drawn for it."""
+    if isinstance(data, Streamed):
+        ((_, count),) = in_chunks(data, partitions, False, model, sums)
+    else:
+        ((_, count),) = in_memory(data, partitions, False, model, sums)
+    return count(classes)
 
 
 def in_memory(

@@ -51,7 +51,7 @@ class _Workspace(NamedTuple):
 
     Attributes
     ----------
-    histogram : array
+    histogram : array of shape (2, n_counts)
         Room for the weight of each count, all zero.
     first : array of shape (n_blocks,)
         The first block of the block that it is in.
@@ -76,30 +76,37 @@ class _Workspace(NamedTuple):
 def _block_evidence(first, second, m, sample, histogram):  # type: ignore[no-untyped-def]
     """Return the evidence of a block whose counts are the sums of two lines of counts.
 
-    `histogram` is a workspace, all zero before and after.
+    `histogram` is a workspace of two lines, all zero before and after. The halves of the rows
+    are added to different lines: an addition need not wait for the one before it.
     """
     weights, total, prior, log_factorial, log_rising = sample
     highest = 0
     if weights.size == 0:
-        for i in range(first.size):
-            count = first[i] + second[i]
-            histogram[count] += 1.0
+        half = first.size // 2
+        for i in range(half):
+            count, other = first[i] + second[i], first[half + i] + second[half + i]
+            histogram[0, count] += 1.0
+            histogram[1, other] += 1.0
+            highest = max(highest, count, other)
+        if first.size % 2:
+            count = first[-1] + second[-1]
+            histogram[0, count] += 1.0
             highest = max(highest, count)
     else:
         for i in range(first.size):
             count = first[i] + second[i]
-            histogram[count] += weights[i]
+            histogram[0, count] += weights[i]
             highest = max(highest, count)
     evidence = 0.0
     for count in range(highest + 1):
-        h = histogram[count]
+        h = histogram[0, count] + histogram[1, count]
         if h > 0.0:
             if weights.size == 0:
                 evidence += log_rising[int(h)]
             else:
                 evidence += math.lgamma(h + prior) - math.lgamma(prior)
             evidence += h * (log_factorial[count] + log_factorial[m - count])
-            histogram[count] = 0.0
+            histogram[0, count] = histogram[1, count] = 0.0
     evidence -= total * log_factorial[m]
     return evidence - (math.lgamma(total + prior * (m + 1)) - math.lgamma(prior * (m + 1)))
 
@@ -206,7 +213,7 @@ def merge_blocks(
     sample = _Sample(weights, total, float(prior), log_factorial, log_rising)
     n_blocks = sizes.size
     workspace = _Workspace(
-        histogram=np.zeros(log_factorial.size),
+        histogram=np.zeros((2, log_factorial.size)),
         first=np.arange(n_blocks),
         previous=np.arange(-1, n_blocks - 1),
         following=np.arange(1, n_blocks + 1),

@@ -133,7 +133,7 @@ class BlockLearner:
         if not self.needs_moments:
             return [self.without_rows(examples.rows.n_variables, n_components)]
         swept = self.sweeps(moments, examples.total, n_jobs)
-        if self._sweeps_only:
+        if self.sweeps_only:
             return swept
         proposals = run(
             lambda y: self._refine(
@@ -157,12 +157,13 @@ class BlockLearner:
         variable as in `Sums`, and `n` is the weight of all rows of all components.
         """
         swept = self.sweeps(moments[:, :, None], n)
-        if self._sweeps_only:
+        if self.sweeps_only:
             return swept[0]
         return self._refine(rows, weights, swept[0][0], swept[-1][0], moments[0])
 
     @property
-    def _sweeps_only(self) -> bool:
+    def sweeps_only(self) -> bool:
+        """Whether the moments of the rows are all that blocks are learned from."""
         return self.name == "welch" and len(self.settings.conditions) == 1
 
     def sweeps(

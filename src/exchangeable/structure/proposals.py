@@ -39,10 +39,13 @@ class Proposal:
         The blocks of each class.
     count : callable, optional
         Returns the histograms of some of the classes in them, where the proposer knows them.
+    drawn : bool
+        Whether it counts rows that were drawn anyway; otherwise it draws them when it is called.
     """
 
     partitions: list[Partition]
     count: Callable[[IntArray], list[FloatArray]] | None = None
+    drawn: bool = True
 
 
 Proposer = Callable[[Model | None, Any], list[Proposal]]
@@ -163,7 +166,7 @@ def _from_completed_rows(
     model: Model | None,
     sums: Sums,
 ) -> list[Proposal]:
-    """Propose what the learner finds in rows whose holes are drawn from the model so far.
+    """Propose what the learner finds in rows with holes, given the model so far.
 
     Blocks that are given are counted in the same rows. Without a model nothing can be drawn, and
     only blocks that do not depend on the rows can be proposed.
@@ -172,6 +175,9 @@ def _from_completed_rows(
         if not isinstance(structure, list):
             structure = structure.without_rows(data.n_variables, sums.totals.size)
         return [Proposal(structure)]
+    if not labelled and isinstance(structure, BlockLearner) and structure.sweeps_only:
+        swept = completed.swept(data, structure, model, sums)
+        return [Proposal(*each, drawn=False) for each in swept]
     if isinstance(data, Streamed):
         found = completed.in_chunks(data, structure, labelled, model, sums)
     else:

@@ -131,7 +131,7 @@ def sweep(mean: FloatArray, variance: FloatArray, n: float, significance: float)
 
 
 @inlined
-def _merge_sort(mean, members, room):  # type: ignore[no-untyped-def]
+def _merge_sort(mean, members, buffer):  # type: ignore[no-untyped-def]
     """Sort variables by mean, runs of 1, 2, 4, … at a time; the order of equal ones stays."""
     length = 1
     while length < members.size:
@@ -143,10 +143,10 @@ def _merge_sort(mean, members, room):  # type: ignore[no-untyped-def]
                 from_left = right == end or (
                     left < middle and mean[members[left]] <= mean[members[right]]
                 )
-                room[i] = members[left] if from_left else members[right]
+                buffer[i] = members[left] if from_left else members[right]
                 left, right = left + from_left, right + (not from_left)
         for i in range(members.size):
-            members[i] = room[i]
+            members[i] = buffer[i]
         length *= 2
 
 

@@ -144,9 +144,25 @@ def _read(
         except pandas.errors.EmptyDataError:
             raise ValueError("the file is empty") from None
         except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
-            raise ValueError(f"the file is not a valid table: {error}") from None
+            raise ValueError(f"the file is not a valid table: {_told(str(error))}") from None
     frame, notes = _tidy(frame, header, dialect, separator, pandas)
     return Delimited(frame, notes, repeated(header))
+
+
+def _told(message: str) -> str:
+    """Return what pandas says about a line that is too long, in words.
+
+    >>> _told("Error tokenizing data. C error: Expected 2 fields in line 4, saw 3")
+    'line 4 has 3 cells, those before it have 2; put cells that hold a separator in quotes'
+    """
+    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+    if found is None:
+        return message.strip()
+    usual, line, here = found.groups()
+    return (
+        f"line {line} has {here} cells, those before it have {usual}; put cells that hold a "
+        "separator in quotes"
+    )
 
 
 def _separator(given: str | None) -> str | None:

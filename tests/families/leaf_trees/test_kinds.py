@@ -13,7 +13,12 @@ from scipy import integrate, stats
 from scipy.special import logsumexp
 
 import exchangeable
-from exchangeable import ExchangeableImputer, ExchangeableMixture, ModelFileError
+from exchangeable import (
+    ExchangeableClassifier,
+    ExchangeableImputer,
+    ExchangeableMixture,
+    ModelFileError,
+)
 from exchangeable.data.schema import typed
 from exchangeable.families import REGISTRY
 from exchangeable.families.contract import Normals
@@ -271,8 +276,8 @@ def test_a_kind_of_leaf_that_does_not_fit_is_refused() -> None:
 
 def test_the_family_that_stands_in_says_so() -> None:
     assert REGISTRY["hidden tree"].other_kinds == "mixed tree"
-    with pytest.raises(ValueError, match="which must be in memory"):
-        ExchangeableMixture(2, family="mixed tree").fit([np.eye(4), np.eye(4)])
+    with pytest.raises(ValueError, match="hidden states, which nobody can label"):
+        ExchangeableClassifier("mixed tree").fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_densities_are_per_unit_of_the_users_scale() -> None:

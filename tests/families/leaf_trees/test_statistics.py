@@ -375,7 +375,8 @@ def test_rows_of_which_nothing_is_known_are_no_evidence() -> None:
     for statistic in (Runs(5), Transitions(5)):
         worth = [
             choice._log_evidence(
-                merge_equal_rows(Observed.from_symbols(rows), np.ones(len(rows)))[0], statistic
+                InMemory(merge_equal_rows(Observed.from_symbols(rows), np.ones(len(rows)))[0]),
+                statistic,
             )
             for rows in (symbols, np.concatenate([symbols, empty]))
         ]

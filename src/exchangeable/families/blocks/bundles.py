@@ -24,7 +24,7 @@ ROWS_PER_ENTRY = 8
 """Nor more than one for this many rows: filling larger tables would take longer than it saves."""
 
 
-class SortRoom(NamedTuple):
+class SortWorkspace(NamedTuple):
     """What sorting the blocks by length writes in between."""
 
     lengths: IntArray
@@ -66,8 +66,8 @@ class Bundles(NamedTuple):
         first_bundle = np.zeros(tables.first_block.size, dtype=np.int64)
         first, begins = np.empty((2, n_blocks + 1), dtype=np.int64)
         bundles = cls(order, radix, first_bundle, first, begins)
-        room = SortRoom(lengths, longest_first, np.empty(n_entries + 1, dtype=np.int64))
-        n_bundles = _bundle(tables.starts, n_entries, tables.first_block, limit, bundles, room)
+        workspace = SortWorkspace(lengths, longest_first, np.empty(n_entries + 1, dtype=np.int64))
+        n_bundles = _bundle(tables.starts, n_entries, tables.first_block, limit, bundles, workspace)
         return bundles._replace(first_block=first[: n_bundles + 1], starts=begins[: n_bundles + 1])
 
     @property
@@ -92,12 +92,12 @@ class Bundles(NamedTuple):
 
 
 @inlined
-def _sort_by_length(first, last, room):  # type: ignore[no-untyped-def]
+def _sort_by_length(first, last, workspace):  # type: ignore[no-untyped-def]
     """Write the blocks first..last - 1 of a class by decreasing length; equal ones stay in order.
 
     Lengths are counted, not compared. Together a class's counters are no more than its entries.
     """
-    lengths, longest_first, n_longer = room
+    lengths, longest_first, n_longer = workspace
     longest = 0
     for b in range(first, last):
         longest = max(longest, lengths[b])
@@ -113,21 +113,21 @@ def _sort_by_length(first, last, room):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _bundle(block_starts, n_entries, class_block, limit, bundles, room):  # type: ignore[no-untyped-def]
+def _bundle(block_starts, n_entries, class_block, limit, bundles, workspace):  # type: ignore[no-untyped-def]
     """Put the blocks of each class into bundles whose tables stay within `limit`.
 
     The longest block that still fits comes next, so that tables are filled well. Returns the number
     of bundles.
     """
     order, radix, first_bundle, first_block, starts = bundles
-    lengths = room.lengths
+    lengths = workspace.lengths
     for b in range(lengths.size):
         end = block_starts[b + 1] if b + 1 < lengths.size else n_entries
         lengths[b] = end - block_starts[b]
     n_bundles, n_done, start = 0, 0, 0
     for y in range(class_block.size - 1):
-        _sort_by_length(class_block[y], class_block[y + 1], room)
-        blocks = room.longest_first[class_block[y] : class_block[y + 1]]
+        _sort_by_length(class_block[y], class_block[y + 1], workspace)
+        blocks = workspace.longest_first[class_block[y] : class_block[y + 1]]
         n_open = blocks.size
         while n_open:
             first_block[n_bundles], starts[n_bundles] = n_done, start

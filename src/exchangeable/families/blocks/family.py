@@ -1,17 +1,18 @@
 """The paper's blocks: how histograms become parameters, with structural EM (Algorithm 1)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import flags
-from exchangeable.families.blocks import chunk_sums, passes
-from exchangeable.families.blocks.model import COUNTS, BlockModel, known_sums
-from exchangeable.families.blocks.row_counts import RowCounts
+from exchangeable.families.blocks import chunk_sums
+from exchangeable.families.blocks.model import BlockModel, known_sums
+from exchangeable.families.blocks.new_blocks import histograms_in
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.common.of_chunks import rows_at
@@ -67,7 +68,7 @@ class BlockFamily(Family):
         """Return the parameters of the first blocks, given some posteriors."""
         layout = Tables.layout(blocks.partitions)
         every = np.arange(sums.totals.size)
-        histograms = _histograms(data, sums, blocks, layout, every)
+        histograms = histograms_in(data, sums, blocks, layout, every)
         model = BlockModel(blocks.partitions, histograms, sums.totals)
         self.tabulate(model, data.n_jobs, layout)
         return Mixture(model, self.log_shares(sums.totals))
@@ -100,8 +101,8 @@ class BlockFamily(Family):
             if not changed:
                 continue
             layout, histograms = Tables.layout(partitions), list(sums.histograms)
-            kept = Proposal(partitions, proposal.count)
-            counted = _histograms(data, sums, kept, layout, np.array(changed))
+            kept = replace(proposal, partitions=partitions)
+            counted = histograms_in(data, sums, kept, layout, np.array(changed))
             for y, histogram in zip(changed, counted, strict=True):
                 histograms[y] = histogram
             models.append(BlockModel(partitions, histograms, sums.totals))
@@ -268,32 +269,3 @@ def _start_streamed(data: Streamed, init: str, n_components: int, rng: np.random
 def _known_of_all(examples: Examples) -> list[Any]:
     """Return the known sums of all rows as one class."""
     return known_sums(examples, np.ones((examples.rows.n_rows, 1)))
-
-
-def _histograms(
-    data: EveryData, sums: Any, blocks: Proposal, layout: Tables, classes: IntArray
-) -> list[FloatArray]:
-    """Return the histograms of some classes in new blocks, whose layout is given."""
-    if blocks.count is not None:
-        return blocks.count(classes)
-    if isinstance(data, Streamed):
-        histograms: list[FloatArray] = data.passes.total(
-            partial(
-                chunk_sums.posterior_histograms,
-                recipe=sums.recipe,
-                classes=classes,
-                partitions=[blocks.partitions[y] for y in classes],
-                n_jobs=data.n_jobs,
-            )
-        )
-        return histograms
-    if passes.all_single(layout):
-        every = passes.single_histograms(data.examples, sums.posterior, layout, data.n_jobs)
-        return [every[y] for y in classes]
-    kept: list[RowCounts] = data.memo.setdefault(COUNTS, [])
-    counted, left = RowCounts.begin(data.examples, blocks.partitions, layout, kept)
-    kept.append(counted)
-    wanted = np.zeros(len(blocks.partitions), dtype=np.bool_)
-    wanted[classes] = wanted[left] = True
-    every = passes.histograms(counted, sums.posterior, np.flatnonzero(wanted), left, data.n_jobs)
-    return [every[y] for y in classes]

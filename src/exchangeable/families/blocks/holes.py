@@ -68,13 +68,17 @@ def _linear(tables: Tables) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 def states_of(examples: Examples, tables: Tables) -> HoleStates | None:
     """Return the tables with holes summed out, unless blocks have too many states for the rows."""
-    n_blocks, (n_variables, n_classes) = tables.starts.size, tables.labels.shape
-    total = int(n_states(sizes_of(tables)).sum())
+    total, n_classes = int(n_states(sizes_of(tables)).sum()), tables.labels.shape[1]
     enough = max(FEW_STATES, STATES_PER_ROW * n_classes * examples.rows.n_rows)
-    n_words = (n_variables + 63) // 64
-    if total > min(enough, MOST_STATES) or n_blocks * n_words > MOST_MASKS:
-        return None
-    return None if n_variables > MAX_PACKED else HoleStates.of(tables)
+    return HoleStates.of(tables) if total <= enough and few_states(tables) else None
+
+
+def few_states(tables: Tables) -> bool:
+    """Whether the states of all blocks can be numbered, however many rows there are."""
+    n_words = (tables.labels.shape[0] + 63) // 64
+    if tables.labels.shape[0] > MAX_PACKED or tables.starts.size * n_words > MOST_MASKS:
+        return False
+    return int(n_states(sizes_of(tables)).sum()) <= MOST_STATES
 
 
 def complete_sums(
@@ -160,6 +164,17 @@ def sums_over(examples: Examples, rows: Rows, posterior: FloatArray) -> FloatArr
     sums, by_class = np.zeros((rows.n_variables, posterior.shape[1])), one_class_per_line(posterior)
     linear_kernels.add_moments(rows.arrays, 0, rows.n_rows, examples.weights, by_class, sums)
     return sums
+
+
+def single_moments(examples: Examples, posterior: FloatArray, tables: Tables) -> FloatArray:
+    """Return the moments of rows, as in `Sums`, where every variable is a block."""
+    chance = np.exp(tables.values[tables.starts[tables.labels] + 1])
+    moments = np.empty((2, *chance.shape))
+    for power, share in enumerate((posterior, posterior**2)):
+        moments[power] = sums_over(examples, examples.rows, share)
+        if examples.holes is not None:
+            moments[power] += chance * sums_over(examples, examples.holes, share)
+    return moments
 
 
 def log_likelihood(

@@ -12,7 +12,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import Rows
 from exchangeable.data.sketch import Sketch
-from exchangeable.families.blocks import holes, passes, saved
+from exchangeable.families.blocks import expected, holes, passes, saved
 from exchangeable.families.blocks.hole_states import HoleStates
 from exchangeable.families.blocks.passes import BlockSums, Posteriors
 from exchangeable.families.blocks.row_counts import RowCounts
@@ -213,6 +213,19 @@ class BlockModel(Model):
         partition, table = self.partitions[y], self.made_tables.of_class(y)
         drawn = holes.draw_packed(observed, partition, table, lambda size: uniforms.first(y, size))
         return super().drawn_rows(observed, y, uniforms) if drawn is None else drawn
+
+    def expected_moments(
+        self, data: RowsInMemory, posterior: FloatArray, least: float
+    ) -> FloatArray:
+        """Return the moments of rows, as in `Sums`, holes by how probable they are to be on."""
+        examples, tables = data.examples, self.made_tables
+        if passes.is_linear(tables):
+            return holes.single_moments(examples, posterior * (posterior > least), tables)
+        states = HoleStates.of(tables) if holes.few_states(tables) else None
+        if states is None or examples.holes is None or not examples.holes.bits.size:
+            return super().expected_moments(data, posterior, least)
+        counted = row_counts_of(data, self.partitions)
+        return expected.moments(counted, posterior, states, least, data.n_jobs)
 
     def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...]:
         """Return how many random numbers `draw` takes: one per block, then one per variable."""

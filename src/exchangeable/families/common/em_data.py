@@ -11,8 +11,11 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed, flags
 from exchangeable.data.rows import take_rows
+from exchangeable.devices.together import Together
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.sums import Sums
+from exchangeable.families.sums import ROUNDING, SINGLE_ROUNDING, Sums
+
+OTHERS = "other rows"
 
 
 @dataclass
@@ -30,6 +33,8 @@ class InMemory:
         Number of threads.
     device : jax device, optional
         Where passes are made, as far as models can; on the processor by default.
+    together : Together, optional
+        Where runs meet that make their passes on a device together.
     memo : dict
         What models keep from pass to pass. Each run of EM has rows of its own, with its own memo.
     """
@@ -39,6 +44,7 @@ class InMemory:
     row_weight: FloatArray | None = None
     n_jobs: int | None = None
     device: Any = None
+    together: Together | None = None
     memo: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def for_run(self, n_jobs: int | None) -> "InMemory":
@@ -49,6 +55,11 @@ class InMemory:
     def total(self) -> float:
         """The weight of all rows together."""
         return self.examples.total
+
+    @property
+    def rounding(self) -> float:
+        """The share of the log-likelihood by which passes may be wrong."""
+        return ROUNDING if self.device is None else SINGLE_ROUNDING
 
     @property
     def n_variables(self) -> int:
@@ -98,6 +109,17 @@ class InMemory:
             if sums is not None:
                 return sums
         return model.expect(self, log_prior, moments)
+
+    def log_likelihood_held_out(self, rows: Examples, mixture: Mixture) -> float:
+        """Return the log-likelihood of other rows, found where passes are made."""
+        if self.device is not None:
+            if OTHERS not in self.memo:
+                self.memo[OTHERS] = InMemory(rows, n_jobs=self.n_jobs, device=self.device)
+            others: InMemory = self.memo[OTHERS]
+            sums = mixture.model.expect_on(self.device, others, mixture.log_prior)
+            if sums is not None:
+                return sums.log_likelihood
+        return mixture.log_likelihood(rows, self.n_jobs)
 
     def best(self, candidates: Sequence[Mixture], moments: bool = False) -> tuple[Sums, Mixture]:
         """Return the candidate with the highest log-likelihood, and what a pass under it sums."""

@@ -49,6 +49,10 @@ class Features(Protocol):
         """The column that each feature is of."""
 
     @property
+    def together(self) -> IntArray:
+        """The columns that depend on each other in a class, whose first has the total of all."""
+
+    @property
     def scored(self) -> npt.NDArray[np.bool_]:
         """Which features generative scores look at."""
 

@@ -159,8 +159,9 @@ def pooled_score(
 def parent_pairs(pairs: FloatArray, parent: npt.NDArray[np.int32]) -> FloatArray:
     """Return the entry of each variable and its parent, for every class; 0 for roots."""
     n = parent.shape[0]
-    wide = np.concatenate([pairs, np.zeros((n, 1))], axis=1)
-    return np.asarray(wide[np.arange(n)[:, None], parent])
+    found = pairs[np.arange(n)[:, None], np.minimum(parent, n - 1)]
+    found[parent == n] = 0.0
+    return np.asarray(found)
 
 
 def class_pairs(

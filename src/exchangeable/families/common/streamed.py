@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.examples import distinct_rows
+from exchangeable.data.examples import Examples, distinct_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType
 from exchangeable.data.stacking import stack_observed
@@ -40,7 +40,7 @@ from exchangeable.families.common.recipes import (
 )
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.sums import Sums
+from exchangeable.families.sums import ROUNDING, Sums
 
 WORDS = 4
 """Numbers of 64 bits that hold states of each row, of which one pass returns this many."""
@@ -132,6 +132,11 @@ class Streamed:
         return self.passes.n_jobs
 
     @property
+    def rounding(self) -> float:
+        """The share of the log-likelihood by which passes may be wrong."""
+        return ROUNDING
+
+    @property
     def n_variables(self) -> int:
         """Number of variables."""
         return self.passes.n_variables
@@ -209,7 +214,7 @@ class Streamed:
 
     def at(self, chosen: IntArray, shares: Any = None) -> tuple[Observed, FloatArray | None]:
         """Return some of the distinct rows, and their posteriors if it is said how to find them."""
-        recipe = self._recipe_of(shares)
+        recipe = self.recipe_of(shares)
         first = self._distinct[0][chosen]
         found = self.passes.total(
             partial(observed_at, chosen=first, recipe=recipe, n_jobs=self.n_jobs)
@@ -221,7 +226,7 @@ class Streamed:
             return rows, None
         return rows, np.concatenate([posterior for *_, posterior in parts])[order]
 
-    def _recipe_of(self, shares: Any) -> Any:
+    def recipe_of(self, shares: Any) -> Any:
         """Return how posteriors are found that may be given as those of the distinct rows."""
         return Drawn(shares, self._distinct[1]) if isinstance(shares, np.ndarray) else shares
 
@@ -236,12 +241,16 @@ class Streamed:
 
         `shares` say how to find these, or are those of the distinct rows.
         """
-        recipe = self._recipe_of(shares)
+        recipe = self.recipe_of(shares)
         function = partial(
             on_chunk, function=function, recipe=recipe, classes=self.classes, n_jobs=self.n_jobs
         )
         total = self.passes.total(function)
         return replace(total, recipe=recipe) if isinstance(total, Sums) else total
+
+    def log_likelihood_held_out(self, rows: Examples, mixture: Mixture) -> float:
+        """Return the log-likelihood of other rows, which are in memory."""
+        return mixture.log_likelihood(rows, self.n_jobs)
 
     def log_likelihood(self, mixture: Mixture) -> float:
         """Return the log-likelihood of all rows, each by its weight."""
@@ -270,7 +279,7 @@ class Streamed:
     def completion(self, model: Model, shares: Any, least: float) -> Completion:
         """Return how the holes of each class's rows are drawn from a model."""
         first, member, _ = self._distinct
-        recipe = self._recipe_of(shares)
+        recipe = self.recipe_of(shares)
         parts = self.passes.total(
             partial(sizes_drawn, model=model, recipe=recipe, least=least, n_jobs=self.n_jobs)
         )

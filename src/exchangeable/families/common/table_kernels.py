@@ -108,14 +108,14 @@ def add_histogram(rows, members, weights, labels, starts, masks, counts, buffer,
 
 
 @_compile
-def score_rows(rows, first, last, tables, room, out):  # type: ignore[no-untyped-def]
+def score_rows(rows, first, last, tables, workspace, out):  # type: ignore[no-untyped-def]
     """Write Σ_b values[start of b + count in b] for the rows first..last and all classes.
 
     The labels of a variable stand together for all classes: one cache line serves them all, and the
     counters of different classes do not wait for each other.
     """
     labels, first_block, starts, values = tables
-    counts, buffer, base, impossible, missing = room
+    counts, buffer, base, impossible, missing = workspace
     n_classes, n_blocks = labels.shape[1], starts.size
     for y in range(n_classes):
         base[y], impossible[y] = 0.0, 0

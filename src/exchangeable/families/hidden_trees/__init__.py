@@ -38,6 +38,6 @@ SPECS = (
             "answer is searched for up to a limit of work, and says whether it is certain",
         },
         other_kinds="mixed tree",
-        search=SearchSpace(16, 128, (0.5, 0.5), alone=True, nanoseconds=1500.0),
+        search=SearchSpace(16, 128, (0.5, 0.5), alone=True, nanoseconds=1500.0, most_on_device=256),
     ),
 )

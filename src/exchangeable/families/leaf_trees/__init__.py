@@ -1,6 +1,17 @@
 """Hidden trees whose blocks show values of statistics, or columns of any kind.
 
 They are composed of the families that have these: blocks with statistics, and mixed kinds.
+
+`RootedTree` and `RootedTrees` (`hidden_trees/rooted.py`) are hidden trees whatever their blocks
+show; messages, edges and the search for completions know only *codes*: what a block shows, and how
+probable that is in each state. Hidden trees over counts number counts and holes (`Symbols`), and
+are the fast way. Here a code is a distinct row of a block, and a `Leaf` is a `Model` of the block's
+variables whose classes are the states. Of it a tree asks `score_examples` (once per distinct row),
+`shared_out` (the sums of rows of which it is known how much is of each class), `marginals`,
+`predictive`, `complete`, `draw`, and `alternatives`: completions among which the best is, whatever
+states weigh. A leaf is fitted by its own `Family`, to the block's distinct rows (`LeafFit`), or
+where rows come in chunks to passes over its columns (`streaming.py`). To let another model be a
+leaf, give it `shared_out` and name it in `leaves.py`.
 """
 
 from dataclasses import replace
@@ -15,8 +26,6 @@ from exchangeable.families.statistics import SPECS as STATISTICS
 CANNOT = dict(HIDDEN[0].cannot) | {
     "device": "its leaves are models of several families, whose rows and sums make no one array; "
     "its passes are made on the processor",
-    "chunks": "its tree and its leaves begin with the distinct rows of every block, which must be "
-    "in memory; load X, or choose family='blocks'",
 }
 
 
@@ -44,10 +53,6 @@ SPECS = (
         summary="columns of any kind: one tree over blocks with a hidden state each; n_components "
         "is the number of states",
         search=None,
-        cannot=CANNOT
-        | {
-            "partial_fit": "a later batch may hold larger counts, for which every state of every "
-            "leaf would need room; use fit, or choose family='mixed'"
-        },
+        cannot=CANNOT,
     ),
 )

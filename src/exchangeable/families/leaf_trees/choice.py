@@ -1,12 +1,15 @@
 """Which of several statistics a block has."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.families.statistics.family import EVIDENCE_PRIOR
 from exchangeable.families.statistics.values import values_of
+from exchangeable.families.sums import EMData
 from exchangeable.statistics import Statistic
 from exchangeable.structure.statistic_blocks import log_evidence
 
@@ -14,7 +17,7 @@ STEPS = 10
 """Steps of EM by which holes are filled before statistics are compared."""
 
 
-def chosen_statistic(rows: Examples, statistics: Sequence[Statistic]) -> Statistic:
+def chosen_statistic(data: EMData, statistics: Sequence[Statistic]) -> Statistic:
     """Return the statistic with the highest evidence for the block as a whole.
 
     A mixture over states of distributions of T is a distribution of T, so that the block's own rows
@@ -22,24 +25,32 @@ def chosen_statistic(rows: Examples, statistics: Sequence[Statistic]) -> Statist
     """
     if len(statistics) == 1:
         return statistics[0]
-    return statistics[int(np.argmax([_log_evidence(rows, each) for each in statistics]))]
+    return statistics[int(np.argmax([_log_evidence(data, each) for each in statistics]))]
 
 
-def _log_evidence(rows: Examples, statistic: Statistic) -> float:
+def _log_evidence(data: EMData, statistic: Statistic) -> float:
     """Return the log-evidence of a statistic.
 
     It is exact for complete rows. For others it is that of their expected completion, corrected by
     what the known entries and the completion are worth under the same parameters (the approximation
     of Cheeseman and Stutz).
     """
-    (values,) = values_of(rows, [(np.arange(statistic.n_variables), statistic)])
-    weights, log_sizes = rows.weights[:, None], statistic.log_sizes()[:, None]
+    log_sizes = statistic.log_sizes()[:, None]
     log_urns = np.zeros(log_sizes.shape)
-    counts = values.histograms(weights, log_urns)
+    counts, known = data.summed(partial(_counted, statistic=statistic, log_urns=log_urns))
     for _ in range(STEPS):
         shares = counts + EVIDENCE_PRIOR
         log_urns = np.log(shares / shares.sum()) - log_sizes
-        counts = values.histograms(weights, log_urns)
-    known = float((weights * values.scores(log_urns)).sum())
+        counts, known = data.summed(partial(_counted, statistic=statistic, log_urns=log_urns))
     completed = float((counts * log_urns).sum())
-    return log_evidence(counts, log_sizes[:, 0], EVIDENCE_PRIOR) + known - completed
+    return float(log_evidence(counts, log_sizes[:, 0], EVIDENCE_PRIOR) + known - completed)
+
+
+def _counted(
+    examples: Examples, statistic: Statistic, log_urns: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the expected weight of the rows with each value, and the log-likelihood of all."""
+    (values,) = values_of(examples, [(np.arange(statistic.n_variables), statistic)])
+    weights = examples.weights[:, None]
+    known = float((weights * values.scores(log_urns)).sum())
+    return values.histograms(weights, log_urns), known

@@ -4,8 +4,8 @@ A leaf is fitted by the family of its model, to the distinct rows of its block, 
 each state are what messages along the tree say.
 """
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,78 +13,39 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.common.streamed import Streamed
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.hidden_trees.edges import rooted_tree, shrunken_edges, table_gains
 from exchangeable.families.hidden_trees.row_sums import halved_pairs
 from exchangeable.families.hidden_trees.start import START_STEPS, loose_edges, n_components
 from exchangeable.families.hidden_trees.start import States as StartStates
-from exchangeable.families.leaf_trees.choice import chosen_statistic
+from exchangeable.families.leaf_trees.fits import LeafFit, chosen_block, leaf_fit
 from exchangeable.families.leaf_trees.leaves import Leaf, Shown
 from exchangeable.families.leaf_trees.model import LeafModel, LeafSums
 from exchangeable.families.leaf_trees.start import (
     Bins,
+    Ranking,
     binned,
-    column_ranks,
     leaning,
     state_masses,
-    statistic_ranks,
+)
+from exchangeable.families.leaf_trees.streaming import (
+    Independent,
+    Leaning,
+    OfWhole,
+    pair_sums,
+    ranked,
+    rows_of_leaf,
+    start_sums,
+    sums_of_leaves,
 )
 from exchangeable.families.leaf_trees.tree import LeafTree, States, partition_of
 from exchangeable.families.mixed.family import MixedFamily
+from exchangeable.families.mixed.row_sums import held_sums
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.problem import Problem
-from exchangeable.families.statistics.family import StatisticFamily
 from exchangeable.families.sums import Sums
-from exchangeable.partitions import Partition
-from exchangeable.statistics import Statistic
 from exchangeable.structure.proposals import Proposal
 from exchangeable.structure.statistic_blocks import StatisticBlock
-
-
-@dataclass(frozen=True)
-class LeafFit:
-    """How one leaf is fitted.
-
-    Attributes
-    ----------
-    variables : array
-        Its variables.
-    family : Family
-        The family of its model, for the block's distinct rows.
-    data : InMemory
-        These rows, with their weights.
-    statistic : Statistic, optional
-        What it reads; None where it has columns of any kind.
-    """
-
-    variables: IntArray
-    family: Family
-    data: InMemory
-    statistic: Statistic | None = None
-
-    @property
-    def whole(self) -> Partition:
-        """All its variables as one block."""
-        return Partition.from_labels(np.zeros(self.variables.size, dtype=np.int32))
-
-    def first(self, mass: FloatArray) -> Leaf:
-        """Return the leaf that fits rows of which it is known how much is of each state."""
-        posterior = mass / self.data.weights[:, None]
-        sums = self.family.held(self.data, posterior)
-        blocks = Proposal([self.whole] * mass.shape[1])
-        mixture = self.family.first(self.data, sums, blocks, None, None)
-        return Leaf(self.variables, mixture.model)
-
-    def following(self, leaf: Leaf, sums: Any, step: int) -> Leaf:
-        """Return the leaf after one step."""
-        model = self.family.candidates(self.data, leaf.model, sums, step, ())[0]
-        return Leaf(self.variables, model)
-
-    def ranks(self) -> FloatArray:
-        """Return a number for every distinct row by which they are put in order."""
-        if self.statistic is None:
-            return column_ranks(self.data.examples)
-        return statistic_ranks(self.data.examples, self.statistic)
 
 
 class LeafFamily(Family):
@@ -102,7 +63,8 @@ class LeafFamily(Family):
     @cached_property
     def blocks(self) -> list[tuple[IntArray, StatisticBlock | None]]:
         """The variables of each leaf, and the statistics it may read."""
-        problem, n_variables = self.problem, self.rows.rows.n_variables
+        problem, chunks = self.problem, self.problem.chunks
+        n_variables = self.rows.rows.n_variables if chunks is None else chunks.n_variables
         named: list[tuple[IntArray, StatisticBlock | None]] = [
             (block.variables, block) for block in problem.statistic_blocks
         ]
@@ -119,8 +81,14 @@ class LeafFamily(Family):
     @cached_property
     def fits(self) -> list[LeafFit]:
         """How each leaf is fitted."""
+        chunks = self.problem.chunks
+        if chunks is not None:
+            return [
+                leaf_fit(self.problem, own, named, rows_of_leaf(chunks, own, named is not None))
+                for own, named in self.blocks
+            ]
         pairs = zip(self.blocks, self.shown.rows, strict=True)
-        return [_leaf_fit(self.problem, *block, rows) for block, rows in pairs]
+        return [leaf_fit(self.problem, *block, InMemory(rows, n_jobs=1)) for block, rows in pairs]
 
     @cached_property
     def bins(self) -> Bins:
@@ -138,6 +106,8 @@ class LeafFamily(Family):
         """Return the posteriors of a mixture in which leaves are independent, after a few steps."""
         k = n_components(self.problem.n_components)
         first = MixedFamily(replace(self.problem, n_components=k)).start(data, init, rng)
+        if isinstance(data, Streamed):
+            return self._streamed_start(data, first)
         posterior = first.posterior
         leaves = [fit.first(mass) for fit, mass in self._masses(posterior)]
         log_prior = self.log_shares_of(first.totals)
@@ -147,14 +117,31 @@ class LeafFamily(Family):
             posterior = np.exp(normalize_log(joint, log_prior)[0])
             log_prior = self.log_shares_of(self.rows.weights @ posterior)
             leaves = [
-                fit.following(leaf, leaf.model.shared_out(fit.data.examples, mass), step)
-                for leaf, (fit, mass) in zip(leaves, self._masses(posterior), strict=True)
+                fit.following(leaf, leaf.model.shared_out(rows, mass), step)
+                for leaf, rows, (fit, mass) in zip(
+                    leaves, self.shown.rows, self._masses(posterior), strict=True
+                )
             ]
         return self.held(data, posterior)
 
-    def held(self, data: Any, posterior: FloatArray) -> Sums:
+    def _streamed_start(self, data: Streamed, first: Sums) -> Sums:
+        """Do the same by passes over chunks."""
+        shares: Any = first.shares
+        recipe = data.recipe_of(shares)
+        leaves = [fit.of_shares(OfWhole(recipe)) for fit in self.fits]
+        log_prior = self.log_shares_of(first.totals)
+        for step in range(1, START_STEPS + 1):
+            recipe = Independent(leaves, log_prior)
+            totals, sums = data.summed(partial(sums_of_leaves, leaves=leaves), recipe)
+            log_prior = self.log_shares_of(totals)
+            triples = zip(self.fits, leaves, sums, strict=True)
+            leaves = [fit.following(leaf, own, step) for fit, leaf, own in triples]
+        return self.held(data, recipe)
+
+    def held(self, data: Any, posterior: Any) -> Sums:
         """Return given posteriors."""
-        return Sums(0.0, posterior, self.rows.weights @ posterior)
+        sums: Sums = data.summed(held_sums, posterior)
+        return sums
 
     def _masses(self, posterior: FloatArray) -> list[tuple[LeafFit, FloatArray]]:
         """Return for each leaf how much of its distinct rows each component has."""
@@ -170,6 +157,8 @@ class LeafFamily(Family):
         rng: np.random.Generator | None,
     ) -> Mixture:
         """Return where EM starts; `rng` disturbs the tree."""
+        if isinstance(data, Streamed):
+            return self._streamed_first(data, sums, rng)
         weights, bins = self.rows.weights, self.bins
         both = bins.pairs(self.shown, weights)
         parent = rooted_tree(table_gains(both, bins.starts, float(weights.sum())), rng)
@@ -186,6 +175,28 @@ class LeafFamily(Family):
         tree = LeafTree(States(parent, edges), leaves, np.arange(root.size))
         return Mixture(LeafModel([tree]), np.log(root))
 
+    def _streamed_first(
+        self, data: Streamed, sums: Sums, rng: np.random.Generator | None
+    ) -> Mixture:
+        """Do the same by passes over chunks."""
+        blocks = [(fit.variables, fit.statistic is not None) for fit in self.fits]
+        rankings = ranked(data, blocks, [Ranking(fit.statistic) for fit in self.fits])
+        number = np.array([ranking.edges.size for ranking in rankings])
+        starts, width = np.cumsum(number) - number, int(number.sum())
+        asked: dict[str, Any] = {"blocks": blocks, "rankings": rankings}
+        both = data.summed(partial(pair_sums, **asked, starts=starts, width=width))
+        parent = rooted_tree(table_gains(both, starts, data.total), rng)
+        states, recipe = StartStates.of(self.problem.n_components), data.recipe_of(sums.shares)
+        asked |= {"states": states, "parent": parent}
+        masses, pairs = data.summed(partial(start_sums, **asked), sums.shares)
+        leaves = [
+            fit.of_shares(Leaning(OfWhole(recipe), states, ranking, block, mass, data.total))
+            for fit, ranking, block, mass in zip(self.fits, rankings, blocks, masses, strict=True)
+        ]
+        edges, root = loose_edges(states, parent, masses, pairs)
+        tree = LeafTree(States(parent, edges), leaves, np.arange(root.size))
+        return Mixture(LeafModel([tree]), np.log(root))
+
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
         """Get ready to go on from an earlier fit."""
         model: Any = mixture.model
@@ -195,7 +206,7 @@ class LeafFamily(Family):
                 f"{len(model.trees)}; fit with combine='best' first"
             )
         tree, prior = model.trees[0], mixture.log_prior
-        self.blocks = [(leaf.variables, _chosen(leaf)) for leaf in tree.leaves]
+        self.blocks = [(leaf.variables, chosen_block(leaf)) for leaf in tree.leaves]
         leaves = [
             replace(leaf, model=fit.family.resume(fit.data, Mixture(leaf.model, prior)).model)
             for fit, leaf in zip(self.fits, tree.leaves, strict=True)
@@ -214,37 +225,33 @@ class LeafFamily(Family):
             LeafModel([replace(tree, passing=States(tree.hidden.parent, edges), leaves=leaves)])
         ]
 
+    def widened(self, mixture: Mixture, sums: Any, rows: Examples) -> tuple[Mixture, Any]:
+        """Return a mixture, and sums under it, with room for larger counts in its leaves."""
+        model: Any = mixture.model
+        tree = model.trees[0]
+        shown = Shown.of(tree.blocks, rows.observed, rows.weights)
+        leaves, leaf_sums = list[Leaf](), list[Any]()
+        for fit, leaf, own, seen in zip(
+            self.fits, tree.leaves, sums.leaves, shown.rows, strict=True
+        ):
+            wide, carried = fit.family.widened(Mixture(leaf.model, mixture.log_prior), own, seen)
+            leaves.append(replace(leaf, model=wide.model))
+            leaf_sums.append(carried)
+        wider = LeafModel([replace(tree, leaves=leaves)])
+        return Mixture(wider, mixture.log_prior), replace(sums, leaves=leaf_sums)
+
+    def carried(self, before: Any, sums: Any, after: Any) -> Any:
+        """Return sums of each leaf as those under other parameters are written."""
+        leaves = [
+            fit.family.carried(old.model, own, new.model)
+            for fit, old, own, new in zip(
+                self.fits, before.trees[0].leaves, sums.leaves, after.trees[0].leaves, strict=True
+            )
+        ]
+        return replace(sums, leaves=leaves)
+
     def prior_gain(self, before: Any, after: Any) -> float:
         """Return the gain in the log-density of the priors of the leaves."""
         old, new = before.trees[0].leaves, after.trees[0].leaves
         triples = zip(self.fits, old, new, strict=True)
         return float(sum(fit.family.prior_gain(one.model, two.model) for fit, one, two in triples))
-
-
-def _leaf_fit(
-    problem: Problem, variables: IntArray, named: StatisticBlock | None, rows: Examples
-) -> LeafFit:
-    """Return how the leaf of some variables is fitted, having chosen its statistic."""
-    data = InMemory(rows, n_jobs=1)
-    whole = Partition.from_labels(np.zeros(variables.size, dtype=np.int32))
-    own = replace(
-        problem,
-        examples=rows,
-        valid=None,
-        structure=[whole] * problem.n_components,
-        statistic_blocks=(),
-        others=np.empty(0, dtype=np.int64),
-    )
-    if named is None:
-        return LeafFit(variables, MixedFamily(own), data)
-    statistic = chosen_statistic(rows, named.statistics)
-    inside = StatisticBlock(np.arange(variables.size), (statistic,))
-    return LeafFit(
-        variables, StatisticFamily(replace(own, statistic_blocks=(inside,))), data, statistic
-    )
-
-
-def _chosen(leaf: Leaf) -> StatisticBlock | None:
-    """Return the block that a leaf has, with the statistic that was chosen."""
-    model: Any = leaf.model
-    return StatisticBlock(leaf.variables, (model.blocks[0].statistic,)) if leaf.of_bits else None

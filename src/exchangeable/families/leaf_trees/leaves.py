@@ -57,6 +57,11 @@ class Leaf:
             return self.model.types
         return (ColumnType("binary", 2),) * self.variables.size
 
+    @property
+    def levels(self) -> IntArray:
+        """The number of levels of each variable, 0 where it has none."""
+        return np.array([kind.n_levels for kind in self.types], dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -158,7 +163,7 @@ def shown_chunks(
         size = chunk_rows(len(blocks), n_states)
         examples.derived[key] = [
             (slice(begin, end), Shown.of(blocks, examples.observed.take(np.arange(begin, end))))
-            for begin, end in row_ranges(examples.rows.n_rows, size)
+            for begin, end in row_ranges(examples.rows.n_rows, size) or [(0, 0)]
         ]
     return examples.derived[key]  # type: ignore[no-any-return]
 

@@ -26,6 +26,7 @@ from exchangeable.families.hidden_trees.states import scaled
 from exchangeable.families.leaf_trees import saved
 from exchangeable.families.leaf_trees.leaves import Shown, jacobians, shown_chunks
 from exchangeable.families.leaf_trees.tree import LeafTree, partition_of
+from exchangeable.families.page import OnPage
 from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import run
@@ -92,6 +93,26 @@ class LeafModel(RootedTrees):
             and leaf.model.reads([_own_block(asked[tuple(leaf.variables.tolist())])])
             for leaf in own
         )
+
+    def on_page(self) -> OnPage | None:
+        """Return, for each tree, its edges and what its leaves answer with, if all do."""
+        trees, steps = [], 0.0
+        for tree in self.trees:
+            models = [leaf.model.on_page() for leaf in tree.leaves]
+            if any(model is None for model in models):
+                return None
+            h = tree.hidden.n_states
+            leaves = [
+                {"variables": leaf.variables, "levels": leaf.levels, "model": model}
+                for leaf, model in zip(tree.leaves, models, strict=True)
+            ]
+            own = {"parent": tree.hidden.parent, "edges": tree.hidden.edges, "states": tree.states}
+            trees.append({"h": h, "leaves": leaves, **own})
+            steps += tree.hidden.edges.size * tree.states.size / 8
+            steps += sum(4 * model.steps for model in models if model is not None)
+        most = max(tree.hidden.n_states for tree in self.trees)
+        data = {"trees": trees}
+        return OnPage("leaf trees", "exchangeable.families.leaf_trees", data, steps, most)
 
     def count_probabilities(self) -> list[list[FloatArray]]:
         """Return, for every class and block, the probabilities of what its model tells apart."""

@@ -4,13 +4,14 @@ It is the start of hidden trees over counts (`hidden_trees/start.py`), of which 
 ordered: a leaf that ranks high takes the place of a block with many ones.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray, normalize_log
 from exchangeable.data.examples import Examples
+from exchangeable.data.observed import Observed
 from exchangeable.data.schema import typed_rows
 from exchangeable.families.hidden_trees.start import START_POOLING, SURE, States
 from exchangeable.families.leaf_trees.leaves import Shown
@@ -22,6 +23,8 @@ MOST_BINS = 8
 """Into how many bins the rows of a leaf are put, from which the tree is learned."""
 PAIR_ROWS = 1 << 11
 """Rows whose bins are compared at a time."""
+LEAST_SPREAD = 1e-12
+"""Columns that spread less count by this."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,17 @@ class Bins:
         every = np.stack(
             [self.starts[b] + own[shown.own_codes(b)] for b, own in enumerate(self.by_leaf)], axis=1
         )
-        both = np.zeros((width, width))
-        for begin, end in row_ranges(len(every), PAIR_ROWS):
-            flat = np.zeros((end - begin, width))
-            np.put_along_axis(flat, every[begin:end], 1.0, axis=1)
-            both += flat.T @ (weights[begin:end, None] * flat)
-        return both
+        return pairs_of_bins(every, weights, width)
+
+
+def pairs_of_bins(every: IntArray, weights: FloatArray, width: int) -> FloatArray:
+    """Return the weight of the rows with each two of `width` bins; a row has one of each leaf."""
+    both = np.zeros((width, width))
+    for begin, end in row_ranges(len(every), PAIR_ROWS):
+        flat = np.zeros((end - begin, width))
+        np.put_along_axis(flat, every[begin:end], 1.0, axis=1)
+        both += flat.T @ (weights[begin:end, None] * flat)
+    return both
 
 
 def binned(ranks: FloatArray, weights: FloatArray) -> tuple[IntArray, int, int]:
@@ -84,6 +92,62 @@ def binned(ranks: FloatArray, weights: FloatArray) -> tuple[IntArray, int, int]:
     share = np.cumsum(mass / mass.sum())[:-1]
     cut = int(np.abs(share - 0.5).argmin()) if share.size else 0
     return np.asarray(place.ravel(), dtype=np.int64), mass.size, cut
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How the rows of a leaf are put in order, where they are not all there at once.
+
+    Attributes
+    ----------
+    statistic : Statistic, optional
+        Whose values are in order; None for columns of any kind.
+    usual, spread : arrays of shape (n_columns,)
+        The averages of columns, and their standard deviations.
+    edges : array of shape (n_bins,)
+        The lowest rank of each bin.
+    last_low : int
+        The largest bin that is low.
+    """
+
+    statistic: Statistic | None
+    usual: FloatArray = field(default_factory=lambda: np.empty(0))
+    spread: FloatArray = field(default_factory=lambda: np.empty(0))
+    edges: FloatArray = field(default_factory=lambda: np.empty(0))
+    last_low: int = 0
+
+    def scaled(self, usual: FloatArray, spread: FloatArray) -> "Ranking":
+        """Return the ranking with what is usual in its columns."""
+        return replace(self, usual=usual, spread=spread)
+
+    def cut(self, ranks: FloatArray, bins: IntArray, number: int, last_low: int) -> "Ranking":
+        """Return the ranking with the bins that some ranks were put in."""
+        edges = np.full(number, np.inf)
+        np.minimum.at(edges, bins, ranks)
+        return replace(self, edges=edges, last_low=last_low)
+
+    def ranks(self, own: Observed) -> FloatArray:
+        """Return the numbers by which rows of the leaf are put in order."""
+        if self.statistic is not None:
+            rows = Examples(own.ones, np.ones(own.n_rows), holes=own.holes)
+            return statistic_ranks(rows, self.statistic)
+        values = typed_rows(own).values
+        known = ~np.isnan(values)
+        if values.shape[1] == 1:
+            return np.where(known, values, self.usual)[:, 0]
+        total = np.zeros(len(values))
+        for j, column in enumerate(values.T):
+            share = (column - self.usual[j]) / max(self.spread[j], LEAST_SPREAD)
+            total += np.where(known[:, j], share, 0.0)
+        return total
+
+    def bins(self, own: Observed) -> IntArray:
+        """Return the bins of rows of the leaf."""
+        return np.asarray(np.searchsorted(self.edges, self.ranks(own), side="right") - 1)
+
+    def high(self, own: Observed) -> IntArray:
+        """Return 1 for each row that ranks high, 0 for the others."""
+        return np.asarray(self.bins(own) > self.last_low, dtype=np.int64)
 
 
 def statistic_ranks(rows: Examples, statistic: Statistic) -> FloatArray:
@@ -112,7 +176,7 @@ def column_ranks(rows: Examples) -> FloatArray:
         if known.any():
             usual = np.average(column[known], weights=rows.weights[known])
             spread = np.sqrt(np.average((column[known] - usual) ** 2, weights=rows.weights[known]))
-            total[known] += (column[known] - usual) / max(spread, 1e-12)
+            total[known] += (column[known] - usual) / max(spread, LEAST_SPREAD)
     return total
 
 
@@ -130,4 +194,13 @@ def leaning(states: States, seen: FloatArray, weights: FloatArray) -> Any:
     usual = (weights / weights.sum())[:, None]
     own = seen + START_POOLING * usual
     sure = np.where(totals > 0, SURE * seen + (1 - SURE) * totals * usual, usual)
+    return np.where(states.split, sure, own)
+
+
+def shares_of_states(
+    states: States, seen: FloatArray, totals: FloatArray, weight: float
+) -> FloatArray:
+    """Return the same as shares of each row, given the weights of all states and of all rows."""
+    own = seen + START_POOLING / weight
+    sure = np.where(totals > 0, SURE * seen + (1 - SURE) * totals / weight, 1 / weight)
     return np.where(states.split, sure, own)

@@ -12,7 +12,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, CountRows, TypedRows
 from exchangeable.data.schema import typed, typed_rows
-from exchangeable.families.contract import Completions, Normal, Normals
+from exchangeable.families.contract import Completions, Normal, Normals, averaged
 from exchangeable.families.hidden_trees import query_kernels
 from exchangeable.families.hidden_trees.rooted import RootedTree
 from exchangeable.families.hidden_trees.search import MOST_BRANCHES, Search
@@ -134,7 +134,7 @@ class LeafTree(RootedTree):
             leaf.model.predictive(shown.rows[b].observed, inside, z)
             for z in range(self.hidden.n_states)
         ]
-        return _mixed(each, posterior[b], own)
+        return averaged(each, posterior[b], own)
 
     def draw(self, observed: Observed, state: int, rng: np.random.Generator) -> Any:
         """Return a completion of each row, drawn from P(x | e, the root's state)."""
@@ -216,19 +216,3 @@ def partition_of(blocks: Sequence[IntArray]) -> Partition:
     for number, block in enumerate(blocks):
         labels[block] = number
     return Partition.from_labels(labels)
-
-
-def _mixed(
-    each: Sequence[FloatArray | Normal | Normals], posterior: FloatArray, own: IntArray
-) -> FloatArray | Normals:
-    """Return the average of what a variable is in each state, by the states' probabilities."""
-    normals = [answer for answer in each if isinstance(answer, Normal)]
-    if normals:
-        means = np.stack([answer.mean[own] for answer in normals], axis=1)
-        variances = np.stack([answer.variance[own] for answer in normals], axis=1)
-        return Normals(posterior, means, variances)
-    tables = [np.asarray(answer) for answer in each]
-    shares = np.zeros((len(posterior), max(table.shape[1] for table in tables)))
-    for z, table in enumerate(tables):
-        shares[:, : table.shape[1]] += posterior[:, z, None] * table[own]
-    return shares

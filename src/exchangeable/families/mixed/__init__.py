@@ -1,8 +1,9 @@
 """Columns of every kind: a component is a product of parts, each over columns of one kind."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
 from exchangeable.families.later import later
@@ -28,6 +29,15 @@ CANNOT = {
     "accept": "its blocks are not learned",
     "relearn": "its blocks are not learned",
 }
+ALONE: tuple[Mapping[str, Any], ...] = (
+    {"blocks": "independent", "alpha": 1.0},
+    {"blocks": "full"},
+    {"blocks": "full", "alpha": 1.0},
+)
+SEVERAL: tuple[Mapping[str, Any], ...] = (
+    {"blocks": "independent", "components": 2, "pooling": 3.0},
+    {"blocks": "independent", "components": 3, "pooling": 3.0},
+)
 KINDS = ("binary", "nominal", "ordinal", "count", "continuous")
 SPECS = (
     FamilySpec(
@@ -40,6 +50,12 @@ SPECS = (
         shared_blocks=True,
         before=partial(independent_first, "mixed"),
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("independent", "full")),
+        candidates=(
+            *ALONE,
+            *SEVERAL,
+            {"training": "hybrid"},
+            {"training": "hybrid", "blocks": "full"},
+        ),
         features=later(f"{__name__}.features", "MixedFeatures.of"),
         kinds=KINDS,
         row_priors=True,
@@ -57,6 +73,7 @@ SPECS = (
         shared_blocks=True,
         before=partial(independent_first, "polya"),
         search=SearchSpace(pooling=(1.0, 1.0), blocks=("full",)),
+        candidates=(*ALONE, *SEVERAL),
         kinds=KINDS,
         row_priors=True,
         cannot=CANNOT

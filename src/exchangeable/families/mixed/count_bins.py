@@ -16,11 +16,12 @@ from scipy import special, stats
 
 from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
-from exchangeable.families.mixed.counts import MOST, check_largest
+from exchangeable.families.mixed.counts import check_largest
 from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.part import Arrays, Part, PartSums, Prior
 from exchangeable.families.mixed.totals import (
     LEAST_MEAN,
+    MOST,
     SMALLEST_SIZE,
     TAIL,
     fit_columns,

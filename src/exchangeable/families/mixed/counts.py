@@ -14,9 +14,9 @@ from exchangeable.families.mixed import kernels
 from exchangeable.families.mixed.levels import score_by_table
 from exchangeable.families.mixed.part import Ask, Highest, Part, PartSums, Prior, csr_arrays
 from exchangeable.families.mixed.totals import (
-    LARGEST_SIZE,
-    LEAST_MEAN,
-    SMALLEST_SIZE,
+    MOST,
+    checked_largest,
+    checked_totals,
     draw_counts,
     fit_columns,
     highest_count,
@@ -24,11 +24,7 @@ from exchangeable.families.mixed.totals import (
     log_counts,
     log_pairs,
 )
-from exchangeable.storage.archive import ModelFileError
-from exchangeable.storage.checks import needed, numbers
-
-MOST = 100_000
-"""The largest count of a column that can be fitted."""
+from exchangeable.storage.checks import needed
 
 
 @dataclass(frozen=True)
@@ -213,14 +209,8 @@ class Counts(Part):
         """Return the part of arrays that were read, refusing what cannot be."""
         means, sizes, largest = needed(arrays, ("means", "sizes", "largest"))
         shape = (columns.size, means.shape[1] if means.ndim == 2 else 0)
-        if largest.dtype != np.int64 or largest.shape != (columns.size,):
-            raise ModelFileError(f"largest is {largest.dtype} of shape {largest.shape}")
-        if largest.min(initial=0) < 0 or largest.max(initial=0) > MOST:
-            raise ModelFileError(f"largest holds counts up to {largest.max()}, which cannot be")
-        means = numbers(means, "means", shape, low=LEAST_MEAN, high=MOST)
-        sizes = numbers(sizes, "sizes", shape, low=0.9 * SMALLEST_SIZE, high=np.inf)
-        if (np.isfinite(sizes) & (sizes > 2 * LARGEST_SIZE)).any():
-            raise ModelFileError("sizes hold a number that is too large")
+        largest = checked_largest(largest, columns.size)
+        means, sizes = checked_totals(means, sizes, shape)
         return cls(columns, types, means, sizes, largest)
 
 

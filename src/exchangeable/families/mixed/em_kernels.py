@@ -13,9 +13,12 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import copy, helper
+from exchangeable.runtime.vectors import logarithm
 
 TILE = 256
 """Rows whose scores are held at once."""
+LEAST_ROW = 1e-290
+"""Rows that are less probable than this are scored by logarithms."""
 LEAST_SHARE = 1e-12
 """A class's probability does not fall below this."""
 _compile = compiled()
@@ -71,28 +74,72 @@ class LevelParameters(NamedTuple):
     prior: FloatArray
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Arrays to work in.
 
-    Tables and sums of levels, tables and sums of codes, one line per class; totals of classes, and
-    a tile of scores.
+    Tables and sums of levels, tables of codes (logarithms, and probabilities) and their sums, one
+    line per class; totals of classes; and of a tile the scores, one line per class, their sums, and
+    its log-likelihoods.
     """
 
     table: FloatArray
     sums: FloatArray
     code_table: FloatArray
+    code_shares: FloatArray
     code_sums: FloatArray
     totals: FloatArray
     joint: FloatArray
+    norm: FloatArray
+    scores: FloatArray
 
 
 @helper
-def _score_tile(rows, begin, end, table, log_prior, joint):  # type: ignore[no-untyped-def]
-    """Write log P(x, y) of some rows, a line per class."""
-    for y in range(log_prior.size):
-        line, own = joint[y], table[y]
+def _weigh_tile(rows, begin, end, prior, workspace):  # type: ignore[no-untyped-def]
+    """Write P(x, y) of some rows, one line per class, and P(x); return whether none is too small.
+
+    A few products are quicker than a power of e, and as exact.
+    """
+    norm, enough, least = workspace.norm, True, LEAST_ROW
+    for r in range(end - begin):
+        norm[r] = 0.0
+    for y in range(prior.size):
+        line, own = workspace.joint[y], workspace.code_shares[y]
         for r in range(end - begin):
-            line[r] = log_prior[y]
+            line[r] = prior[y]
+        for j in range(rows.codes.shape[0]):
+            codes = rows.codes[j]
+            for r in range(end - begin):
+                line[r] *= own[codes[begin + r]]
+        for r in range(end - begin):
+            norm[r] += line[r]
+    for r in range(end - begin):
+        enough &= norm[r] > least
+    return enough
+
+
+@helper
+def _share_tile(rows, begin, end, workspace):  # type: ignore[no-untyped-def]
+    """Turn P(x, y) into the weight of each row in each class; return the log-likelihood."""
+    total, norm, scores = 0.0, workspace.norm, workspace.scores
+    for r in range(end - begin):
+        scores[r] = rows.weights[begin + r] * logarithm(norm[r])
+        norm[r] = rows.weights[begin + r] / norm[r]
+    for y in range(workspace.joint.shape[0]):
+        line = workspace.joint[y]
+        for r in range(end - begin):
+            line[r] *= norm[r]
+    for r in range(end - begin):
+        total += scores[r]
+    return total
+
+
+@helper
+def _score_tile(rows, begin, end, prior, workspace):  # type: ignore[no-untyped-def]
+    """Write log P(x, y) of some rows, one line per class."""
+    for y in range(prior.size):
+        line, own = workspace.joint[y], workspace.code_table[y]
+        for r in range(end - begin):
+            line[r] = np.log(prior[y])
         for j in range(rows.codes.shape[0]):
             codes = rows.codes[j]
             for r in range(end - begin):
@@ -125,59 +172,75 @@ def _settle_tile(rows, begin, end, joint):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _maximise(layout, room, parameters):  # type: ignore[no-untyped-def]
+def _fill_code_table(rows, workspace):  # type: ignore[no-untyped-def]
+    """Write the log-probabilities of codes."""
+    for y in range(workspace.code_table.shape[0]):
+        for code in range(rows.members.shape[0]):
+            score = 0.0
+            for m in range(rows.members.shape[1]):
+                score += workspace.table[y, rows.members[code, m]]
+            workspace.code_table[y, code] = score
+
+
+@helper
+def _maximise(layout, workspace, parameters):  # type: ignore[no-untyped-def]
     """Turn sums into parameters."""
     n, least = 0.0, LEAST_SHARE
     for y in range(parameters.prior.size):
-        n += room.totals[y]
+        n += workspace.totals[y]
     norm = 0.0
     for y in range(parameters.prior.size):
-        parameters.prior[y] = max(room.totals[y] / n, least)
+        parameters.prior[y] = max(workspace.totals[y] / n, least)
         norm += parameters.prior[y]
         for j in range(layout.starts.size):
             begin, end = layout.starts[j], layout.starts[j] + layout.sizes[j]
             mass = 0.0
             for level in range(begin, end):
-                room.sums[y, level] += layout.pseudo[level]
-                mass += room.sums[y, level]
+                workspace.sums[y, level] += layout.pseudo[level]
+                mass += workspace.sums[y, level]
             for level in range(begin, end):
-                share = room.sums[y, level] / mass if mass > 0 else 1.0 / (end - begin)
+                share = workspace.sums[y, level] / mass if mass > 0 else 1.0 / (end - begin)
                 parameters.shares[y, level] = share
     for y in range(parameters.prior.size):
         parameters.prior[y] /= norm
 
 
 @_compile
-def step(rows, layout, parameters, room):  # type: ignore[no-untyped-def]
+def step(rows, layout, parameters, workspace):  # type: ignore[no-untyped-def]
     """Make one step of EM in place, and return the log-likelihood and log-prior before it."""
     k, n_levels = parameters.shares.shape
     penalty = 0.0
     for y in range(k):
         for level in range(n_levels):
-            room.table[y, level] = np.log(parameters.shares[y, level])
-            room.sums[y, level] = 0.0
+            workspace.table[y, level] = np.log(parameters.shares[y, level])
+            workspace.sums[y, level] = 0.0
         for level in range(layout.pseudo.size):
             if layout.pseudo[level] > 0:
-                penalty += layout.pseudo[level] * room.table[y, level]
-        parameters.prior[y] = np.log(parameters.prior[y])
-        room.totals[y] = 0.0
+                penalty += layout.pseudo[level] * workspace.table[y, level]
+        workspace.totals[y] = 0.0
     for y in range(k):
         for code in range(rows.members.shape[0]):
-            score = 0.0
+            share = 1.0
             for m in range(rows.members.shape[1]):
-                score += room.table[y, rows.members[code, m]]
-            room.code_table[y, code] = score
-            room.code_sums[y, code] = 0.0
-    log_likelihood = 0.0
+                share *= parameters.shares[y, rows.members[code, m]]
+            workspace.code_shares[y, code] = share
+            workspace.code_sums[y, code] = 0.0
+    log_likelihood, in_logs = 0.0, False
     n_rows = rows.weights.size
     for begin in range(0, n_rows, TILE):
         end = min(begin + TILE, n_rows)
-        _score_tile(rows, begin, end, room.code_table, parameters.prior, room.joint)
-        log_likelihood += _settle_tile(rows, begin, end, room.joint)
+        if _weigh_tile(rows, begin, end, parameters.prior, workspace):
+            log_likelihood += _share_tile(rows, begin, end, workspace)
+        else:
+            if not in_logs:
+                _fill_code_table(rows, workspace)
+                in_logs = True
+            _score_tile(rows, begin, end, parameters.prior, workspace)
+            log_likelihood += _settle_tile(rows, begin, end, workspace.joint)
         for y in range(k):
-            line, sums = room.joint[y], room.code_sums[y]
+            line, sums = workspace.joint[y], workspace.code_sums[y]
             for r in range(end - begin):
-                room.totals[y] += line[r]
+                workspace.totals[y] += line[r]
             for j in range(rows.codes.shape[0]):
                 codes = rows.codes[j]
                 for r in range(end - begin):
@@ -185,8 +248,8 @@ def step(rows, layout, parameters, room):  # type: ignore[no-untyped-def]
     for y in range(k):
         for code in range(rows.members.shape[0]):
             for m in range(rows.members.shape[1]):
-                room.sums[y, rows.members[code, m]] += room.code_sums[y, code]
-    _maximise(layout, room, parameters)
+                workspace.sums[y, rows.members[code, m]] += workspace.code_sums[y, code]
+    _maximise(layout, workspace, parameters)
     return log_likelihood, penalty
 
 
@@ -226,7 +289,7 @@ def _normalise(layout, parameters):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def run(rows, layout, parameters, room, points, tol, max_iter):  # type: ignore[no-untyped-def]
+def run(rows, layout, parameters, workspace, points, tol, max_iter):  # type: ignore[no-untyped-def]
     """Run EM in place until a step gains less than `tol`.
 
     `points` are three sets of parameters to work in. Returned are the log-likelihood of the
@@ -237,11 +300,11 @@ def run(rows, layout, parameters, room, points, tol, max_iter):  # type: ignore[
     while n_steps < max_iter and not converged:
         copy(parameters.shares.ravel(), first.shares.ravel())
         copy(parameters.prior, first.prior)
-        likelihood, penalty = step(rows, layout, parameters, room)
+        likelihood, penalty = step(rows, layout, parameters, workspace)
         before = likelihood + penalty
         copy(parameters.shares.ravel(), second.shares.ravel())
         copy(parameters.prior, second.prior)
-        likelihood, penalty = step(rows, layout, parameters, room)
+        likelihood, penalty = step(rows, layout, parameters, workspace)
         gained = likelihood + penalty - before
         n_steps += 2
         converged = gained < tol
@@ -257,12 +320,12 @@ def run(rows, layout, parameters, room, points, tol, max_iter):  # type: ignore[
         )
         _extrapolate(first.prior, second.prior, third.prior, parameters.prior)
         _normalise(layout, parameters)
-        ahead, ahead_penalty = step(rows, layout, parameters, room)
+        ahead, ahead_penalty = step(rows, layout, parameters, workspace)
         n_steps += 1
         if not ahead + ahead_penalty >= likelihood + penalty:
             copy(third.shares.ravel(), parameters.shares.ravel())
             copy(third.prior, parameters.prior)
     copy(parameters.shares.ravel(), first.shares.ravel())
     copy(parameters.prior, first.prior)
-    likelihood, penalty = step(rows, layout, first, room)
+    likelihood, penalty = step(rows, layout, first, workspace)
     return likelihood, n_steps, converged

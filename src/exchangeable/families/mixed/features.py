@@ -4,7 +4,8 @@ A column with levels has a feature for each level (nominal) or for each step up 
 count one for each bin but the first that it reaches, a measurement x and x². A score that is linear
 in them is a sum over columns, so that columns are independent given the class: shares of levels and
 of bins are exponentials of scores, and a quadratic score is a normal distribution. What is added to
-the scores of all classes leaves P(y | x) alone, and makes P(x) a good density.
+the scores of all classes leaves P(y | x) alone, and makes P(x) a good density. Measurements of a
+block have x alone, and one spread around the means of all classes, with shared factors.
 """
 
 from dataclasses import dataclass, replace
@@ -16,9 +17,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from exchangeable.arrays import FloatArray, IntArray, is_sparse
+from exchangeable.data.column import WITH_LEVELS
 from exchangeable.data.examples import Examples
 from exchangeable.data.rows import NO_BITS, ColumnType, CountRows, Rows
-from exchangeable.data.schema import WITH_LEVELS, typed_rows
+from exchangeable.data.schema import typed_rows
 from exchangeable.families.common.features import SharedTerms
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.mixed.count_bins import CountBins
@@ -26,7 +28,10 @@ from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.model import MixedModel
 from exchangeable.families.mixed.normals import LOG_TWO_PI, Normals
 from exchangeable.families.mixed.part import Part, Prior
+from exchangeable.families.mixed.tied import Tied
 from exchangeable.families.mixture import Mixture, weighed
+from exchangeable.families.problem import Problem
+from exchangeable.partitions import Partition
 
 SMOOTHING = 0.5
 """Rows that are added to those with each level or bin."""
@@ -45,11 +50,13 @@ class MixedFeatures:
     discrete : list of Levels
         The parts of columns with levels, and of counts, fitted to all rows as one class.
     normals : Normals or None
-        That of measurements.
+        That of measurements by themselves.
+    tied : Tied or None
+        Those of a block.
     ones : Rows
         The features that are on or off.
     numbers : array of shape (n_rows, n_numbers)
-        The measurements, and then their squares.
+        The measurements by themselves, then their squares, and then those of a block.
     columns : array of shape (n_features,)
         The column of each feature.
     cells : array of shape (n_ones_features, 2)
@@ -60,17 +67,18 @@ class MixedFeatures:
     types: tuple[ColumnType, ...]
     discrete: list[Levels]
     normals: Normals | None
+    tied: Tied | None
     ones: Rows
     numbers: FloatArray
     columns: IntArray
     cells: IntArray
 
     @classmethod
-    def of(cls, examples: Examples) -> "MixedFeatures":
-        """Return the features of rows.
+    def of(cls, examples: Examples, problem: Problem) -> "MixedFeatures":
+        """Return the features of rows, some of whose measurements may be a block.
 
         Holes of levels and counts are filled by draws from the column's values; numbers that are
-        not known have their mean.
+        not known have their mean, or in a block what is expected given the others.
         """
         rows: Any = examples.rows
         if not isinstance(rows, CountRows):
@@ -85,8 +93,9 @@ class MixedFeatures:
                 mine = tuple(types[j] for j in own)
                 found = part.first(own, mine, _some(values, own), weights, Prior(SMOOTHING))
                 parts.append(found)
-        own = np.flatnonzero(kinds == "continuous")
-        normals, numbers = None, np.empty((rows.n_rows, 0))
+        block = _block(problem, kinds)
+        own = np.setdiff1d(np.flatnonzero(kinds == "continuous"), block)
+        normals, tied, numbers = None, None, np.empty((rows.n_rows, 0))
         if own.size:
             measured, mine = rows.values[:, own], tuple(types[j] for j in own)
             normals = Normals.first(own, mine, measured, weights, Prior(0.0))
@@ -94,6 +103,11 @@ class MixedFeatures:
             squares = normals.variances[:, 0] + normals.means[:, 0] ** 2
             usual = np.concatenate([normals.means[:, 0], squares])
             numbers = np.where(np.isnan(numbers), usual, numbers)
+        if block.size:
+            mine = tuple(types[j] for j in block)
+            values_ = np.ascontiguousarray(rows.values[:, block])
+            tied = Tied.of(block, mine, values_, examples.weights, examples.clamp)
+            numbers = np.concatenate([numbers, tied.filled], axis=1)
         matrices, columns, cells, begin = [], [], list[IntArray](), 0
         for part_ in parts:
             ranges, of = _ranges(part_)
@@ -106,9 +120,9 @@ class MixedFeatures:
         together.sort_indices()
         indptr, indices = together.indptr.astype(np.int64), together.indices.astype(np.int32)
         ones = Rows(rows.n_rows, width, NO_BITS, indptr, indices)
-        everything = np.concatenate([*columns, own, own]).astype(np.int64)
+        everything = np.concatenate([*columns, own, own, block]).astype(np.int64)
         pairs = np.concatenate(cells) if cells else np.empty((0, 2), dtype=np.int64)
-        return cls(types, parts, normals, ones, numbers, everything, pairs)
+        return cls(types, parts, normals, tied, ones, numbers, everything, pairs)
 
     @cached_property
     def scored(self) -> npt.NDArray[np.bool_]:
@@ -160,11 +174,20 @@ class MixedFeatures:
         first = precision * self.normals.means[:, 0] - once.mean(axis=1)
         return np.concatenate([own, first, np.log(tight)])
 
+    @property
+    def together(self) -> IntArray:
+        """The columns that depend on each other in a class."""
+        return np.empty(0, dtype=np.int64) if self.tied is None else self.tied.part.columns
+
     def _curves(self, scores: LogLinear) -> tuple[FloatArray, FloatArray]:
-        """Return what x and x² of each measurement score in each class."""
-        slope = scores.slope[len(self.cells) :]
+        """Return what x and x² of each measurement by itself score in each class."""
+        slope = scores.slope[len(self.cells) : len(scores.slope) - self.together.size]
         half = len(slope) // 2
         return slope[:half], slope[half:]
+
+    def _line(self, scores: LogLinear) -> FloatArray:
+        """Return what the measurements of a block score in each class."""
+        return scores.slope[len(scores.slope) - self.together.size :]
 
     def shared(self, scores: LogLinear, terms: FloatArray) -> SharedTerms:
         """Return what some shared terms make of scores."""
@@ -194,6 +217,9 @@ class MixedFeatures:
             slope[n : n + m], slope[n + m :] = usual, -tight * squares
             parts.append(lambda grown: (grown[at] * mean).sum(axis=1))
             parts.append(lambda grown: -tight * (grown[at] * (mean**2 + 1 / precision)).sum(axis=1))
+        if self.tied is not None:
+            log_totals[self.together[0]] = self.tied.log_totals(self._line(scores))
+            parts.append(lambda grown: np.empty(0))
         return SharedTerms(
             log_totals, gain, slope, lambda grown: np.concatenate([part(grown) for part in parts])
         )
@@ -223,8 +249,21 @@ class MixedFeatures:
             mean, precision, _ = self._normals(scores, terms)
             parts.append(replace(self.normals, means=mean, variances=1 / precision))
         labels = np.arange(len(self.types), dtype=np.int64)
+        if self.tied is not None:
+            parts.append(self.tied.weighed(self._line(scores)))
+            labels[self.together] = self.together[0]
+            labels = Partition.from_labels(labels).labels.astype(np.int64)
         model = MixedModel(self.types, parts, labels)
         return weighed(model, scores.base + found.log_totals.sum(axis=0))[0]
+
+
+def _block(problem: Problem, kinds: npt.NDArray[Any]) -> IntArray:
+    """Return the measurements that are to depend on each other: those of the largest block."""
+    known = problem.known_partitions(kinds.size)
+    blocks = [] if known is None else known[0].blocks
+    found = [each[kinds[each] == "continuous"] for each in blocks]
+    largest = max(found, key=len, default=np.empty(0, dtype=np.int64))
+    return np.asarray(largest if largest.size > 1 else largest[:0], dtype=np.int64)
 
 
 def _some(values: Any, columns: IntArray) -> Any:

@@ -124,6 +124,9 @@ class Levels(Part):
             open_rows = np.flatnonzero(np.isnan(values[:, j]))
             heights = np.cumsum(self.shares(j, y))
             uniform = rng.random(open_rows.size) * heights[-1]
+            if heights.size == 2:
+                drawn[open_rows, j] = uniform >= heights[0]
+                continue
             found = np.searchsorted(heights, uniform, side="right")
             drawn[open_rows, j] = np.minimum(found, heights.size - 1)
         return drawn

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +17,9 @@ from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed import kernels, saved
+from exchangeable.families.mixed.listing import all_completions, block_shares
 from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
+from exchangeable.families.mixed.row_sums import check_types
 from exchangeable.families.page import OnPage
 from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition
@@ -102,7 +104,7 @@ class MixedModel(Model):
     def _values(self, observed: Observed) -> tuple[Any, FloatArray]:
         """Return rows as numbers, sparse where they are, and the logarithms of their Jacobians."""
         if isinstance(observed.ones, CountRows):
-            self._check_types(observed.ones.types)
+            check_types(observed.ones.types, self.types)
             return observed.ones.matrix, np.zeros(observed.n_rows)
         rows = self._rows(observed)
         return rows.values, rows.log_jacobian
@@ -118,8 +120,8 @@ class MixedModel(Model):
             }
             for part in self.parts
         ]
-        steps = sum(part.page_steps for part in self.parts)
         data = {"classes": self.n_classes, "parts": parts}
+        steps = sum(part.page_steps for part in self.parts)
         return OnPage("mixed", "exchangeable.families.mixed", data, steps)
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
@@ -182,17 +184,8 @@ class MixedModel(Model):
 
     def _rows(self, observed: Observed) -> TypedRows:
         rows = typed_rows(observed)
-        self._check_types(rows.types)
+        check_types(rows.types, self.types)
         return rows
-
-    def _check_types(self, types: tuple[ColumnType, ...]) -> None:
-        if types != self.types:
-            pairs = zip(types, self.types, strict=True)
-            odd = next(j for j, pair in enumerate(pairs) if len(set(pair)) > 1)
-            raise ValueError(
-                f"column {odd} is {types[odd].kind} with {types[odd].n_levels} levels, "
-                f"but was {self.types[odd].kind} with {self.types[odd].n_levels} when fitted"
-            )
 
     def expect(self, data: RowsInMemory, log_prior: FloatArray, moments: bool = False) -> MixedSums:
         """Find the posteriors of all rows, and sum what the next parameters are made of.
@@ -249,20 +242,9 @@ class MixedModel(Model):
 
     def alternatives(self, observed: Observed, most: int) -> list[npt.NDArray[Any]] | None:
         """Return all completions of each row, where the columns that are not known have levels."""
-        values = self._rows(observed).values
         levels = np.array([kind.n_levels for kind in self.types])
-        open_entries = np.isnan(values)
-        if (open_entries & (levels == 0)).any():
-            return None
-        if (np.where(open_entries, levels, 1.0).prod(axis=1) > most).any():
-            return None
-        found = []
-        for row, free in zip(values, open_entries, strict=True):
-            ways = list(product(*(range(n) for n in levels[free])))
-            rows = np.repeat(row[None, :], len(ways), axis=0)
-            rows[:, free] = np.array(ways).reshape(len(ways), -1)
-            found.append(self._given_back(rows, observed))
-        return found
+        found = all_completions(self._rows(observed).values, levels, most)
+        return None if found is None else [self._given_back(rows, observed) for rows in found]
 
     def only(self, classes: IntArray) -> Self:
         """Return the model of some of the classes, in the order they have here."""
@@ -283,26 +265,11 @@ class MixedModel(Model):
         """
         nothing = np.full((1, self.n_variables), np.nan)
         blocks = self.partitions[0].blocks
-        result = []
-        for y in range(self.n_classes):
-            listed = []
-            for block in blocks:
-                answer = np.empty(0)
-                if block.size == 1:
-                    own = self._predictive(nothing, int(block[0]), y)
-                    answer = np.empty(0) if isinstance(own, Normal) else own[0]
-                else:
-                    answer = self._totals(block, y)
-                listed.append(answer)
-            result.append(listed)
-        return result
-
-    def _totals(self, block: IntArray, y: int) -> FloatArray:
-        """Return the distribution of the total of a block's part, where it has one."""
-        for part in self.parts:
-            if np.isin(block, part.columns).all() and hasattr(part, "log_totals"):
-                return np.asarray(np.exp(part.log_totals[:, y]))
-        return np.empty(0)
+        alone = partial(self._predictive, nothing)
+        return [
+            [block_shares(self.parts, block, y, alone) for block in blocks]
+            for y in range(self.n_classes)
+        ]
 
     def level_shares(self) -> list[FloatArray] | None:
         """Return P(x_j = v | y) for every column, where all are independent and have levels."""

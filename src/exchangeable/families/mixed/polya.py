@@ -19,7 +19,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
 from exchangeable.families.mixed import urn_kernels as kernels
 from exchangeable.families.mixed.count_entries import entries_of, first_look, reach_of
-from exchangeable.families.mixed.counts import MOST, check_largest
+from exchangeable.families.mixed.counts import check_largest
 from exchangeable.families.mixed.part import (
     Ask,
     Highest,
@@ -29,11 +29,11 @@ from exchangeable.families.mixed.part import (
     csr_arrays,
     laid_out,
 )
-from exchangeable.families.mixed.splits import best_counts, split_count
+from exchangeable.families.mixed.splits import best_counts, drawn_split, split_count
 from exchangeable.families.mixed.totals import (
-    LARGEST_SIZE,
-    LEAST_MEAN,
-    SMALLEST_SIZE,
+    MOST,
+    checked_largest,
+    checked_totals,
     fit_counts,
     highest_count,
     log_counts,
@@ -46,7 +46,6 @@ from exchangeable.families.mixed.urn_weights import (
     Urn,
     settled_weights,
 )
-from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import needed, numbers
 
 SPARE = 1000
@@ -271,12 +270,7 @@ class Polya(Part):
         for r in np.flatnonzero(holes.any(axis=1)):
             n = self._open(totals[r], weight[r], y, shares)[1]
             left = int(np.searchsorted(shares[:n].cumsum(), rng.random() * (1 - 1e-15)))
-            rest = weight[r]
-            for j in np.flatnonzero(holes[r]):
-                own, rest = self.weights[j, y], max(rest - self.weights[j, y], 0.0)
-                share = rng.beta(own, rest) if rest > LEAST_WEIGHT / 2 else 1.0
-                drawn[r, j] = rng.binomial(left, min(max(share, 0.0), 1.0)) if left else 0
-                left -= int(drawn[r, j])
+            drawn[r, holes[r]] = drawn_split(left, self.weights[holes[r], y], weight[r], rng)
         return drawn
 
     @property
@@ -296,14 +290,8 @@ class Polya(Part):
         k = weights.shape[1] if weights.ndim == 2 else 0
         shape = (columns.size, k)
         weights = numbers(weights, "weights", shape, low=LEAST_WEIGHT, high=MOST_WEIGHT)
-        means = numbers(means, "means", (k,), low=LEAST_MEAN, high=MOST)
-        sizes = numbers(sizes, "sizes", (k,), low=0.9 * SMALLEST_SIZE, high=np.inf)
-        if (np.isfinite(sizes) & (sizes > 2 * LARGEST_SIZE)).any():
-            raise ModelFileError("sizes hold a number that is too large")
-        if largest.dtype != np.int64 or largest.shape != (columns.size + 1,):
-            raise ModelFileError(f"largest is {largest.dtype} of shape {largest.shape}")
-        if largest.min(initial=0) < 0 or largest.max(initial=0) > 2 * MOST + 10:
-            raise ModelFileError(f"largest holds counts up to {largest.max()}, which cannot be")
+        means, sizes = checked_totals(means, sizes, (k,))
+        largest = checked_largest(largest, columns.size + 1, 2 * MOST + 10)
         return cls(columns, types, weights, means, sizes, largest)
 
 

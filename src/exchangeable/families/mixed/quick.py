@@ -1,5 +1,7 @@
 """Fits from many starts in compiled loops, where all columns are independent and have levels."""
 
+from functools import cached_property
+
 import numpy as np
 
 from exchangeable.arrays import FloatArray
@@ -53,9 +55,14 @@ class QuickLevels:
         totals = np.maximum(mass.sum(axis=0), em_kernels.LEAST_SHARE)
         return self._parameters(np.exp(part.log_shares).T, totals / totals.sum())
 
+    @cached_property
+    def average(self) -> FloatArray:
+        """The probabilities of the levels in all rows together."""
+        return self.from_posterior(np.ones((self.rows.weights.size, 1))).shares[:, :-1]
+
     def from_rows(self, k: int, rng: np.random.Generator) -> em_kernels.LevelParameters:
         """Return the parameters of classes each of which leans towards a row."""
-        average = self.from_posterior(np.ones((self.rows.weights.size, 1))).shares[:, :-1]
+        average = self.average
         share = self.rows.weights / self.rows.weights.sum()
         chosen = rng.choice(share.size, size=k, replace=bool(np.count_nonzero(share) < k), p=share)
         own = np.tile(average, (k, 1))
@@ -81,20 +88,24 @@ class QuickLevels:
     ) -> tuple[float, int, bool]:
         """Run EM in place; return the log-likelihood, the number of steps, and whether it ended."""
         shares, prior = parameters
-        room = em_kernels.Room(
-            np.empty_like(shares),
-            np.empty_like(shares),
-            np.empty((prior.size, len(self.rows.members))),
-            np.empty((prior.size, len(self.rows.members))),
-            np.empty_like(prior),
-            np.empty((prior.size, em_kernels.TILE)),
+        by_code = prior.size, len(self.rows.members)
+        workspace = em_kernels.Workspace(
+            table=np.empty_like(shares),
+            sums=np.empty_like(shares),
+            code_table=np.empty(by_code),
+            code_shares=np.empty(by_code),
+            code_sums=np.empty(by_code),
+            totals=np.empty_like(prior),
+            joint=np.empty((prior.size, em_kernels.TILE)),
+            norm=np.empty(em_kernels.TILE),
+            scores=np.empty(em_kernels.TILE),
         )
         points = tuple(
             em_kernels.LevelParameters(np.empty_like(shares), np.empty_like(prior))
             for _ in range(3)
         )
         found: tuple[float, int, bool] = em_kernels.run(
-            self.rows, self.layout, parameters, room, points, tol, max_iter
+            self.rows, self.layout, parameters, workspace, points, tol, max_iter
         )
         return found
 

@@ -32,6 +32,17 @@ def types_of(rows: Rows) -> tuple[ColumnType, ...]:
     return (ColumnType("binary", 2),) * rows.n_variables
 
 
+def check_types(given: Sequence[ColumnType], fitted: Sequence[ColumnType]) -> None:
+    """Refuse rows of other columns than those that were fitted."""
+    if given != fitted:
+        pairs = zip(given, fitted, strict=True)
+        odd = next(j for j, pair in enumerate(pairs) if len(set(pair)) > 1)
+        raise ValueError(
+            f"column {odd} is {given[odd].kind} with {given[odd].n_levels} levels, "
+            f"but was {fitted[odd].kind} with {fitted[odd].n_levels} when fitted"
+        )
+
+
 def values_of(examples: Examples) -> Any:
     """Return rows as numbers, NaN for holes; a sparse matrix where they are sparse counts."""
     rows = examples.rows

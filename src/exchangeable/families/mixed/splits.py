@@ -5,6 +5,7 @@ from scipy import special
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.mixed.totals import highest_count, log_counts
+from exchangeable.families.mixed.urn_weights import LEAST_WEIGHT
 
 
 def split_count(shares: FloatArray, own: float, others: float) -> FloatArray:
@@ -73,3 +74,16 @@ def best_split(shares: FloatArray, mean: float, size: float) -> FloatArray:
         if log_totals[total] + split > highest:
             highest, best = log_totals[total] + split, counts.copy()
     return best
+
+
+def drawn_split(
+    total: int, weights: FloatArray, whole: float, rng: np.random.Generator
+) -> FloatArray:
+    """Return counts that add up to a total, drawn from an urn that holds `whole` weights."""
+    counts, rest = np.zeros(weights.size), whole
+    for j, own in enumerate(weights):
+        rest = max(rest - own, 0.0)
+        share = rng.beta(own, rest) if rest > LEAST_WEIGHT / 2 else 1.0
+        counts[j] = rng.binomial(total, min(max(share, 0.0), 1.0)) if total else 0
+        total -= int(counts[j])
+    return counts

@@ -17,13 +17,14 @@ from scipy import special
 
 from exchangeable.arrays import FloatArray, IntArray, is_sparse
 from exchangeable.data.rows import ColumnType
-from exchangeable.families.mixed.counts import MOST, check_largest
+from exchangeable.families.mixed.counts import check_largest
 from exchangeable.families.mixed.part import Ask, Highest, Part, PartSums, Prior, laid_out
 from exchangeable.families.mixed.splits import best_split
 from exchangeable.families.mixed.totals import (
-    LARGEST_SIZE,
     LEAST_MEAN,
-    SMALLEST_SIZE,
+    MOST,
+    checked_largest,
+    checked_totals,
     draw_counts,
     fit_counts,
     highest_count,
@@ -264,20 +265,14 @@ class Tally(Part):
         arrays: Mapping[str, npt.NDArray[Any]],
     ) -> Self:
         """Return the part of arrays that were read, refusing what cannot be."""
-        names = ("log_shares", "means", "sizes", "largest")
-        log_shares, means, sizes, largest = needed(arrays, names)
+        log_shares, means, sizes, largest = needed(arrays, (*cls.parameters, *cls.shared))
         k = log_shares.shape[1] if log_shares.ndim == 2 else 0
         shape = (columns.size, k)
         log_shares = numbers(log_shares, "log_shares", shape, low=-np.inf, high=CLOSE)
         if not (np.abs(np.exp(log_shares).sum(axis=0) - 1) < CLOSE).all():
             raise ModelFileError("log_shares hold probabilities that do not add up to one")
-        means = numbers(means, "means", (k,), low=LEAST_MEAN, high=MOST)
-        sizes = numbers(sizes, "sizes", (k,), low=0.9 * SMALLEST_SIZE, high=np.inf)
-        if (np.isfinite(sizes) & (sizes > 2 * LARGEST_SIZE)).any():
-            raise ModelFileError("sizes hold a number that is too large")
-        good = largest.dtype == np.int64 and largest.shape == (1,)
-        if not good or not 0 <= largest[0] <= SPARE * MOST + 10:
-            raise ModelFileError("largest is not a total")
+        means, sizes = checked_totals(means, sizes, (k,))
+        largest = checked_largest(largest, 1, SPARE * MOST + 10)
         return cls(columns, types, log_shares, means, sizes, largest)
 
 

@@ -9,10 +9,14 @@ from scipy import special, stats
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.mixed import kernels
+from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import numbers
 
 SMALLEST_SIZE, LARGEST_SIZE = 1e-3, 1e5
 """Between these the size is looked for; beyond the second the distribution is Poisson's."""
 LEAST_MEAN = 1e-9
+MOST = 100_000
+"""The largest count of a column that can be fitted."""
 HALVINGS = 45
 TAIL = 1e-12
 """Counts beyond what has this probability are left out where all counts must be listed."""
@@ -97,3 +101,23 @@ def highest_count(means: FloatArray, sizes: FloatArray) -> int:
     wide = stats.nbinom.isf(TAIL, r, r / (r + means))
     ends = np.where(np.isfinite(sizes), wide, stats.poisson.isf(TAIL, means))
     return int(np.max(ends)) + 1
+
+
+def checked_totals(
+    means: FloatArray, sizes: FloatArray, shape: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Return means and sizes that were read from a file, refusing what cannot be."""
+    means = numbers(means, "means", shape, low=LEAST_MEAN, high=MOST)
+    sizes = numbers(sizes, "sizes", shape, low=0.9 * SMALLEST_SIZE, high=np.inf)
+    if (np.isfinite(sizes) & (sizes > 2 * LARGEST_SIZE)).any():
+        raise ModelFileError("sizes hold a number that is too large")
+    return means, sizes
+
+
+def checked_largest(largest: IntArray, n_columns: int, most: float = MOST) -> IntArray:
+    """Return the largest counts that were read from a file, refusing what cannot be."""
+    if largest.dtype != np.int64 or largest.shape != (n_columns,):
+        raise ModelFileError(f"largest is {largest.dtype} of shape {largest.shape}")
+    if largest.min(initial=0) < 0 or largest.max(initial=0) > most:
+        raise ModelFileError(f"largest holds counts up to {largest.max()}, which cannot be")
+    return largest

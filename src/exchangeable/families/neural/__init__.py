@@ -4,6 +4,7 @@ They are composed of other families: what training leaves are trees, with or wit
 weighted urns. Training needs JAX, the extra ``neural``; what was trained does not.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from exchangeable.families.contract import FamilySpec, SearchSpace
@@ -27,18 +28,21 @@ N_COMPONENTS = 8192
 
 STEPS = {"learning_rate": (2.5, 1.6), "latent": (2.0, 1.4)}
 """What a search tries, and by which factors."""
+TREE_STEPS = {**STEPS, "trees": (4.0, 2.0)}
 
 
 START_UP = 6.0
 """Seconds that it takes to compile, about."""
 
 
-def _space(nanoseconds: float, squared: float = 0.0) -> SearchSpace:
+def _space(
+    nanoseconds: float, squared: float = 0.0, steps: Mapping[str, tuple[float, ...]] = STEPS
+) -> SearchSpace:
     return SearchSpace(
         N_COMPONENTS,
         N_COMPONENTS,
         alone=True,
-        steps=STEPS,
+        steps=steps,
         nanoseconds=nanoseconds,
         squared=squared,
         start_up=START_UP,
@@ -89,7 +93,7 @@ SPECS = (
         most_variables=MOST_VARIABLES,
         settings=Neural("tree"),
         refits="tree",
-        search=_space(7.0),
+        search=_space(7.0, steps=TREE_STEPS),
         **COMMON,
     ),
 )

@@ -11,7 +11,12 @@ from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
 from exchangeable.devices.batches import Symbols, n_columns
-from exchangeable.devices.choice import check_room, find_device, import_jax
+from exchangeable.devices.choice import (
+    check_room,
+    find_device,
+    import_jax,
+    out_of_memory_told,
+)
 from exchangeable.devices.head import SHARE_CELLS
 from exchangeable.families.contract import Trainer
 from exchangeable.families.mixture import Mixture
@@ -28,6 +33,9 @@ JAX_BYTES = 5e8
 NEGLIGIBLE = 1e-5
 """Components that have less than this share, all together, are dropped."""
 LEAST_CHANCE = 1e-6
+FEWEST_ITERATIONS = 4
+"""Training that was cut short before has hardly begun, and is not judged."""
+NO_SCORES = np.empty(0)
 
 
 def work(n_rows: int, n_variables: int, n_components: int) -> float:
@@ -82,19 +90,33 @@ class NeuralTrainer(Trainer, ABC):
             settings = replace(settings, batch_size=min(settings.batch_size, component.most_rows))
         self._training = training.Training(task, settings, rng, device, Pace(problem.clock))
         n_iter = 0
-        for worth in self._training.iterations(tol, max_iter):
-            n_iter += 1
-            yield worth
-        if self._training.late and not n_iter:
-            raise OutOfTime("there was no time for an iteration")
+        with out_of_memory_told(purpose):
+            for worth in self._training.iterations(tol, max_iter):
+                n_iter += 1
+                yield worth
+        if self._training.late and n_iter < FEWEST_ITERATIONS and not problem.clock.patient:
+            raise OutOfTime(f"there was time for {n_iter} iterations, too few to judge it")
 
     def mixture(self, data: Any) -> Mixture:
         """Return the components of the best decoder, except those of negligible share."""
-        outputs, shares = self._training.components()
+        with out_of_memory_told(f"family={self.problem.settings.family!r}"):
+            outputs, shares = self._training.components()
         order = np.argsort(shares)
         kept = np.sort(order[np.cumsum(shares[order]) > NEGLIGIBLE])
         with np.errstate(divide="ignore"):
             return Mixture(self._component.model(outputs), np.log(shares)).only(kept)
+
+    def scores(self, mixture: Mixture, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
+        """Return log P of each row to fit and held out, by the device where they are complete."""
+        rows, valid = self.problem.rows, self.problem.valid_rows
+        if rows.holes is None and (valid is None or valid.holes is None):
+            with out_of_memory_told(f"family={self.problem.settings.family!r}"):
+                each, held = self._training.scores()
+            return each, held if valid is not None else NO_SCORES
+        each = mixture.model.log_likelihoods(mixture.log_prior, rows, n_jobs)
+        if valid is None:
+            return each, NO_SCORES
+        return each, mixture.model.log_likelihoods(mixture.log_prior, valid, n_jobs)
 
     @property
     def converged(self) -> bool:

@@ -25,6 +25,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.families.trees import gain_kernels
 from exchangeable.families.trees.model import ParentArray, TreeModel
+from exchangeable.families.trees.natural import LEAST, Edges, natural_parameters
 from exchangeable.families.trees.polynomials import (
     LARGEST_PAIR,
     LARGEST_SLOPE,
@@ -39,53 +40,12 @@ from exchangeable.structure.proposals import Proposal
 
 PENALTY, WEIGHTED_PENALTY = 2.0, 1.0
 """What an edge must gain in log-likelihood to be there, in plain and in weighted trees."""
-LEAST = 1e-12
-"""No cell of a pair is less probable than this."""
-LEAST_MEAN = 4 * LEAST
-"""No variable is on, or off, with less probability than this."""
 DAMPING = 0.5
 LARGEST_STEP = 2.0
 """Of a natural parameter of a weighted tree, before damping."""
 LEARNING_STEPS = (1, 2, 4, 8, 16, 32, 64)
 """Steps of EM at which plain trees are chosen anew."""
 Data = InMemory | Streamed
-
-
-def natural_parameters(
-    means: FloatArray, both: FloatArray, parent: ParentArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (base, slope, pair) of the trees with given probabilities, one tree per column.
-
-    Parameters
-    ----------
-    means : array of shape (n, n_classes)
-        P(x_j = 1).
-    both : array of shape (n, n_classes)
-        P(x_j = 1, x_parent(j) = 1); what stands at roots is not read.
-    parent : array of shape (n, n_classes)
-        Each variable's parent, n for a root.
-    """
-    n, n_classes = means.shape
-    means = np.clip(means, LEAST_MEAN, 1 - LEAST_MEAN)
-    child, y = np.nonzero(parent < n)
-    below = child * n_classes + y
-    above = parent.ravel()[below].astype(np.int64) * n_classes + y
-    off = np.log1p(-means)
-    alone = (np.log(means) - off).ravel()
-    slope, pair, log_off = alone.copy(), np.zeros(means.size), off.ravel()
-    p, q = means.ravel()[below], means.ravel()[above]
-    # Every cell has some probability, and the cells of an edge keep its margins: so the tree adds
-    # up to one whatever the probabilities are.
-    least, most = np.maximum(p + q - 1, 0) + LEAST, np.minimum(p, q) - LEAST
-    on = np.clip(both.ravel()[below], least, most)
-    cells = (on, p - on, q - on, 1 - p - q + on)
-    log_11, log_10, log_01, log_00 = (np.log(cell) for cell in cells)
-    pair[below] = log_11 + log_00 - log_10 - log_01
-    slope[below] += log_10 - log_00 - alone[below]
-    np.add.at(slope, above, log_01 - log_00 - alone[above])
-    base = off.sum(axis=0)
-    base += np.bincount(y, log_00 - log_off[below] - log_off[above], minlength=n_classes)
-    return base, slope.reshape(means.shape), pair.reshape(means.shape)
 
 
 class TreeFamily(PooledFamily):
@@ -144,20 +104,19 @@ class TreeFamily(PooledFamily):
     def _fitted(self, sums: LinearSums, parent: ParentArray) -> TreeModel:
         ones, totals = with_pool(self.pool, sums)
         means = ones / totals
-        both = pooled_pairs(self.problem, sums, parent) / totals
+        both = (sums.pairs + pool_pairs(self.problem, parent)) / totals
         above = np.take_along_axis(
             np.concatenate([means, np.zeros((1, totals.size))]), parent.astype(np.int64), axis=0
         )
         share = totals / (totals + self.problem.shrinkage)
         both = share * both + (1 - share) * means * above
-        base, slope, pair = natural_parameters(means, both, parent)
+        base, slope, pair = natural_parameters(means, both, Edges.of(parent))
         return TreeModel.make(base, slope, parent, pair)
 
 
-def pooled_pairs(problem: Problem, sums: LinearSums, parent: ParentArray) -> FloatArray:
-    """Return the weight of the rows with a variable and its parent on, the prior included."""
-    pooled = problem.pool.strength * parent_pairs(problem.pairs, parent)
-    return np.asarray(sums.pairs + pooled)
+def pool_pairs(problem: Problem, parent: ParentArray) -> FloatArray:
+    """Return the weight of the prior's rows with a variable and its parent on."""
+    return np.asarray(problem.pool.strength * parent_pairs(problem.pairs, parent))
 
 
 class WeightedTreeFamily(PooledFamily):
@@ -168,6 +127,7 @@ class WeightedTreeFamily(PooledFamily):
     """
 
     _alone: tuple[FloatArray, FloatArray]
+    _pooled: FloatArray
     _prior: CountPrior
 
     def __init__(self, problem: Problem) -> None:
@@ -197,6 +157,7 @@ class WeightedTreeFamily(PooledFamily):
             self.problem.largest_count,
         )
         mixture = Mixture(model, self.log_shares(sums.totals))
+        self._pooled = pool_pairs(self.problem, parent)
         self._remember_urns(data, mixture)
         return mixture
 
@@ -204,6 +165,7 @@ class WeightedTreeFamily(PooledFamily):
         """Take what the trees expect without their edges in place of urns fitted before."""
         model: Any = mixture.model
         self._prior = self.urns.count_prior(model.partitions)
+        self._pooled = pool_pairs(self.problem, model.parent)
         self._remember_urns(data, Mixture(model.without_edges(), mixture.log_prior))
         return mixture
 
@@ -226,7 +188,7 @@ class WeightedTreeFamily(PooledFamily):
             model.slope, parent, model.pair, self._masses(sums), tilts, n_jobs
         )
         share = totals / (totals + self.problem.shrinkage)
-        wanted = share * pooled_pairs(self.problem, sums, parent)
+        wanted = share * (sums.pairs + self._pooled)
         wanted += (1 - share) * totals * _scaled(self._alone, ones / totals, parent)
         by_slope, by_pair = _move(ones / totals, wanted / totals, expected, totals, parent)
         slope, pair = centred(model.slope + by_slope), model.pair + by_pair
@@ -302,9 +264,10 @@ def _move(
     parent: ParentArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return how far slopes and pairs go in one step."""
-    target = natural_parameters(means, both, parent)
+    edges = Edges.of(parent)
+    target = natural_parameters(means, both, edges)
     present = natural_parameters(
-        np.clip(expected.ones / totals, LEAST, 1 - LEAST), expected.pairs / totals, parent
+        np.clip(expected.ones / totals, LEAST, 1 - LEAST), expected.pairs / totals, edges
     )
     slope, pair = (
         DAMPING * np.clip(after - before, -LARGEST_STEP, LARGEST_STEP)

@@ -85,20 +85,20 @@ class Workspace(NamedTuple):
 
 
 @_helper
-def _close(factor, place, degree, off, on, factors, sums):  # type: ignore[no-untyped-def]
+def _close(factor, position, degree, off, on, factors, sums):  # type: ignore[no-untyped-def]
     """Cut a new factor where it is negligible; return where the next one begins."""
     least = SMALLEST * max(sums[factor, 0], sums[factor, 1])
-    while degree > 0 and off[place + degree] < least and on[place + degree] < least:
+    while degree > 0 and off[position + degree] < least and on[position + degree] < least:
         degree -= 1
-    factors[factor, 0], factors[factor, 1] = place, degree
-    end = place + degree + 1
+    factors[factor, 0], factors[factor, 1] = position, degree
+    end = position + degree + 1
     for i in range(end, end + PAD):
         off[i], on[i] = 0.0, 0.0
     return end + PAD
 
 
 @_helper
-def _merge(x, y, factor, below_all, top, place, off, on, factors, sums):  # type: ignore[no-untyped-def]
+def _merge(x, y, factor, below_all, top, position, off, on, factors, sums):  # type: ignore[no-untyped-def]
     """Multiply two factors; return where the next one begins, and what the product is divided by.
 
     `below_all`, the parent is node n, which is never on.
@@ -113,29 +113,29 @@ def _merge(x, y, factor, below_all, top, place, off, on, factors, sums):  # type
     )
     whole = long_degree + short_degree
     last = min(whole, top)
-    multiply(off, long, long_degree, off, short, short_degree, off, place, last)
+    multiply(off, long, long_degree, off, short, short_degree, off, position, last)
     sum_off, sum_on = sums[x, 0] * sums[y, 0], sums[x, 1] * sums[y, 1]
     if below_all:
         sum_on = 0.0
-        for i in range(place, place + last + 1):
+        for i in range(position, position + last + 1):
             on[i] = 0.0
     else:
-        multiply(on, long, long_degree, on, short, short_degree, on, place, last)
+        multiply(on, long, long_degree, on, short, short_degree, on, position, last)
     if last < whole:
-        sum_off = total(off[place : place + last + 1])
-        sum_on = total(on[place : place + last + 1])
+        sum_off = total(off[position : position + last + 1])
+        sum_on = total(on[position : position + last + 1])
     scale = max(sum_off, sum_on)
     if scale >= ENOUGH or scale == 0.0:
         scale = 1.0
     else:
-        for i in range(place, place + last + 1):
+        for i in range(position, position + last + 1):
             off[i], on[i] = off[i] / scale, on[i] / scale
     sums[factor, 0], sums[factor, 1] = sum_off / scale, sum_on / scale
-    return _close(factor, place, last, off, on, factors, sums), scale
+    return _close(factor, position, last, off, on, factors, sums), scale
 
 
 @_helper
-def _lift(v, below, linked, shift, top, place, off, on, factors, sums):  # type: ignore[no-untyped-def]
+def _lift(v, below, linked, shift, top, position, off, on, factors, sums):  # type: ignore[no-untyped-def]
     """Make the factor of a node from the product of what is below it.
 
     Its sums are those of the node alone, off and on, and are replaced by the factor's. Returned is
@@ -144,23 +144,23 @@ def _lift(v, below, linked, shift, top, place, off, on, factors, sums):  # type:
     is_off, is_on = sums[v, 0], sums[v, 1]
     if below < 0:
         last, whole = shift, shift
-        off[place], on[place] = is_off, is_off
+        off[position], on[position] = is_off, is_off
         if shift:
-            off[place + 1], on[place + 1] = is_on, linked * is_on
+            off[position + 1], on[position + 1] = is_on, linked * is_on
         else:
-            off[place], on[place] = is_off + is_on, is_off + linked * is_on
+            off[position], on[position] = is_off + is_on, is_off + linked * is_on
         sums[v, 0], sums[v, 1] = is_off + is_on, is_off + linked * is_on
     else:
         begin, whole = factors[below, 0], factors[below, 1] + shift
         last = min(whole, top)
-        into_off, into_on = off[place : place + last + 1], on[place : place + last + 1]
+        into_off, into_on = off[position : position + last + 1], on[position : position + last + 1]
         of_off, of_on = off[begin : begin + last + 1], on[begin - shift : begin - shift + last + 1]
         for i in range(into_off.size):
             into_off[i] = is_off * of_off[i] + is_on * of_on[i]
             into_on[i] = is_off * of_off[i] + linked * is_on * of_on[i]
         is_off, is_on = is_off * sums[below, 0], is_on * sums[below, 1]
         sums[v, 0], sums[v, 1] = is_off + is_on, is_off + linked * is_on
-    return _close(v, place, last, off, on, factors, sums)
+    return _close(v, position, last, off, on, factors, sums)
 
 
 @_helper
@@ -184,15 +184,15 @@ def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-un
     off, on, coefficients = workspace.off, workspace.on, workspace.coefficients
     factors, sums = workspace.factors, workspace.sums
     nodes, scales = workspace.nodes, workspace.scales
-    n, place, m = parent.size, PAD, 0
+    n, position, m = parent.size, PAD, 0
     for i in range(PAD):
         off[i], on[i] = 0.0, 0.0
     scale, log_scale = 1.0, 0.0
     for i in range(n + 1):
         v = n - 1 - i if i < n else n
         while m < end[v]:
-            place, own = _merge(
-                left[m], right[m], n + m, v == n, top, place, off, on, factors, sums
+            position, own = _merge(
+                left[m], right[m], n + m, v == n, top, position, off, on, factors, sums
             )
             scales[m] = own
             scale, log_scale = _take_out(own, scale, log_scale)
@@ -212,7 +212,7 @@ def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-un
         nodes[v, 0], nodes[v, 1] = is_off / own, is_on / own
         sums[v, 0], sums[v, 1] = nodes[v, 0], nodes[v, 1]
         shift = 1 if moves and top > 0 else 0
-        place = _lift(v, below, linked, shift, top, place, off, on, factors, sums)
+        position = _lift(v, below, linked, shift, top, position, off, on, factors, sums)
     begin, last = factors[product[n], 0], factors[product[n], 1]
     for count in range(top + 1):
         coefficients[count] = off[begin + count] if count <= last else 0.0

@@ -44,11 +44,28 @@ class Forest(NamedTuple):
     @classmethod
     def of(cls, slope: FloatArray, parent: npt.NDArray[Any], pair: FloatArray, y: int) -> Self:
         """Return the forest of class y; `parent` and `pair` are empty where there are no edges."""
-        n = slope.shape[0]
-        above = parent[:, y].astype(np.int64) if parent.size else np.full(n, n)
-        order, nodes, merges = _shape(above.tobytes())
-        edges = pair[order, y] if parent.size else np.zeros(n)
-        return cls(order, nodes, slope[order, y], edges, merges)
+        return cls.of_each(slope, parent, pair, (y, y + 1))[0]
+
+    @classmethod
+    def of_each(
+        cls,
+        slope: FloatArray,
+        parent: npt.NDArray[Any],
+        pair: FloatArray,
+        classes: tuple[int, int],
+    ) -> list[Self]:
+        """Return the forests of some classes; the matrices are turned once for all of them."""
+        some = slice(*classes)
+        slopes = slope[:, some].T.copy()
+        if not parent.size:
+            edges, above = np.zeros_like(slopes), np.full(slopes.shape, slope.shape[0])
+        else:
+            edges, above = pair[:, some].T.copy(), parent[:, some].T.astype(np.int64, order="C")
+        forests = []
+        for own, between, parents in zip(slopes, edges, above, strict=True):
+            order, nodes, merges = _shape(parents.tobytes())
+            forests.append(cls(order, nodes, own[order], between[order], merges))
+        return forests
 
 
 @lru_cache(maxsize=64)
@@ -115,7 +132,7 @@ def log_counts(
 
     def one(classes: tuple[int, int]) -> None:
         unknown = np.full(slope.shape[0], -1, dtype=np.int8)
-        forests = [Forest.of(slope, parent, pair, y) for y in range(*classes)]
+        forests = Forest.of_each(slope, parent, pair, classes)
         workspace = Workspace.of([forest.merges for forest in forests], reach)
         for y, forest in zip(range(*classes), forests, strict=True):
             tilt_kernels.log_coefficients(forest, unknown, True, reach, workspace, out[y], tilts[y])
@@ -160,7 +177,7 @@ def expected_pairs(
     ones, pairs = np.empty((k, n)), np.empty((k, n))
 
     def one(classes: tuple[int, int]) -> None:
-        forests = [Forest.of(slope, parent, pair, y) for y in range(*classes)]
+        forests = Forest.of_each(slope, parent, pair, classes)
         workspace = Workspace.of([forest.merges for forest in forests], counts.shape[0] - 1)
         of_nodes = Expected(np.empty(n), np.empty(n))
         for y, forest in zip(range(*classes), forests, strict=True):

@@ -91,13 +91,13 @@ def _add_lines(lines, chosen, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def expect_urns(rows, holes, span, urns, priors, given, posterior, room, sums):  # type: ignore[no-untyped-def]
+def expect_urns(rows, holes, span, urns, priors, given, posterior, workspace, sums):  # type: ignore[no-untyped-def]
     """Write the posteriors of a span of rows, unless `given`, and add up their sums.
 
     `sums` are those of ones and counts. Returns the log-likelihood; NaN if digits may be lost.
     """
     base, on, hole, chance, other_chance, ratio = urns
-    forward, backward, total, buffer, hole_buffer = room
+    forward, backward, total, buffer, hole_buffer = workspace
     weights, clamp, log_prior = priors.weights, priors.clamp, priors.log_prior
     ones_sum, count_sum = sums
     k, tile = base.size, total.size

@@ -122,8 +122,8 @@ def draw_counts(state, members, log_weights, table, uniforms, out):  # type: ign
     shares = np.exp(scores - total) if total > -np.inf else np.full(n_holes + 1, 1.0)
     shares = np.cumsum(shares)
     for row in range(uniforms.size):
-        found = np.searchsorted(shares, uniforms[row] * shares[-1], side="right")
-        out[row] = min(found, n_holes)  # where the shares are no numbers it is behind the last
+        drawn = np.searchsorted(shares, uniforms[row] * shares[-1], side="right")
+        out[row] = min(drawn, n_holes)  # where the shares are no numbers it is behind the last
 
 
 @_compile_fast

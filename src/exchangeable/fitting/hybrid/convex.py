@@ -7,8 +7,10 @@ from threading import Event
 import numpy as np
 
 from exchangeable.arrays import FloatArray
+from exchangeable.fitting.hybrid import kernels
 from exchangeable.fitting.hybrid.design import Design
 from exchangeable.fitting.hybrid.lbfgs import lbfgs
+from exchangeable.fitting.hybrid.merged import Merged
 from exchangeable.fitting.hybrid.pooling import pool
 
 
@@ -19,7 +21,8 @@ class Solver:
     Attributes
     ----------
     tol : float
-        A fit ends when the largest entry of its scaled gradient is below this.
+        A fit ends when the largest entry of its scaled gradient is below this, every variable
+        being looked at by itself.
     max_iter : int
         Largest number of iterations.
     stop : Event, optional
@@ -65,6 +68,10 @@ class _Interrupted(Exception):
     """A fit was asked to stop."""
 
 
+class _AtTheStart(Exception):
+    """A fit ends where it began."""
+
+
 @dataclass(frozen=True)
 class Centred:
     """Generative scores around which slopes are fitted.
@@ -83,7 +90,7 @@ class Centred:
     @classmethod
     def scaled(cls, design: Design, scores: FloatArray, n_jobs: int | None = None) -> "Centred":
         """Return scores with the scales that are best while no variable adds anything."""
-        scales = pool(design, scores, n_jobs)[0] if len(scores) else np.empty(0)
+        scales = pool(design, scores[None], n_jobs)[0] if len(scores) else np.empty(0)
         return cls(scores, scales)
 
     def sum(self) -> FloatArray | float:
@@ -92,7 +99,7 @@ class Centred:
 
 
 def path(
-    design: Design,
+    merged: Merged,
     centred: Centred,
     penalties: Sequence[float],
     solver: Solver,
@@ -102,7 +109,7 @@ def path(
     """Yield a fit for each penalty, each starting from the one before: strong penalties first."""
     fit = start
     for penalty in penalties:
-        fit = solve(design, centred, penalty, solver, n_jobs, fit)
+        fit = solve(merged, centred, penalty, solver, n_jobs, fit)
         yield fit
 
 
@@ -114,43 +121,48 @@ class _Objective:
     """
 
     def __init__(
-        self, design: Design, offset: FloatArray | float, penalty: float, solver: Solver
+        self, merged: Merged, offset: FloatArray | float, penalty: float, solver: Solver
     ) -> None:
-        self.design, self.offset, self.solver = design, offset, solver
+        self.merged, self.design, self.offset = merged, merged.design, offset
+        self.solver, self.begun, self.steepest = solver, False, np.inf
+        design = self.design
         # Of two classes the slopes are ±half the one column, whose square therefore counts half.
         self.ridge = penalty * (0.5 if design.width == 1 else 1.0)
         bend = (1.0 - 1.0 / design.n_classes) / design.n_classes
-        by_variable = np.sqrt((bend * design.ones + self.ridge) / design.total)
-        self.scale = np.repeat(np.append(np.sqrt(bend), by_variable), design.width)
+        by_line = np.sqrt((bend * merged.ones + self.ridge) / design.total)
+        self.per_unit = 1.0 / np.append(np.sqrt(bend), by_line)
+        self.per_sum = self.per_unit / design.total
+        self.roots = np.append(1.0, merged.roots)
 
     def unpack(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return base and slopes."""
-        lines = (z / self.scale).reshape(-1, self.design.width)
-        return lines[0], lines[1:]
+        lines = z.reshape(-1, self.design.width) * self.per_unit[:, None]
+        return lines[0], self.merged.apart(lines[1:])
 
     def pack(self, fit: Fit) -> FloatArray:
         """Return the parameters of a fit as the solver sees them."""
-        return np.asarray(self.scale * np.concatenate([fit.base, fit.slope.ravel()]))
+        lines = np.concatenate([fit.base[None], self.merged.together(fit.slope)])
+        return np.asarray(lines / self.per_unit[:, None]).ravel()
 
     def evaluate(self, z: FloatArray, n_jobs: int | None) -> tuple[float, FloatArray]:
         """Return the value and the gradient."""
         if self.solver.stopped:
             raise _Interrupted
-        design, width = self.design, self.design.width
-        base, slope = self.unpack(z)
-        residuals = design.scores(slope, base + self.offset, n_jobs)
-        loss = design.settle(residuals, n_jobs) + 0.5 * self.ridge * float(np.vdot(slope, slope))
-        gradient = np.empty_like(z)
-        gradient[:width] = residuals.sum(axis=0)
-        by_variable = design.gather(residuals, n_jobs)
-        by_variable += self.ridge * slope
-        gradient[width:] = by_variable.ravel()
-        gradient /= design.total * self.scale
-        return loss / design.total, gradient
+        lines, gradient = np.empty((2, self.per_unit.size, self.design.width))
+        squares = kernels.unscale(z, self.per_unit, self.ridge, lines, gradient)
+        residuals = self.merged.scores(lines[1:], lines[0] + self.offset, n_jobs)
+        loss = self.design.settle(residuals, n_jobs) + 0.5 * self.ridge * squares
+        gradient[0] = np.ones(len(residuals)) @ residuals
+        self.merged.gather(residuals, gradient[1:], n_jobs)
+        self.steepest = kernels.rescale(gradient, self.per_sum, self.roots)
+        if not self.begun and self.steepest <= self.solver.tol:
+            raise _AtTheStart
+        self.begun = True
+        return loss / self.design.total, gradient.ravel()
 
 
 def solve(
-    design: Design,
+    merged: Merged,
     centred: Centred,
     penalty: float,
     solver: Solver,
@@ -161,11 +173,15 @@ def solve(
 
     The scores of a row are base + Σ_j slope_j + Σ_m scales_m · scores_m.
     """
-    objective = _Objective(design, centred.sum(), penalty, solver)
-    latest = np.zeros(objective.scale.size) if start is None else objective.pack(start)
+    objective = _Objective(merged, centred.sum(), penalty, solver)
+    latest = np.zeros(objective.per_unit.size * merged.design.width)
+    if start is not None:
+        latest[:] = objective.pack(start)
 
     def keep(z: FloatArray) -> None:
         latest[:] = z
+        if objective.steepest <= solver.tol:
+            raise StopIteration
 
     try:
         found, n_iter = lbfgs(
@@ -177,4 +193,6 @@ def solve(
         )
     except _Interrupted:
         return Fit(*objective.unpack(latest), centred.scales, converged=False)
+    except _AtTheStart:
+        return Fit(*objective.unpack(latest), centred.scales)
     return Fit(*objective.unpack(found), centred.scales, n_iter, n_iter < solver.max_iter)

@@ -10,14 +10,14 @@ adds log(1 + exp(slope + v)) to a class's score.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit, log_softmax
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray
 from exchangeable.data.observed import Observed
 from exchangeable.families import normalised
 from exchangeable.families.common.log_linear import LogLinear
-from exchangeable.fitting.hybrid.design import Design
+from exchangeable.fitting.hybrid.design import Design, settle
 from exchangeable.fitting.hybrid.lbfgs import lbfgs
+from exchangeable.fitting.hybrid.scores import reduced
 
 SMOOTHING = 0.5
 """Rows with a variable on, and off, that are added to those seen."""
@@ -25,7 +25,7 @@ COUNT_ROWS = 8.0
 """Rows distributed as the model's own numbers of ones that are added to those seen."""
 N_MASKS = 16
 """Ways in which variables are hidden."""
-LABELS = 300.0
+LABELS = 1000.0
 """How much labels, given rows with holes, count beside the rows."""
 TOL, MAX_ITER = 1e-3, 100
 
@@ -44,7 +44,8 @@ def with_shared(scores: LogLinear, design: Design, n_jobs: int | None = None) ->
     """
     target = (design.ones + SMOOTHING) / (design.total + 2 * SMOOTHING)
     if scores.is_linear:
-        return _with_slopes(scores, target, Hidden.of(scores, design, n_jobs), n_jobs)
+        hidden = Hidden.of(scores, design, n_jobs) if design.n_classes > 1 else None
+        return _with_slopes(scores, target, hidden, n_jobs)
     scores = _with_slopes(scores, target, None, n_jobs)
     if not scores.by_count.size:
         return scores
@@ -62,18 +63,19 @@ class Hidden:
     ----------
     masks : array of shape (n_masks, n_variables)
         1 where a variable is hidden.
-    known : array of shape (n_masks, n_rows, n_classes)
-        What the known variables of each row score.
-    labels : array of shape (n_rows,)
-        The classes of the rows.
-    weights : array of shape (n_rows,)
-        Their weights, which add up to one over all masks.
+    known : array of shape (n_masks, n_rows, width)
+        What the known variables of each row score; of two classes the second against the first.
+    labels, weights : arrays of shape (n_masks * n_rows,)
+        The classes of the rows, and their weights, which add up to one over all masks.
+    n_jobs : int, optional
+        Number of threads.
     """
 
     masks: FloatArray
     known: FloatArray
     labels: IntArray
     weights: FloatArray
+    n_jobs: int | None = None
 
     @classmethod
     def of(cls, scores: LogLinear, design: Design, n_jobs: int | None = None) -> "Hidden":
@@ -81,24 +83,26 @@ class Hidden:
         rng = np.random.default_rng(0)
         shares = np.linspace(0.2, 0.8, N_MASKS)[:, None]
         masks = (rng.random((N_MASKS, design.rows.n_variables)) < shares).astype(np.float64)
-        known = [
-            design.scores((1.0 - mask)[:, None] * scores.slope, scores.base, n_jobs)
-            for mask in masks
-        ]
-        weights = design.weights / (design.total * N_MASKS)
-        return cls(masks, np.stack(known), design.labels, weights)
+        base, slope = reduced(scores.base[None])[0], reduced(scores.slope)
+        known = [design.scores((1.0 - mask)[:, None] * slope, base, n_jobs) for mask in masks]
+        weights = np.tile(design.weights / (design.total * N_MASKS), N_MASKS)
+        return cls(masks, np.stack(known), np.tile(design.labels, N_MASKS), weights, n_jobs)
 
-    def loss(self, slope: FloatArray) -> tuple[float, FloatArray]:
-        """Return the average loss, and its gradient by what is added to all columns of `slope`."""
-        hidden = self.masks @ np.logaddexp(0.0, slope)
-        joint = self.known + hidden[:, None]
-        log_posterior = log_softmax(joint, axis=2)
-        rows = np.arange(self.labels.size)
-        loss = -float((log_posterior[:, rows, self.labels] @ self.weights).sum())
-        residual = np.exp(log_posterior)
-        residual[:, rows, self.labels] -= 1.0
-        by_mask = np.einsum("mnk,n->mk", residual, self.weights)
-        return loss, ((self.masks.T @ by_mask) * expit(slope)).sum(axis=1)
+    def loss(self, log_totals: FloatArray, chances: FloatArray) -> tuple[float, FloatArray]:
+        """Return the average loss, and its gradient by what is added to all slopes of a variable.
+
+        Parameters
+        ----------
+        log_totals : array of shape (n_variables, n_classes)
+            What a variable adds to the scores of the classes if it is hidden.
+        chances : array of shape (n_variables, n_classes)
+            How probable it is to be on.
+        """
+        residuals = self.known + (self.masks @ reduced(log_totals))[:, None]
+        by_row = residuals.reshape(self.labels.size, -1)
+        loss = settle(by_row, self.labels, self.weights, self.n_jobs)
+        by_mask = np.ones(residuals.shape[1]) @ residuals
+        return loss, np.einsum("jk,jk->j", self.masks.T @ by_mask, reduced(chances))
 
 
 def _with_slopes(
@@ -114,10 +118,16 @@ def _with_slopes(
     def objective(z: FloatArray) -> tuple[float, FloatArray]:
         v = z / scale
         moved = scores.plus(nothing, v[:, None])
-        log_total, means = _moments(moved, n_jobs)
+        if not scores.is_linear:
+            log_total, means = _moments(moved, n_jobs)
+            return log_total - float(v @ target), (means - target) / scale
+        log_totals, chances = _switched(moved.slope)
+        by_class = moved.base + log_totals.sum(axis=0)
+        log_total = float(np.logaddexp.reduce(by_class))
+        means = chances @ np.exp(by_class - log_total)
         value, gradient = log_total - float(v @ target), means - target
         if hidden is not None:
-            loss, by_slope = hidden.loss(moved.slope)
+            loss, by_slope = hidden.loss(log_totals, chances)
             value, gradient = value + LABELS * loss, gradient + LABELS * by_slope
         return value, gradient / scale
 
@@ -125,12 +135,14 @@ def _with_slopes(
     return scores.plus(nothing, (found / scale)[:, None])
 
 
+def _switched(slope: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return log(1 + exp(slope)), and its derivative: the chance of a one."""
+    small = np.exp(-np.abs(slope))
+    return np.maximum(slope, 0.0) + np.log1p(small), np.where(slope > 0, 1.0, small) / (1.0 + small)
+
+
 def _moments(scores: LogLinear, n_jobs: int | None) -> tuple[float, FloatArray]:
     """Return log Z, and how probable each variable is to be on."""
-    if scores.is_linear:
-        log_totals = scores.base + np.logaddexp(0.0, scores.slope).sum(axis=0)
-        log_total = float(np.logaddexp.reduce(log_totals))
-        return log_total, expit(scores.slope) @ np.exp(log_totals - log_total)
     mixture, log_total = normalised(scores, n_jobs)
     n, k = scores.slope.shape
     nothing = Observed.from_symbols(np.full((1, n), UNASSIGNED, dtype=np.int8))

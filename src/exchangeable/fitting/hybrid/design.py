@@ -13,11 +13,11 @@ from exchangeable.data.examples import listed
 from exchangeable.data.observed import flags
 from exchangeable.data.rows import Rows, take_rows
 from exchangeable.fitting.hybrid import kernels
-from exchangeable.runtime.threads import run
+from exchangeable.runtime.threads import row_ranges, run
 
-PARTS = 16
-"""Rows and variables are cut into this many parts, whatever the number of threads."""
-
+PARTS, PART = 16, 1 << 15
+"""Rows and variables are cut into at most this many parts, of at least this many entries, whatever
+the number of threads."""
 
 NO_NUMBERS = np.empty((0, 0))
 ALL_SCORED = np.empty(0, dtype=np.bool_)
@@ -103,9 +103,10 @@ class Design:
         out = np.empty((self.rows.n_rows, slope.shape[1]))
         out[:] = start
         indptr, indices = self.rows.indptr, self.rows.indices
+        lines = np.ascontiguousarray(slope[: self.rows.n_variables])
 
         def one(span: tuple[int, int]) -> None:
-            kernels.score(indptr, indices, *span, slope, out)
+            kernels.add_lines(indptr, indices, *span, lines, out)
 
         run(one, self._row_spans, n_jobs)
         if self.numbers.size:
@@ -114,23 +115,25 @@ class Design:
 
     def settle(self, scores: FloatArray, n_jobs: int | None = None) -> float:
         """Turn scores into residuals, in place, and return the summed loss."""
+        return settle(scores, self.labels, self.weights, n_jobs)
 
-        def one(span: tuple[int, int]) -> float:
-            return float(kernels.settle(scores, *span, self.labels, self.weights))
+    def gather(
+        self, residuals: FloatArray, n_jobs: int | None = None, out: FloatArray | None = None
+    ) -> FloatArray:
+        """Return for each variable the sum over rows of its value times their residuals.
 
-        return sum(run(one, self._row_spans, n_jobs))
-
-    def gather(self, residuals: FloatArray, n_jobs: int | None = None) -> FloatArray:
-        """Return for each variable the sum over rows of its value times their residuals."""
-        out = np.empty((self.n_variables, residuals.shape[1]))
+        If `out` is given, the sums are added to it.
+        """
+        if out is None:
+            out = np.zeros((self.n_variables, residuals.shape[1]))
         indptr, rows = self.columns
 
         def one(span: tuple[int, int]) -> None:
-            kernels.gather(indptr, rows, *span, residuals, out)
+            kernels.add_lines(indptr, rows, *span, residuals, out)
 
         run(one, self._column_spans, n_jobs)
         if self.numbers.size:
-            out[self.rows.n_variables :] = self.numbers.T @ residuals
+            out[self.rows.n_variables :] += self.numbers.T @ residuals
         return out
 
     @cached_property
@@ -142,10 +145,22 @@ class Design:
         return _spans(self.columns[0])
 
 
+def settle(
+    scores: FloatArray, labels: IntArray, weights: FloatArray, n_jobs: int | None = None
+) -> float:
+    """Turn scores of rows into weighted residuals, in place, and return the summed loss."""
+
+    def one(span: tuple[int, int]) -> float:
+        return float(kernels.settle(scores, *span, labels, weights))
+
+    return sum(run(one, row_ranges(len(scores), max(PART // scores.shape[1] // 8, 1)), n_jobs))
+
+
 def _spans(indptr: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """Cut lines into parts with about the same number of entries."""
     n_lines = indptr.size - 1
-    goals = np.linspace(0, indptr[-1] + n_lines, PARTS + 1)[1:-1]
+    n_parts = int(np.clip((indptr[-1] + n_lines) // PART, 1, PARTS))
+    goals = np.linspace(0, indptr[-1] + n_lines, n_parts + 1)[1:-1]
     inner = np.searchsorted(indptr[:-1] + np.arange(n_lines), goals)
     cuts = np.unique([0, *inner.tolist(), n_lines]).tolist()
     return list(itertools.pairwise(cuts))

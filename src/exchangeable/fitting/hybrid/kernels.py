@@ -8,77 +8,128 @@ how many there are. Of two classes one is enough: with a single column of slopes
 import numpy as np
 
 from exchangeable.runtime.kernel_cache import compiled, for_kernels
+from exchangeable.runtime.loops import inlined, largest
+from exchangeable.runtime.vectors import logarithm, scaled_power
 
 _compile = compiled(fastmath={"contract", "reassoc"})
+LOG_LEAST = -700.0
+"""Exponentials of less are not told apart."""
+NARROW = np.uint64(8)
+"""With at most this many columns, four are summed at a time; wider lines are read as a whole."""
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+"""Unsigned, so that no index counts from the end, which would take a test for each."""
 
 
 @for_kernels(fastmath={"reassoc"}, forceinline=True)
-def _sum_of(values, chosen):  # type: ignore[no-untyped-def]
+def _sum_of(values, chosen, begin, end):  # type: ignore[no-untyped-def]
     """Return the sum of some values."""
     total = 0.0
-    for k in range(chosen.size):
+    for k in range(begin, end):
         total += values[chosen[k]]
     return total
 
 
-@_compile
-def score(indptr, indices, first, last, slope, scores):  # type: ignore[no-untyped-def]
-    """Add the slopes of each row's ones to its scores."""
-    width = slope.shape[1]
-    if width == 1:
-        single = slope.ravel()
-        for row in range(first, last):
-            scores[row, 0] += _sum_of(single, indices[indptr[row] : indptr[row + 1]])
-        return
-    total = np.empty(width)
+@compiled(fastmath={"contract"})
+def add_lines(indptr, chosen, first, last, lines, out):  # type: ignore[no-untyped-def]
+    """Add to each line of `out` those of `lines` that are chosen for it.
+
+    Forwards these are the slopes of a row's ones, backwards the residuals of a variable's rows.
+    """
+    flat, width = lines.ravel(), np.uint64(lines.shape[1])
+    for i in range(first, last):
+        begin, end, total = indptr[i], indptr[i + 1], out[i]
+        if width == ONE:
+            total[0] += _sum_of(flat, chosen, begin, end)
+            continue
+        if width > NARROW:
+            for k in range(begin, end):
+                line = lines[chosen[k]]
+                for z in range(line.size):
+                    total[z] += line[z]
+            continue
+        y = np.uint64(0)
+        while y + FOUR <= width:
+            one, two, three, four = 0.0, 0.0, 0.0, 0.0
+            for k in range(begin, end):
+                at = np.uint64(chosen[k]) * width + y
+                one += flat[at]
+                two += flat[at + ONE]
+                three += flat[at + TWO]
+                four += flat[at + THREE]
+            total[y] += one
+            total[y + ONE] += two
+            total[y + TWO] += three
+            total[y + THREE] += four
+            y += FOUR
+        while y < width:
+            one = 0.0
+            for k in range(begin, end):
+                one += flat[np.uint64(chosen[k]) * width + y]
+            total[y] += one
+            y += ONE
+
+
+@inlined
+def _settle_two(margins, first, last, labels, weights):  # type: ignore[no-untyped-def]
+    """Do what `settle` does with the scores of the second of two classes against the first."""
+    loss = 0.0
     for row in range(first, last):
-        total[:] = scores[row]
-        for k in range(indptr[row], indptr[row + 1]):
-            add = slope[indices[k]]
-            for y in range(width):
-                total[y] += add[y]
-        scores[row] = total
+        margin = margins[row] if labels[row] else -margins[row]
+        small = scaled_power(max(-abs(margin), LOG_LEAST))
+        loss += weights[row] * (logarithm(1.0 + small) + max(-margin, 0.0))
+        wrong = weights[row] * (small if margin > 0 else 1.0) / (1.0 + small)
+        margins[row] = -wrong if labels[row] else wrong
+    return loss
 
 
 @_compile
 def settle(scores, first, last, labels, weights):  # type: ignore[no-untyped-def]
     """Turn scores into weighted residuals P(y | x) − [y is the label]; return the summed loss."""
-    width, loss = scores.shape[1], 0.0
+    width, flat, loss = scores.shape[1], scores.ravel(), 0.0
+    if width == 1:
+        return _settle_two(flat, first, last, labels, weights)
     for row in range(first, last):
-        line, label, weight = scores[row], labels[row], weights[row]
-        if width == 1:
-            margin = line[0] if label else -line[0]
-            small = np.exp(-abs(margin))
-            loss += weight * (np.log1p(small) + max(-margin, 0.0))
-            wrong = small / (1.0 + small) if margin > 0 else 1.0 / (1.0 + small)
-            line[0] = -weight * wrong if label else weight * wrong
-            continue
-        highest = line.max()
-        own, total = line[label] - highest, 0.0
+        line = scores[row]
+        highest = largest(line)
+        loss += weights[row] * (highest - line[labels[row]])
         for y in range(width):
-            line[y] = np.exp(line[y] - highest)
+            line[y] = max(line[y] - highest, LOG_LEAST)
+    for i in range(first * width, last * width):
+        flat[i] = scaled_power(flat[i])
+    for row in range(first, last):
+        line, weight, total = scores[row], weights[row], 0.0
+        for y in range(width):
             total += line[y]
-        loss += weight * (np.log(total) - own)
+        loss += weight * np.log(total)
+        factor = weight / total
         for y in range(width):
-            line[y] *= weight / total
-        line[label] -= weight
+            line[y] *= factor
+        line[labels[row]] -= weight
     return loss
 
 
 @_compile
-def gather(indptr, rows, first, last, residuals, out):  # type: ignore[no-untyped-def]
-    """Write for each variable the sum of the residuals of the rows in which it is on."""
-    width = residuals.shape[1]
-    if width == 1:
-        single = residuals.ravel()
-        for j in range(first, last):
-            out[j, 0] = _sum_of(single, rows[indptr[j] : indptr[j + 1]])
-        return
-    total = np.empty(width)
-    for j in range(first, last):
-        total[:] = 0.0
-        for k in range(indptr[j], indptr[j + 1]):
-            add = residuals[rows[k]]
-            for y in range(width):
-                total[y] += add[y]
-        out[j] = total
+def unscale(z, per_unit, ridge, lines, gradient):  # type: ignore[no-untyped-def]
+    """Write lines of parameters and the gradient of their penalty; return their summed squares.
+
+    The first line, what classes score for the empty row, is not penalised.
+    """
+    width, squares = lines.shape[1], 0.0
+    for i in range(lines.shape[0]):
+        for y in range(width):
+            value = z[i * width + y] * per_unit[i]
+            lines[i, y] = value
+            gradient[i, y] = ridge * value if i else 0.0
+            squares += value * value if i else 0.0
+    return squares
+
+
+@_compile
+def rescale(gradient, per_sum, roots):  # type: ignore[no-untyped-def]
+    """Multiply each line of a gradient by its factor; return the largest entry over the root."""
+    highest = 0.0
+    for i in range(gradient.shape[0]):
+        for y in range(gradient.shape[1]):
+            gradient[i, y] *= per_sum[i]
+            highest = max(highest, abs(gradient[i, y]) / roots[i])
+    return highest

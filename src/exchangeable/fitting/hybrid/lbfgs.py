@@ -28,10 +28,18 @@ def lbfgs(
     """
     options = {"maxiter": max_iter, "gtol": tol, "ftol": 0.0, "maxcor": MEMORY, "maxfun": 10**9}
     solver: Any = minimize
+    gradients: list[FloatArray] = []
+
+    def value(x: FloatArray) -> float:
+        height, gradient = objective(x)
+        gradients[:] = [gradient]
+        return height
+
+    # The solver asks for the value first, then for the gradient at the same point.
     found = solver(
-        objective,
+        value,
         start,
-        jac=True,
+        jac=lambda x: gradients[0],
         method="L-BFGS-B",
         bounds=bounds,
         callback=callback,

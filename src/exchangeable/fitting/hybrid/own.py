@@ -16,6 +16,9 @@ from exchangeable.fitting.classes import fit_classes
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.hybrid.design import Design
 
+LARGEST = 4096
+"""Most variables with which scores that are not linear are tried: the time to normalise look-ups by
+counts grows as the square of how many there are."""
 TAIL = 10
 """Numbers of ones by whose look-ups those of larger numbers are extrapolated."""
 
@@ -55,15 +58,21 @@ class OwnFamily:
         return finite(scores)
 
     def out_of_fold(
-        self, design: Design, fold: IntArray, n_folds: int, n_jobs: int | None = None
+        self, design: Design, fold: IntArray, n_folds: int, asked: bool, n_jobs: int | None = None
     ) -> FloatArray | None:
-        """Return what fits to the other folds say of each row; None if they lack a class."""
+        """Return what fits to the other folds say of each row.
+
+        None if they lack a class; or if to normalise their scores would take too long, unless they
+        are asked for.
+        """
         out = np.empty((design.rows.n_rows, design.n_classes))
         for f in range(n_folds):
             kept, held = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
             if np.unique(design.labels[kept]).size < design.n_classes:
                 return None
             scores = self.scores(design.take(kept), n_jobs)
+            if not (asked or scores.is_linear or design.n_variables <= LARGEST):
+                return None
             out[held] = log_linear.score(design.take(held).rows, scores, n_jobs)
         return out
 

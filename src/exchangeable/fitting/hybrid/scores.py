@@ -68,9 +68,13 @@ class FoldSums:
 
 
 def slopes(names: Sequence[str], ones: FloatArray) -> list[FloatArray]:
-    """Return the slopes of some scores, centred over classes: what they share says nothing."""
+    """Return the slopes of some scores, centred over classes: what they share says nothing.
+
+    A variable that is never on says nothing either: its slopes are 0.
+    """
+    seen = ones.sum(axis=1, keepdims=True) > 0
     found = [SCORES[name](ones) for name in names]
-    return [slope - slope.mean(axis=1, keepdims=True) for slope in found]
+    return [np.where(seen, slope - slope.mean(axis=1, keepdims=True), 0.0) for slope in found]
 
 
 def reduced(scores: FloatArray) -> FloatArray:

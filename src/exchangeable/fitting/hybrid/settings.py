@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,7 +10,6 @@ from exchangeable.arrays import check_count, check_flag, check_number
 from exchangeable.fitting.hybrid.scores import SCORES
 
 FAMILY = "family"
-TRAINING = ("generative", "hybrid", "discriminative")
 PENALTIES = (32.0, 8.0, 2.0, 0.5)
 """Tried by default, strong ones first."""
 
@@ -95,19 +93,6 @@ class Checked:
     n_folds: int
     n_components: int
     warm_start: bool
-
-
-def as_training(training: Any) -> Hybrid | None:
-    """Return the settings that `training` stands for, None for generative training."""
-    if isinstance(training, Hybrid):
-        return training
-    if not isinstance(training, str) or training not in TRAINING:
-        raise ValueError(
-            f"training={training!r} is unknown; expected one of {', '.join(TRAINING)}, or Hybrid()"
-        )
-    if training == "generative":
-        return None
-    return Hybrid() if training == "hybrid" else Hybrid(scores=())
 
 
 def checked(settings: Hybrid) -> Checked:

@@ -12,9 +12,12 @@ from exchangeable.arrays import FloatArray
 from exchangeable.families.common.features import Features
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.mixture import Mixture
-from exchangeable.fitting.hybrid.density import LABELS, MAX_ITER, N_MASKS, TOL
+from exchangeable.fitting.hybrid.density import MAX_ITER, N_MASKS, TOL
 from exchangeable.fitting.hybrid.design import Design
 from exchangeable.fitting.hybrid.lbfgs import lbfgs
+
+LABELS = 300.0
+"""How much labels, given rows with holes, count beside the rows."""
 
 
 def typed_mixture(
@@ -36,6 +39,7 @@ def typed_mixture(
     n_columns = int(features.columns.max(initial=-1)) + 1
     rng = np.random.default_rng(0)
     masks = rng.random((N_MASKS, n_columns)) < np.linspace(0.2, 0.8, N_MASKS)[:, None]
+    masks[:, features.together] = False  # what is hidden of these depends on what is known
     known = np.stack(
         [
             design.scores(

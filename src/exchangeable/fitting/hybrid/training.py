@@ -5,192 +5,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.arrays import FloatArray
 from exchangeable.families import normalised
 from exchangeable.families.common.log_linear import LogLinear
 from exchangeable.families.mixture import Mixture
-from exchangeable.fitting.hybrid.convex import Centred, Fit, Solver, path
+from exchangeable.fitting.hybrid.candidates import Candidates
+from exchangeable.fitting.hybrid.convex import Fit, Solver
 from exchangeable.fitting.hybrid.density import with_shared
 from exchangeable.fitting.hybrid.design import Design
 from exchangeable.fitting.hybrid.own import OwnFamily
 from exchangeable.fitting.hybrid.pooling import pool
-from exchangeable.fitting.hybrid.scores import FoldSums, reduced, slopes, useful
 from exchangeable.fitting.hybrid.settings import FAMILY, Checked
 from exchangeable.fitting.hybrid.trained import Trained
-from exchangeable.runtime.threads import run
 
 Finish = Callable[[LogLinear, Design, int | None], Mixture]
 LEAST_GAIN = 0.1
 """Share of the loss that the family's own score must take away, if it is not linear: look-ups and
 pairs make answers about rows with holes slower."""
-
-
-def make_folds(labels: IntArray, n_folds: int) -> IntArray:
-    """Return the fold of each row: in each class every fold has as many, to one, in random order.
-
-    Classes of a single row each are in different folds, so that no fold has them all.
-
-    >>> make_folds(np.array([0, 0, 0, 0, 1, 1]), 2).tolist()
-    [1, 0, 0, 1, 0, 1]
-    """
-    fold = np.empty(labels.size, dtype=np.int64)
-    rng = np.random.default_rng(0)
-    for y in np.unique(labels):
-        members = np.flatnonzero(labels == y)
-        fold[rng.permutation(members)] = (np.arange(members.size) + y) % n_folds
-    return fold
-
-
-class Candidates:
-    """Conditional fits with every penalty, without generative scores and around them.
-
-    Parameters
-    ----------
-    design : Design
-        The rows.
-    settings : Checked
-        Names of scores, penalties and folds.
-    own : OwnFamily
-        The classifier's family.
-    solver : Solver
-        How fits are made.
-    start : sequence of Fit
-        Fits to begin with, as `fits` returned them.
-    n_jobs : int, optional
-        Number of threads.
-    """
-
-    def __init__(
-        self,
-        design: Design,
-        settings: Checked,
-        own: OwnFamily,
-        solver: Solver,
-        start: list[Fit],
-        n_jobs: int | None = None,
-    ) -> None:
-        self.design, self.settings, self.solver, self.n_jobs = design, settings, solver, n_jobs
-        self.names = settings.names
-        if settings.scales is None:
-            self.names = useful(settings.names, design.n_classes)
-        self.fold = make_folds(design.labels, settings.n_folds)
-        self.members = [np.flatnonzero(self.fold == f) for f in range(settings.n_folds)]
-        self.sums = FoldSums(design, self.fold, settings.n_folds)
-        self.own_held = None
-        if settings.family and not solver.stopped:
-            self.own_held = own.out_of_fold(design, self.fold, settings.n_folds, n_jobs)
-            if self.own_held is not None:
-                self.own_held = reduced(self.own_held - self.own_held.mean(axis=1, keepdims=True))
-        self.start = start if len(start) == len(self.kinds) * len(settings.penalties) else []
-
-    @property
-    def given(self) -> FloatArray | None:
-        """The scales that are given."""
-        scales = self.settings.scales
-        if scales is None:
-            return None
-        n_known = len(self.names) + (self.own_held is not None)
-        return np.array(scales[:n_known])
-
-    @property
-    def kinds(self) -> tuple[bool, ...]:
-        """Whether fits are around generative scores: some are and some not, unless scales say."""
-        if self.settings.scales is not None:
-            return (True,)
-        return (False, True) if self.names else (False,)
-
-    def held_scores(self, *left_out: int) -> FloatArray:
-        """Return generative scores of the rows outside some folds, by fits without their fold."""
-        design, parts, rows = self.design, [], []
-        for f in range(self.settings.n_folds):
-            if f in left_out:
-                continue
-            slope = self.slopes(f, *left_out)
-            parts.append(self._say(design.take(self.members[f]), slope))
-            rows.append(self.members[f])
-        order = np.argsort(np.concatenate(rows), kind="stable")
-        held = np.concatenate(parts, axis=1)[:, order]
-        return self._with_own(held, np.concatenate(rows)[order])
-
-    def slopes(self, *left_out: int) -> list[FloatArray]:
-        """Return the slopes of generative scores of the rows outside some folds.
-
-        Variables that such scores do not look at have 0.
-        """
-        ones, scored = self.sums.without(*left_out), self.design.scored
-        if not scored.size:
-            return slopes(self.names, ones)
-        found = []
-        for slope in slopes(self.names, ones[scored[: len(ones)]]):
-            whole = np.zeros((scored.size, slope.shape[1]))
-            whole[scored] = slope
-            found.append(whole)
-        return found
-
-    def _say(self, design: Design, slope: list[FloatArray]) -> FloatArray:
-        """Return what linear scores say of rows, shape (n_scores, n_rows, width)."""
-        nothing = np.zeros(1)
-        said = [reduced(design.scores(each, nothing, 1)) for each in slope]
-        return np.stack(said) if said else np.empty((0, design.rows.n_rows, design.width))
-
-    def _with_own(self, said: FloatArray, rows: IntArray) -> FloatArray:
-        """Add what the family says, where its scale is given."""
-        if self.settings.scales is None or self.own_held is None:
-            return said
-        return np.concatenate([said, self.own_held[rows][None]])
-
-    def without_fold(self, left_out: int, n_jobs: int | None) -> tuple[list[Fit], FloatArray]:
-        """Fit with all penalties to the rows outside a fold, and score the fold's rows."""
-        design = self.design.take(np.flatnonzero(self.fold != left_out))
-        held = self.design.take(self.members[left_out])
-        fits, answers = list[Fit](), list[FloatArray]()
-        for kind in self.kinds:
-            centred = self._centred(design, kind, (left_out,), n_jobs)
-            found = list(path(design, centred, self.settings.penalties, self.solver, n_jobs))
-            offset: FloatArray | float = 0.0
-            if kind:
-                said = self._say(held, self.slopes(left_out))
-                said = self._with_own(said, self.members[left_out])
-                offset = Centred(said, centred.scales).sum()
-            answers += [held.scores(fit.slope, fit.base + offset, n_jobs) for fit in found]
-            fits += found
-        return fits, np.stack(answers)
-
-    def fit_all(self) -> list[Fit]:
-        """Return the fits to all rows."""
-        fits, penalties = list[Fit](), self.settings.penalties
-        for kind in self.kinds:
-            centred = self._centred(self.design, kind, (), self.n_jobs)
-            start = self.start[len(fits)] if self.start else None
-            fits += path(self.design, centred, penalties, self.solver, self.n_jobs, start)
-        return fits
-
-    def cross_validate(self) -> FloatArray:
-        """Return what each candidate says of rows it has not seen."""
-        folds = range(self.settings.n_folds)
-        answers = run(lambda fold: self.without_fold(fold, 1)[1], folds, self.n_jobs)
-        held = np.empty((len(answers[0]), self.design.rows.n_rows, self.design.width))
-        for members, answer in zip(self.members, answers, strict=True):
-            held[:, members] = answer
-        return held
-
-    def known_elsewhere(self) -> npt.NDArray[np.bool_]:
-        """Whether other folds have rows of each row's class: else nobody could predict it."""
-        k, labels = self.design.n_classes, self.design.labels
-        shape = (self.settings.n_folds, k)
-        by_fold = np.bincount(self.fold * k + labels, minlength=shape[0] * k).reshape(shape)
-        return np.asarray(by_fold.sum(axis=0)[labels] > by_fold[self.fold, labels])
-
-    def _centred(
-        self, design: Design, kind: bool, left_out: tuple[int, ...], n_jobs: int | None
-    ) -> Centred:
-        """Return what slopes are fitted around: nothing, or generative scores."""
-        if not kind:
-            return Centred(np.empty((0, design.rows.n_rows, design.width)), np.empty(0))
-        said, given = self.held_scores(*left_out), self.given
-        return Centred.scaled(design, said, n_jobs) if given is None else Centred(said, given)
 
 
 def train(
@@ -265,16 +97,14 @@ def _weigh(candidates: Candidates, fits: list[Fit]) -> _Weighed:
     held = candidates.cross_validate()
     if candidates.solver.stopped:
         return as_it_is
-    scales, base, loss = pool(design, held, candidates.n_jobs)
-    if given:
-        return _Weighed(scales, float(scales.sum() * as_it_is.own), base, loss)
-    if own_held is not None:
-        both, own_base, own_loss = pool(
-            design, np.concatenate([held, own_held[None]]), candidates.n_jobs
-        )
-        if own_loss < (1.0 - LEAST_GAIN) * loss:
-            return _Weighed(both[:-1], float(both[-1]), own_base, own_loss)
-    return _Weighed(scales, 0.0, base, loss)
+    n_jobs = candidates.n_jobs
+    if own_held is not None and not given:
+        both = np.concatenate([held[:1], own_held[None, None]], axis=1)
+        scales, base, loss = pool(design, both, n_jobs)
+        if loss < (1.0 - LEAST_GAIN) * pool(design, held[:1], n_jobs)[2]:
+            return _Weighed(scales[:-1], float(scales[-1]), base, loss)
+    scales, base, loss = pool(design, held, n_jobs)
+    return _Weighed(scales, float(scales.sum() * as_it_is.own), base, loss)
 
 
 def _scales(candidates: Candidates, fits: list[Fit], weighed: _Weighed) -> dict[str, float]:
