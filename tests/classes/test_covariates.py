@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from exchangeable import ExchangeableMixture, ModelFileError, load, save
 from exchangeable.classes import covariate_effects, standard_errors
 from exchangeable.classes.design import Design
-from exchangeable.classes.logit import fit_logit, log_priors
+from exchangeable.classes.logit import _Problem, fit_logit, log_priors
 from exchangeable.classes.three_step import bch_weights, error_table
 from made_classes import PRECISE, RATES, hessian, log_likelihood, softmax
 
@@ -237,3 +237,27 @@ def test_weights_are_repeated_rows(fitted):
     second = covariate_effects(model, X[repeated], Z[repeated])
     np.testing.assert_allclose(first.coefficients, second.coefficients, atol=1e-6)
     assert log_likelihood(X[:3], np.log(model.weights_), model.profiles().values.T) < 0
+
+
+def test_the_observed_information_is_the_second_derivative():
+    rng = np.random.default_rng(6)
+    design = np.column_stack([np.ones(50), rng.normal(size=50)])
+    problem = _Problem(design, rng.random(50), None, rng.normal(size=(50, 3)))
+    at = rng.normal(size=4)
+    scores, _, observed = problem.derivatives(at.reshape(2, 2))
+    step, unit = 1e-4, np.eye(4)
+
+    def worth(beta):
+        return problem.worth(beta.reshape(2, 2))
+
+    slope = [(worth(at + step * e) - worth(at - step * e)) / (2 * step) for e in unit]
+    np.testing.assert_allclose(problem.weight @ scores, slope, atol=1e-6)
+    curve = [
+        [
+            (worth(at + step * (e + f)) - worth(at + step * (e - f)))
+            - (worth(at - step * (e - f)) - worth(at - step * (e + f)))
+            for f in unit
+        ]
+        for e in unit
+    ]
+    np.testing.assert_allclose(observed, -np.array(curve) / (4 * step**2), atol=1e-4)

@@ -101,6 +101,8 @@ def _imputed(model):
 
 
 def _rasch_answers(model):
+    if not hasattr(model, "item_parameters_"):
+        return None  # one that is not fitted
     for y in range(model.weights_.size):
         if np.isinf(model.abilities(component=y).estimate).any():
             return "an ability is infinite"
@@ -115,6 +117,7 @@ def _rasch_answers(model):
 
 
 def _tree_answers(model):
+    model.binarize = 0.0  # another limit would make other rows of those below
     drawn = model.sample(5, random_state=0)
     if not np.isin(drawn, (0, 1)).all():
         return "drew neither 0 nor 1"

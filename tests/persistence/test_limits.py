@@ -165,6 +165,19 @@ def test_wide_blocks_of_hidden_trees_take_little_memory():
     assert peak < 100e6
 
 
+def test_edges_of_hidden_trees_add_up_one_by_one():
+    """Those of two blocks may make up for each other in the probability of all rows."""
+    edges = np.full((3, 2, 2), 0.5)
+    edges[1], edges[2] = 0.5 * 1.25, 0.5 / 1.25
+    singles = Partition.from_labels(np.arange(3, dtype=np.int32))
+    tree = HiddenTree.make(
+        singles, np.array([3, 0, 0], np.int32), np.full((6, 2), -np.log(2)), edges
+    )
+    np.testing.assert_allclose(HiddenModel([tree]).log_totals(), 0, atol=1e-12)
+    with pytest.raises(ModelFileError, match="edges hold probabilities that do not add up"):
+        HiddenModel.read(HiddenModel([tree]).encode())
+
+
 def test_trees_over_counts_have_few_bins():
     n = 2000
     partition = one_block(n)

@@ -226,3 +226,16 @@ def test_parameters_are_weights_and_those_of_totals() -> None:
     options: dict[str, Any] = dict(kinds="count", blocks="full", max_iter=2, tol=1.0)
     model = ExchangeableMixture(2, family="polya", random_state=0, **options).fit(counts)
     assert model._model.n_parameters == 2 * (3 + 2)
+
+
+def test_units_of_holes_are_what_is_expected_of_them() -> None:
+    draws = np.random.default_rng(3)
+    counts = draws.poisson(2.0 * draws.gamma(1.0, size=(80, 1)), size=(80, 3)).astype(float)
+    options: dict[str, Any] = dict(kinds="count", blocks="full", max_iter=3, tol=1.0)
+    model = ExchangeableMixture(2, family="mixed", random_state=0, **options).fit(counts)._model
+    counts[draws.random(counts.shape) < 0.3] = np.nan
+    (part,) = model.parts
+    units = part.sums(counts, np.ones((80, 2)))["units"]
+    for y in range(2):
+        expected = model.marginals(typed(counts, model.types), y).sum(axis=0)
+        np.testing.assert_allclose(units[:, y], expected, rtol=1e-6)
