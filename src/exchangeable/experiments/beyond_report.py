@@ -216,6 +216,11 @@ def _smaller(store: Store) -> str:
         for row in store.rows
         if row.get("small_parameters")
     ]
+    if not rows:
+        return (
+            "## Made smaller\n\nNo cell was made smaller (`--compress`); `benchmarks/compress.py` "
+            "measures it, with results in `benchmarks/results/compress.csv`.\n"
+        )
     text = (
         "## Made smaller\n\n`density.compress(X_valid, loss=…)` (`--compress`): the loss of the "
         "validation rows, the log-likelihood of the test rows, parameters, the size of model files "
