@@ -180,7 +180,7 @@ def test_counting_classifiers_can_count():
 BAD = [
     (dict(family="magic"), "family='magic' is unknown; expected one of blocks, urns, tree"),
     (dict(family=3), "family=3 is unknown; expected one of"),
-    (dict(pooling=-1.0), "pooling must be positive and at most 1e+100, got -1.0"),
+    (dict(pooling=-1.0), r"pooling must be positive and at most 1e\+100, got -1.0"),
     (dict(shrinkage=3.0), "shrinkage=3.0 is about the edges of trees"),
     (dict(family="urns", shrinkage=3.0), "edges of trees, which family='urns' does not have"),
     (dict(family="urns", blocks="independent"), "with one variable in each urn"),

@@ -182,7 +182,7 @@ def test_stored_cells_belong_to_known_models_and_the_page_is_made_of_them(tmp_pa
     known = {row["dataset"] for row in store.rows}
     assert known <= set(SETS)
     named = {row["model"] for row in store.rows}
-    assert named - set(MODELS) <= {"HCLT"}
+    assert named - set(MODELS) <= {"HCLT (pyjuice)"}
     write_report(store, tmp_path / "page.md")
     assert (tmp_path / "page.md").read_text() == (ROOT / "docs" / "density.md").read_text()
     assert CONTINUOUS in (tmp_path / "page.md").read_text()

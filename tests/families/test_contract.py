@@ -26,9 +26,9 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.contract import Family, FamilySpec, Model
 from exchangeable.families.joined import JoinedModel
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.sums import Sums
+from exchangeable.families.sums import ROUNDING, Sums
 from exchangeable.fitting.checkpoint import save_states
-from exchangeable.fitting.em import ROUNDING, EMState
+from exchangeable.fitting.em import EMState
 from exchangeable.fitting.runs import Runs, begin, families_of
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
 from toy_family import SPEC as COINS

@@ -27,6 +27,7 @@ import zipfile
 from collections import Counter
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from intact_files import CHECKPOINTS, SEARCHES, make_files
