@@ -74,7 +74,7 @@ class Partition:
     def merged(self, into: Labels) -> Self:
         """Return the partition in which block b is part of the block ``into[b]``."""
         sizes = np.bincount(into, weights=self.sizes).astype(np.int64)
-        return self._of(into[self.labels], sizes)
+        return self._of(into.take(self.labels), sizes)
 
     @classmethod
     def from_blocks(

@@ -245,14 +245,14 @@ def sweep_counts(ones: FloatArray, n: float, significance: float) -> Labels:
     the cost is a pass over the variables whatever their number.
     """
     most = int(n) if n <= max(1_000_000, 10 * ones.size) else 0
-    counts = ones.astype(np.int64)
-    if not most or (counts != ones).any() or counts.max(initial=0) > most:
+    if not most or (np.floor(ones) != ones).any() or ones.max(initial=0.0) > most:
         return sweep(ones / n, _bernoulli_variance(ones / n, n), n, significance)
+    counts = ones.astype(np.int64)
     present = np.flatnonzero(np.bincount(counts))
     mean = present / n
     block = np.zeros(most + 1, dtype=np.int32)
     block[present] = sweep_sorted(mean, _bernoulli_variance(mean, n), n, significance)
-    return block[counts]
+    return block.take(counts)
 
 
 def _bernoulli_variance(mean: FloatArray, n: float) -> FloatArray:
