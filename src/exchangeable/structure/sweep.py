@@ -238,21 +238,41 @@ def sweep_each(
     return labels
 
 
+@_compile
+def _tally(ones, tally):  # type: ignore[no-untyped-def]
+    """Count the variables with each number of ones; return whether all are whole and have room."""
+    for j in range(ones.size):
+        count = np.int64(ones[j])
+        if count != ones[j] or count >= tally.size:
+            return False
+        tally[count] += 1
+    return True
+
+
+@_compile
+def _assign(ones, block, labels):  # type: ignore[no-untyped-def]
+    """Write the block of each variable, given the block of each number of ones."""
+    for j in range(ones.size):
+        labels[j] = block[np.int64(ones[j])]
+
+
 def sweep_counts(ones: FloatArray, n: float, significance: float) -> Labels:
     """Return the block of each 0/1 variable from the weight of the rows, of n, that have it on.
 
     Whole numbers are sorted by counting, and variables with equal numbers share one test, so that
     the cost is a pass over the variables whatever their number.
     """
+    ones = np.ascontiguousarray(ones, dtype=np.float64)
     most = int(n) if n <= max(1_000_000, 10 * ones.size) else 0
-    if not most or (np.floor(ones) != ones).any() or ones.max(initial=0.0) > most:
+    tally = np.zeros(most + 1, dtype=np.int64)
+    if not most or not _tally(ones, tally):
         return sweep(ones / n, _bernoulli_variance(ones / n, n), n, significance)
-    counts = ones.astype(np.int64)
-    present = np.flatnonzero(np.bincount(counts))
+    present = np.flatnonzero(tally)
     mean = present / n
-    block = np.zeros(most + 1, dtype=np.int32)
+    block, labels = np.zeros(most + 1, dtype=np.int32), np.empty(ones.size, dtype=np.int32)
     block[present] = sweep_sorted(mean, _bernoulli_variance(mean, n), n, significance)
-    return block.take(counts)
+    _assign(ones, block, labels)
+    return labels
 
 
 def _bernoulli_variance(mean: FloatArray, n: float) -> FloatArray:
