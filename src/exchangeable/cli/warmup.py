@@ -64,6 +64,8 @@ def steps(families: tuple[str, ...]) -> Iterator[Step]:
             yield f"{family}, components, {kind}", partial(_mix, X, family)
     for family in families:
         spec = REGISTRY[family]
+        if "chunks" not in spec.cannot:
+            yield f"{family}, chunks", partial(_mix_chunks, family)
         if {"count", "continuous"} <= set(spec.kinds):
             if "classes" not in spec.cannot:
                 yield f"{family}, classes tested by bootstrap", partial(_bootstrap, family)
@@ -133,6 +135,13 @@ def _mix(X: Any, family: str) -> None:
     first: Any = X[:4]
     rows = first.toarray() if hasattr(first, "toarray") else first.astype(np.float64)
     _ask(model, X, rows, {0: 1, 1: 0})
+
+
+def _mix_chunks(family: str) -> None:
+    named = tables()
+    few, holed = named["dense"][0], named["unknown entries"][0]
+    for chunks in ([few, few], [np.ones_like(few), few], [holed, few]):
+        ExchangeableMixture(2, family=family, max_iter=3, random_state=0).fit(chunks)
 
 
 def _mix_kinds(table: dict[str, Any], family: str, blocks: str) -> None:
