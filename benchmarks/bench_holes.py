@@ -90,7 +90,7 @@ def main():
             one, one_step = costs(X, blocks=blocks)
             two, two_step = costs(holed, blocks=blocks)
             print(
-                f"{name:9} {blocks:9} complete {one:6.2f} s ({1e3 * one_step:6.1f} ms an iteration)"
+                f"{name:9} {blocks:9} complete {one:6.2f} s ({1e3 * one_step:6.1f} ms per step)"
                 f"   30 % missing {two:6.2f} s ({1e3 * two_step:6.1f} ms)   ratio {two / one:5.2f}"
                 f" ({two_step / one_step:5.2f})",
                 flush=True,
@@ -99,7 +99,7 @@ def main():
             one, one_step = costs(X, family="urns")
             two, two_step = costs(holed, family="urns")
             print(
-                f"{name:9} urns      complete {one:6.2f} s ({1e3 * one_step:6.1f} ms an iteration)"
+                f"{name:9} urns      complete {one:6.2f} s ({1e3 * one_step:6.1f} ms per step)"
                 f"   30 % missing {two:6.2f} s ({1e3 * two_step:6.1f} ms)   ratio {two / one:5.2f}",
                 flush=True,
             )

@@ -21,8 +21,8 @@
 
 ``python benchmarks/bench_kinds.py PART ...`` runs some of the parts ``classes``,
 ``classification``, ``imputation``, ``density``, ``synthetic``, ``text``, ``hybrid_text``,
-``text_scores`` and ``large``. Settings are defaults, but for the number of components, which is
-written, and for the pooled prior of the urns of words, which is chosen on a fifth of the training
+``text_scores`` and ``large``. Settings are defaults, except the number of components, which is
+written, and the pooled prior of the urns of words, which is chosen on a fifth of the training
 documents.
 """
 

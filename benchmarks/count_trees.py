@@ -19,20 +19,21 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from urn_accuracy import load
 
-from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable import Blocks, ExchangeableClassifier, ExchangeableMixture
 from exchangeable.datasets import fetch_density
 
 RESULTS = Path(__file__).parent / "results" / "count_trees.csv"
 DENSITY = ("nltcs", "plants", "jester", "baudio")
 TEXT = ("reuters8", "webkb4", "polarity2")
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
+NO_EDGES = 1e9
 MODELS = {
-    f"{blocks}, {label}": {"blocks": blocks, **options}
+    f"{blocks}, {label}": options
     for blocks in ("welch", "evidence")
     for label, options in {
-        "independent": {},
-        "without edges": {"family": "count tree", "shrinkage": 1e9},
-        "tree": {"family": "count tree"},
+        "independent": {"blocks": blocks},
+        "without edges": {"family": "count tree", "blocks": Blocks(blocks, shrinkage=NO_EDGES)},
+        "tree": {"family": "count tree", "blocks": blocks},
     }.items()
 }
 OF_VARIABLES = {"tree over variables": {"family": "tree"}}

@@ -6,7 +6,8 @@
 - *warm*: compile the kernels of all families ahead, each in a process of its own;
 - *plants*: `ExchangeableDensity` on a data set (``--set``) within a time budget;
 - *bnetflix*: one fit of ``"neural independent"`` as users make it, JAX imported within its time;
-- *restarts*: eight restarts of EM on bnetflix, their passes made together and one after the other;
+- *restarts*: eight restarts of EM on bnetflix, their passes made together and one after the other,
+  of all families or of one (``--family tree``);
 - *settings*: neural mixtures with other settings than the defaults, judged by validation rows, on
   all data sets, several processes side by side; test rows are not read.
 """
@@ -128,6 +129,8 @@ def restarts(options):
 
     data, most = rows_of("bnetflix"), runs.MOST_TOGETHER
     for family, k in RESTARTED:
+        if options.family not in (None, family):
+            continue
         found, seconds = {}, {}
         for how, attempt in itertools.product(("together", "one by one"), ("first", "second")):
             runs.MOST_TOGETHER = most if how == "together" else 1
@@ -160,7 +163,7 @@ def examples_of(name):
 def try_average(task):
     """Fit several decoders; return what validation rows give to each and to their average."""
     name, label, owns, device = task
-    from exchangeable.fitting.trials import Fitter, Settings
+    from exchangeable.fitting.search.trials import Fitter, Settings
 
     train, valid = examples_of(name)
     each = np.stack(
@@ -181,7 +184,7 @@ def try_settings(task):
     """Fit one shape of settings with several learning rates; return lines to print."""
     name, component, shape, device = task
     warnings.simplefilter("ignore")
-    from exchangeable.fitting.trials import Fitter, Settings
+    from exchangeable.fitting.search.trials import Fitter, Settings
 
     try:
         if isinstance(shape, tuple):

@@ -82,10 +82,11 @@ def main() -> None:
                 settings = {"n_components": 2, "n_init": 5, "random_state": 0} | options
                 model = ExchangeableMixture(**settings).fit(data)
                 seconds = time.perf_counter() - begin
-                apart = agreement(kind, model.predict(test)) if model.n_components > 1 else np.nan
+                several = model.n_components > 1
+                apart = f"{agreement(kind, model.predict(test)):.3f}" if several else "-"
                 cells.append((model.score(test), apart, seconds))
             (score, apart, seconds), (other, less, _) = cells
-            print(f"{label} | {score:.3f} | {apart:.3f} | {seconds:.1f} | {other:.3f} | {less:.3f}")
+            print(f"{label} | {score:.3f} | {apart} | {seconds:.1f} | {other:.3f} | {less}")
         for n_states in (2, 4):
             begin = time.perf_counter()
             with warnings.catch_warnings():

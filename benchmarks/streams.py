@@ -1,14 +1,16 @@
 """Rows that come in batches, beside fits to all rows at once.
 
 ``python benchmarks/streams.py`` prints, for the paper's collections, the test accuracy of `fit` and
-of ten batches by `partial_fit`, in random order and sorted by class; for sets of the density
-benchmark the validation log-likelihood of ten iterations of EM, of EM until it has converged, and
-of one pass in ten batches; and how a mixture follows rows that change. ``python
-benchmarks/streams.py large --rows 10000000`` compares one pass over rows that are made as they are
-read with ten iterations of EM over the same chunks.
+of ten batches by `partial_fit`, in random order, sorted by class and sorted by how many variables
+are on; for sets of the density benchmark the validation log-likelihood of ten iterations of EM, of
+EM until it has converged, and of one pass in ten batches; and how a mixture follows rows that
+change. ``python benchmarks/streams.py large --rows 10000000`` compares one pass over rows that are
+made as they are read with ten iterations of EM over the same chunks. All seconds are processor
+seconds. ``results/streams.txt`` is what both print.
 """
 
 import argparse
+import resource
 import time
 import warnings
 from collections.abc import Iterator
@@ -26,19 +28,21 @@ N_BATCHES = 10
 
 def classifiers() -> None:
     """Print accuracies."""
-    print("collection | fit | ten batches, random order | ten batches, sorted by class")
+    print("collection | fit | ten batches, random order | sorted by class | sorted by ones")
     for name in COLLECTIONS:
         fold = {"fold": 0} if name in ("polarity2", "enron1") else {}
         data = fetch_classification(name, download_if_missing=False, **fold)
         X, y = data.X_train, np.asarray(data.y_train)
         whole = ExchangeableClassifier().fit(X, y).score(data.X_test, data.y_test)
         cells = []
-        for order in (np.random.default_rng(0).permutation(y.size), np.argsort(y, kind="stable")):
+        ones = np.asarray(X.sum(axis=1)).ravel()
+        shuffled = np.random.default_rng(0).permutation(y.size)
+        for order in (shuffled, *(np.argsort(key, kind="stable") for key in (y, ones))):
             model = ExchangeableClassifier()
             for part in np.array_split(order, N_BATCHES):
                 model.partial_fit(X[part], y[part], classes=np.unique(y))
             cells.append(model.score(data.X_test, data.y_test))
-        print(f"{name} | {whole:.4f} | {cells[0]:.4f} | {cells[1]:.4f}", flush=True)
+        print(" | ".join([name, *(f"{cell:.4f}" for cell in (whole, *cells))]), flush=True)
 
 
 def mixtures() -> None:
@@ -48,15 +52,15 @@ def mixtures() -> None:
         data = fetch_density(name, download_if_missing=False)
         X, scores, seconds = data.train, [], []
         for options in ({"max_iter": 10, "tol": 0.0}, {}):
-            begin = time.perf_counter()
+            begin = time.process_time()
             model = ExchangeableMixture(20, random_state=0, **options).fit(X)
-            seconds.append(time.perf_counter() - begin)
+            seconds.append(time.process_time() - begin)
             scores.append(model.score(data.valid))
-        begin = time.perf_counter()
+        begin = time.process_time()
         model = ExchangeableMixture(20, random_state=0)
         for part in np.array_split(np.random.default_rng(0).permutation(X.shape[0]), N_BATCHES):
             model.partial_fit(X[part])
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
         scores.append(model.score(data.valid))
         cells = " | ".join(f"{score:.3f}" for score in scores)
         print(f"{name} | {cells} | {', '.join(f'{each:.1f}' for each in seconds)}", flush=True)
@@ -133,20 +137,30 @@ def large(n_rows: int) -> None:
     """Print log-likelihoods of other rows after one pass and after ten iterations of EM."""
     rows = Made(n_rows)
     others = next(Made(CHUNK, seed=1).chunks()).astype(float)
-    print(f"\n{n_rows:,} rows | log-likelihood of other rows | seconds | passes")
-    print(f"the truth | {rows.log_likelihood(others):.5f} | |", flush=True)
-    begin, model = time.perf_counter(), ExchangeableMixture(KINDS, random_state=0)
+    print(f"\n{n_rows:,} rows | log-likelihood of other rows | seconds | passes | peak memory, MB")
+    print(f"the truth | {rows.log_likelihood(others):.5f} | | |", flush=True)
+    begin, model = time.process_time(), ExchangeableMixture(KINDS, random_state=0)
     for number, chunk in enumerate(rows.chunks()):
         if number == 0:
             model.partial_fit(chunk[:FIRST])  # to which EM is fitted until it has converged
             chunk = chunk[FIRST:]
         model.partial_fit(chunk)
-    seconds = time.perf_counter() - begin
-    print(f"one pass of partial_fit | {model.score(others):.5f} | {seconds:.0f} | 1", flush=True)
-    begin = time.perf_counter()
+        if number + 1 == -(-n_rows // CHUNK) // 10:
+            print(f"after a tenth of the rows | {_cells(model, others, begin)} | 1/10 | {_peak()}")
+    print(f"one pass of partial_fit | {_cells(model, others, begin)} | 1 | {_peak()}", flush=True)
+    begin = time.process_time()
     model = ExchangeableMixture(KINDS, random_state=0, max_iter=10, tol=0.0).fit(rows)
-    seconds = time.perf_counter() - begin
-    print(f"ten iterations of EM | {model.score(others):.5f} | {seconds:.0f} | 10", flush=True)
+    print(f"ten iterations of EM | {_cells(model, others, begin)} | 10 | {_peak()}", flush=True)
+
+
+def _cells(model: ExchangeableMixture, others: Any, begin: float) -> str:
+    seconds = time.process_time() - begin
+    return f"{model.score(others):.5f} | {seconds:.0f}"
+
+
+def _peak() -> str:
+    """Return the most memory this process has held so far, in megabytes."""
+    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}"
 
 
 PARTS = {"classifiers": classifiers, "mixtures": mixtures, "drift": drift}

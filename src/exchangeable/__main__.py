@@ -6,6 +6,7 @@ or are built into it: `signal` would import a dozen others first.
 """
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +26,21 @@ def main() -> None:
 
     try:
         commands(prog_name="exchangeable")
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # to take all modules down again takes half a second
+            _leave_at_once()
+        raise
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command has said how it ended
+
+
+def _leave_at_once() -> None:
+    from contextlib import suppress
+
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(INTERRUPTED)
 
 
 def _leave(number: int, frame: "FrameType | None") -> None:

@@ -27,6 +27,9 @@ NAMELESS = (
 LARGEST = 1e100
 """The largest Laplace constant or total weight: its square is still a number."""
 
+SMALLEST_WEIGHT = 1e-100
+"""The smallest weight of a row that counts: its square is not zero."""
+
 CACHE_LINE = 64
 """Bytes that a processor loads together."""
 
@@ -265,7 +268,7 @@ def named_evidence(evidence: Evidence, names: Sequence[str] | None) -> Evidence:
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
-    """Return one non-negative finite weight a row, ones where none are given."""
+    """Return one non-negative finite weight per row, ones where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
     weights = as_numbers(sample_weight, "sample_weight").astype(np.float64)
@@ -273,19 +276,36 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> FloatArray:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
         raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_rows},)")
+    check_sizes_of_weights(weights)
+    if n_rows and not weights.any():
+        raise ValueError("sample_weight is zero for every row; at least one must count")
+    return weights
+
+
+def check_sizes_of_weights(weights: FloatArray) -> None:
+    """Refuse weights that are negative, or so small or large that sums of them lose their meaning.
+
+    >>> check_sizes_of_weights(np.array([1.0, 0.0, 1e-300]))
+    Traceback (most recent call last):
+    ...
+    ValueError: sample_weight[2] is 1e-300; weights must be 0, or at least 1e-100
+    """
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
         raise ValueError(
             f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and not negative"
         )
-    if n_rows and not weights.any():
-        raise ValueError("sample_weight is zero for every row; at least one must count")
-    if n_rows and weights.max() > LARGEST / n_rows:
+    tiny = np.flatnonzero((weights > 0) & (weights < SMALLEST_WEIGHT))
+    if tiny.size:
+        raise ValueError(
+            f"sample_weight[{tiny[0]}] is {weights[tiny[0]]}; weights must be 0, or at least "
+            f"{SMALLEST_WEIGHT}"
+        )
+    if weights.size and weights.max() > LARGEST / weights.size:
         raise ValueError(
             f"sample_weight goes up to {weights.max()}; expected weights that add up to at most "
             f"{LARGEST}"
         )
-    return weights
 
 
 def unique_labels(labels: Any, name: str) -> npt.NDArray[Any]:

@@ -49,7 +49,7 @@ class Partition:
     def from_labels(cls, labels: npt.ArrayLike) -> Self:
         """Make a partition of the block number of each variable, 0..n_blocks − 1, none empty."""
         block = np.asarray(labels, dtype=np.int32)
-        return cls._of(block, np.bincount(block).astype(np.int64))
+        return cls._of(block, np.bincount(block).astype(np.int64, copy=False))
 
     @classmethod
     def from_lines(cls, labels: Labels) -> list[Self]:

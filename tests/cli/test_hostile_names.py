@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from sklearn.base import clone
 
-from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable import ExchangeableClassifier, ExchangeableMixture, RaschModel
 from exchangeable.cli import main
 from exchangeable.report import report_html, write_report
 from exchangeable.runtime.text import UNPRINTABLE
@@ -175,6 +175,9 @@ def test_lone_surrogates_break_no_file_page_or_plot(tmp_path: Path) -> None:
         BlockMapDisplay,
         ContributionsDisplay,
         CountDistributionDisplay,
+        ExchangeabilityDisplay,
+        ItemCurvesDisplay,
+        ProfileDisplay,
     )
 
     names = ["a\ud800", "$\\frac{$", "\x1b[2J", "tea"]
@@ -191,9 +194,41 @@ def test_lone_surrogates_break_no_file_page_or_plot(tmp_path: Path) -> None:
     write_report(model, tmp_path / "page.html", title="\ud800")
     assert "\ufffd" in report_html(model)
     row = X.iloc[[0]] * 0 + 1
+    classes = ExchangeableMixture(2, blocks="independent", random_state=0, tol=1e-2).fit(X)
     for display in (
         BlockMapDisplay.from_estimator(model),
         CountDistributionDisplay.from_estimator(model, target=y[0]),
         ContributionsDisplay.from_estimator(model, row, target="$\\x $", against="\x1b"),
+        ExchangeabilityDisplay.from_data(X),
+        ItemCurvesDisplay.from_estimator(RaschModel().fit(X)),
+        ProfileDisplay.from_estimator(classes, names=["$\\x $", "b\ud800"], style="bars"),
+        ProfileDisplay.from_estimator(classes, names=["\x1b", "<b>"]),
     ):
         display.figure_.savefig(tmp_path / "figure.png")
+        display.figure_.savefig(tmp_path / "figure.svg")
+
+
+def test_titles_of_pages_are_escaped() -> None:
+    X = pd.DataFrame(np.eye(4, dtype=int), columns=["<script>", "\x1b", "$\\frac{$", "x" * 5000])
+    model = ExchangeableMixture(1, random_state=0).fit(X)
+    page = report_html(model, title="<script>\x1b\ud800")
+    assert "<title>&lt;script&gt;\\x1b\\ud800</title>" in page
+    assert not [found for found in UNPRINTABLE.findall(page) if found not in "\n\t"]
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (("classes", "rows.csv", "--components", "2", "--seed", "0", "--report", "c.html"), 0),
+        (("classes", "rows.csv", "--keep", "\x1b[2J", "--report", "c.html"), 1),
+        (("rasch", "rows.csv", "--report", "r.html"), 0),
+        (("rasch", "rows.csv", "--keep", "\x1b[2J", "--report", "r.html"), 1),
+    ],
+    ids=lambda value: str(value),
+)
+def test_names_in_reports_of_analyses(folder: Path, command: tuple[str, ...], status: int) -> None:
+    output, errors = run(folder, *command, status=status)
+    assert not raw(output + errors)
+    if status == 0:
+        page = (folder / command[-1]).read_text()
+        assert not [found for found in UNPRINTABLE.findall(page) if found != "\n"]

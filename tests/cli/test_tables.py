@@ -278,8 +278,19 @@ def test_families_and_blocks_are_those_of_the_library(table):
     ("arguments", "told"),
     [
         (
-            ["fit", "t.csv", "--target", "kind", "--family", "hidden tree", "-o", "m"],
-            "does not go with family='hidden tree'",
+            [
+                "fit",
+                "t.csv",
+                "--target",
+                "kind",
+                "--family",
+                "mixed",
+                "--blocks",
+                "welch",
+                "-o",
+                "m",
+            ],
+            "does not go with family='mixed'",
         ),
         (
             ["fit", "t.csv", "--drop", "kind", "--family", "tree", "--blocks", "welch", "-o", "m"],

@@ -23,6 +23,7 @@ from exchangeable import (
     ExchangeableImputer,
     ExchangeableMixture,
 )
+from exchangeable.data.columns.raw import raw_columns
 from exchangeable.data.containers import as_matrix
 from exchangeable.rasch.answers import read_answers
 
@@ -297,4 +298,16 @@ def test_what_is_not_a_number_is_refused_by_name(
         return
     with pytest.raises(ValueError, match=re.escape(where)) as caught:
         quiet(uses[use])
-    assert "code it as 0 and 1, with NaN where it is not known" in str(caught.value)
+    hint = "code it as 0 and 1, with NaN where it is not known"
+    if use.startswith("fit") and "dates" in name:
+        hint = "split them into parts, such as the month"
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_columns_of_any_kind_have_the_same_holes(name: str) -> None:
+    found = quiet(raw_columns, CONTAINERS[name])
+    np.testing.assert_array_equal(np.stack([column.holes for column in found], axis=1), HOLES)
+    for j, column in enumerate(found):
+        known = column.values[~HOLES[:, j]].astype(float)
+        np.testing.assert_array_equal(known, HOLED[~HOLES[:, j], j])

@@ -180,3 +180,35 @@ def test_intact_matrices_are_taken(form, fitted):
     matrix = sp.coo_array(DENSE).asformat(form)
     np.testing.assert_array_equal(classifier.predict(matrix), classifier.predict(DENSE))
     np.testing.assert_allclose(mixture.score_samples(matrix), mixture.score_samples(DENSE))
+
+
+@pytest.mark.parametrize("name", ["index too large", "indptr falls"])
+def test_damaged_partitions_of_dask_are_refused_and_named(name, fitted):
+    dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    assert name in COMPRESSED
+    classifier, mixture = fitted
+
+    def sparse(block, block_info=None):
+        matrix = sp.csr_array(block)
+        if block_info and block_info[0]["chunk-location"][0] == 1:
+            COMPRESSED[name](matrix)
+        return matrix
+
+    whole = da.from_array(DENSE, chunks=(12, -1))
+    empty = sp.csr_array((0, 0), dtype=DENSE.dtype)
+    damaged_rows = whole.map_blocks(sparse, dtype=DENSE.dtype, meta=empty)
+    rows = whole.map_blocks(sp.csr_array, dtype=DENSE.dtype, meta=empty)
+    with dask.config.set(scheduler="synchronous"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for fit in (
+            lambda X: ExchangeableClassifier().fit(X, da.from_array(LABELS, chunks=12)),
+            lambda X: ExchangeableMixture(2, max_iter=2).fit(X),
+        ):
+            with pytest.raises(ValueError, match="partition 1 of X: X is a damaged sparse matrix"):
+                fit(damaged_rows)
+        for answer in (classifier.predict_proba, mixture.predict_proba):
+            with pytest.raises(ValueError, match="damaged sparse matrix"):
+                answer(damaged_rows).compute()
+            np.testing.assert_array_equal(answer(rows).compute(), answer(DENSE))
+        far = ExchangeableMixture(2, max_iter=3, random_state=0).fit(rows)
+    np.testing.assert_allclose(far.predict_proba(DENSE), mixture.predict_proba(DENSE), rtol=1e-9)

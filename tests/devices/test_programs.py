@@ -1,5 +1,8 @@
 """Programs are compiled with options that suit a device, as far as the installed JAX knows them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -22,3 +25,33 @@ def test_a_program_is_compiled_with_the_options(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(RuntimeError, match="xla_gpu_no_such_option"):
         doubled(np.float32(1.0))
+
+
+ENDING = """
+import sys, threading
+import jax
+from exchangeable.devices.programs import compile_ahead
+
+begun = threading.Event()
+
+class Program:
+    def __init__(self, name):
+        self.name = name
+
+    def lower(self):
+        return self
+
+    def compile(self):
+        begun.set()
+        threading.main_thread().join()
+        print("compiled", self.name)
+
+compile_ahead([(Program("first"),), (Program("second"),)], jax.devices()[0])
+begun.wait()
+"""
+
+
+def test_a_process_that_ends_waits_for_the_program_that_is_being_compiled() -> None:
+    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.split("\n") == ["compiled first", ""]

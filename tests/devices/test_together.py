@@ -21,6 +21,8 @@ CASES = [
     ("tree", "auto"),
     ("weighted tree", "auto"),
     ("hidden tree", "auto"),
+    ("hidden tree", [([0, 3, 6], "runs")]),
+    ("blocks", [([0, 3, 6], "runs"), (range(7, 12), "transitions"), ([1, 2, 4, 5], "count")]),
 ]
 
 

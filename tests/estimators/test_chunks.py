@@ -243,7 +243,8 @@ def test_what_is_missing_of_classes_is_found_in_chunks(
     partly = missing != "entries"
     y = np.where(np.arange(len(y)) % 3 == 0, y, -1) if partly else y
     weight = np.arange(len(X)) % 4 / 2
-    settings = {"max_iter": 4, "semi_supervised": partly, "fit_prior": not partly, **options}
+    prior = "uniform" if partly else None
+    settings = {"max_iter": 4, "semi_supervised": partly, "class_prior": prior, **options}
     local = ExchangeableClassifier(**settings).fit(X, y, sample_weight=weight)
     chunked = ExchangeableClassifier(**settings).fit(cut(X), y, sample_weight=weight)
     np.testing.assert_allclose(local.history_, chunked.history_, rtol=1e-10)

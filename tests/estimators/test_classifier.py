@@ -122,9 +122,10 @@ def test_labels_of_any_type(labels):
 
 def test_priors_are_those_of_bernoulli_nb():
     X, y = toy()
-    for options in (dict(fit_prior=False), dict(class_prior=[0.2, 0.3, 0.5]), dict()):
-        ours = ExchangeableClassifier(blocks="independent", **options).fit(X, y)
-        theirs = BernoulliNB(alpha=0.1, **options).fit(X, y)
+    for prior in ("uniform", [0.2, 0.3, 0.5], None):
+        ours = ExchangeableClassifier(blocks="independent", class_prior=prior).fit(X, y)
+        alike = dict(fit_prior=False) if prior == "uniform" else dict(class_prior=prior)
+        theirs = BernoulliNB(alpha=0.1, **alike).fit(X, y)
         np.testing.assert_allclose(ours.class_log_prior_, theirs.class_log_prior_)
     with pytest.raises(ValueError, match=r"class_prior has shape \(2,\), expected \(3,\)"):
         ExchangeableClassifier(class_prior=[0.5, 0.5]).fit(X, y)
@@ -183,9 +184,8 @@ def test_partial_fit_learns_a_class_when_it_comes():
 
 def test_a_class_not_seen_yet_is_that_of_bernoulli_nb():
     X, y = toy()
-    options = dict(alpha=1.0, fit_prior=False)
-    ours = ExchangeableClassifier(blocks="independent", **options)
-    theirs = BernoulliNB(**options)
+    ours = ExchangeableClassifier(blocks="independent", alpha=1.0, class_prior="uniform")
+    theirs = BernoulliNB(alpha=1.0, fit_prior=False)
     for model in (ours, theirs):
         model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
     np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), atol=1e-9)
@@ -353,7 +353,8 @@ class TestEdges:
         ([[0, 1]], dict(binarize=np.nan), "binarize must be a finite number or None, got nan"),
         ([[0, 1]], dict(alpha=1e300), "alpha must be at most"),
         ([[0, 1]], dict(class_prior=["a"]), "class_prior must hold numbers"),
-        ([[0, 1]], dict(fit_prior="no"), "fit_prior must be True or False, got 'no'"),
+        ([[0, 1]], dict(class_prior="equal"), "class_prior='equal' is unknown; expected None"),
+        ([[0, 1]], dict(class_prior=False), "class_prior=False is unknown; expected None"),
         ([[0, 1]], dict(semi_supervised=1), "semi_supervised must be True or False, got 1"),
         ([[0, 1]], dict(max_iter=0), "max_iter must be at least 1, got 0"),
         ([[0, 1]], dict(tol=np.nan), "tol must be finite and at least 0, got nan"),

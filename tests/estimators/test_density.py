@@ -12,11 +12,11 @@ from scipy.special import logsumexp
 import exchangeable
 from enumeration import agreeing, all_states
 from exchangeable import ExchangeableDensity, ExchangeableMixture
-from exchangeable.estimators import density_search
+from exchangeable.estimators.fits import density_search
 from exchangeable.families import REGISTRY, shares
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.mixture import Mixture
-from exchangeable.fitting.search import Search
+from exchangeable.fitting.search.searching import Search
 from exchangeable.runtime.clock import Clock
 
 BY_EM = ["urns", "tree", "weighted tree", "hidden tree"]
@@ -92,7 +92,7 @@ def test_what_was_tried_is_kept(density):
     assert {row["family"] for row in table} == set(BY_EM)
     best = max(table, key=lambda row: row["valid"])
     assert density.best_score_ == best["valid"]
-    assert all(best[name] == value for name, value in density.best_params_.items())
+    assert all(best[name] == density.best_params_[name] for name in ("family", "n_components"))
     assert density.n_fits_ == sum(member["n_fits"] for member in density.members_)
     assert max(member["n_fits"] for member in density.members_) <= 3
     assert len({(row["n_components"], row["pooling"]) for row in table}) > 3
@@ -144,7 +144,7 @@ def test_a_share_of_the_rows_is_held_out_and_the_others_are_fitted(monkeypatch):
             seen.update(examples=self.fitter.examples, valid=self.fitter.valid)
             super().run()
 
-    monkeypatch.setattr("exchangeable.estimators.density_search.Search", Watched)
+    monkeypatch.setattr("exchangeable.estimators.fits.density_search.Search", Watched)
     X = np.arange(60)[:, None] >> np.arange(6) & 1  # 60 different rows
     options = dict(n_init=1, max_components=2, max_iter=5, random_state=0)
     density = ExchangeableDensity(["urns"], validation_fraction=0.2, **options).fit(X)
@@ -191,7 +191,7 @@ class Worked:
 
 
 def fitted_in_time(monkeypatch, seconds, budget, **options):
-    """Return a density, where a pass takes so many seconds, and how long it took."""
+    """Return a density, where a pass takes this many seconds, and how long it took."""
     with monkeypatch.context() as patched:
         clock = Worked(patched, seconds)
         density = ExchangeableDensity(
@@ -302,12 +302,30 @@ def test_blocks_with_statistics_are_tried_beside_families(tmp_path: Path) -> Non
     np.testing.assert_array_equal(again.score_samples(chains), both.score_samples(chains))
 
 
+def test_evidence_chooses_between_statistics_and_smaller_densities_keep_them() -> None:
+    rng = np.random.default_rng(0)
+    stays = np.where(rng.random((600, 1)) < 0.5, 0.95, 0.4)
+    turns = np.cumsum(rng.random((600, 6)) > stays, axis=1)
+    chains = (turns + rng.integers(0, 2, (600, 1))) % 2
+    X = np.hstack([chains, rng.random((600, 2)) < 0.3])
+    choice = [(range(6), ["first and last", "count", "runs", "transitions"])]
+    options: dict[str, Any] = dict(n_init=2, max_components=3, random_state=0, n_jobs=1)
+    density = ExchangeableDensity(["blocks"], blocks=choice, **options).fit(X)
+    told = ExchangeableDensity(["blocks"], blocks=[(range(6), "runs")], **options).fit(X)
+    np.testing.assert_array_equal(density.score_samples(X), told.score_samples(X))
+    assert density.best_params_["blocks"] == choice
+    smaller = density.compress(X, n_parameters=density.n_parameters_ // 2)
+    assert smaller.n_parameters_ <= density.n_parameters_ // 2
+    assert smaller.score(X) > density.score(X) - 0.1
+    assert logsumexp(smaller.score_samples(all_states(8))) == pytest.approx(0.0, abs=1e-9)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"blocks": [[0, 1]]}, "expected pairs of variables and a statistic"),
         ({"blocks": [([0, 1], "runs")], "families": ["urns"]}, "blocks with statistics go with"),
-        ({"blocks": [([0, 1], ["runs", "count"])]}, "could choose different ones; give one"),
+        ({"blocks": [([0, 1], [])]}, "empty list of statistics"),
     ],
 )
 def test_blocks_that_cannot_be_searched(options: dict[str, Any], message: str) -> None:

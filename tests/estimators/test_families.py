@@ -24,7 +24,7 @@ FAMILIES = {
     "weighted urns": dict(family="urns", blocks=[[0, 3, 5], [1, 2], [4]]),
     "learned weighted urns": dict(family="urns", blocks="welch"),
     "tree": dict(family="tree"),
-    "count tree": dict(family="count tree", blocks=[[0, 3], [1, 2, 4], [5]], shrinkage=1.0),
+    "count tree": dict(family="count tree", blocks=Blocks([[0, 3], [1, 2, 4], [5]], shrinkage=1.0)),
     "learned count tree": dict(family="count tree", blocks="welch"),
     "weighted tree": dict(family="weighted tree"),
     "hidden tree": dict(family="hidden tree"),
@@ -181,8 +181,15 @@ BAD = [
     (dict(family="magic"), "family='magic' is unknown; expected one of blocks, urns, tree"),
     (dict(family=3), "family=3 is unknown; expected one of"),
     (dict(pooling=-1.0), r"pooling must be positive and at most 1e\+100, got -1.0"),
-    (dict(shrinkage=3.0), "shrinkage=3.0 is about the edges of trees"),
-    (dict(family="urns", shrinkage=3.0), "edges of trees, which family='urns' does not have"),
+    (dict(blocks=Blocks(shrinkage=3.0)), "shrinkage=3.0 is about the edges of trees"),
+    (
+        dict(family="urns", blocks=Blocks(shrinkage=3.0)),
+        "edges of trees, which family='urns' does not have",
+    ),
+    (
+        dict(family="tree", blocks=Blocks(shrinkage=-1.0)),
+        r"shrinkage must be positive and at most 1e\+100, got -1.0",
+    ),
     (dict(family="urns", blocks="independent"), "with one variable in each urn"),
     (dict(family="tree", blocks="welch"), "family='count tree' has blocks as nodes"),
     (dict(family="tree", blocks=[range(6)]), "blocks given as lists does not go with"),
@@ -219,8 +226,8 @@ def test_options_of_mixtures_that_make_no_sense_are_refused(options, message):
 
 def test_what_a_family_cannot_do_it_says():
     X = bound_clusters(50)
-    with pytest.raises(ValueError, match="a classifier does not go with family='hidden tree'"):
-        ExchangeableClassifier("hidden tree").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="does not go with family='hidden tree'"):
+        ExchangeableClassifier("hidden tree", training="hybrid").fit(X, X[:, 0])
     assert not hasattr(ExchangeableMixture(family="neural independent"), "partial_fit")
     wide = sp.csr_matrix((np.ones(3), ([0, 1, 2], [0, 1, 2])), shape=(3, 10_001))
     with pytest.raises(ValueError, match="the limit is 4,000, X has 10,001"):

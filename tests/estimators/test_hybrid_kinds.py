@@ -101,7 +101,7 @@ def test_sparse_counts_are_trained_as_dense_ones() -> None:
 
 
 def test_what_cannot_be_trained_so_is_refused() -> None:
-    with pytest.raises(ValueError, match="scores of its urns are not log-linear"):
+    with pytest.raises(ValueError, match="their scores are not log-linear"):
         ExchangeableClassifier("polya", training="hybrid").fit(TABLE, LABEL)
     several = ExchangeableClassifier(training=Hybrid(n_components=2))
     with pytest.raises(ValueError, match="n_components=2 per class is for binary columns"):

@@ -129,7 +129,7 @@ def test_how_often_a_table_is_read() -> None:
 
 
 def test_powers_are_found_from_the_same_rows(monkeypatch: Any) -> None:
-    monkeypatch.setattr("exchangeable.data.transforms.MOST_ROWS", 50)
+    monkeypatch.setattr("exchangeable.data.columns.transforms.MOST_ROWS", 50)
     local = mixture().fit(HOLED)
     assert_same_answers(local, mixture().fit(in_parts(HOLED)), TABLE)
     power = next(c["transform"][0] for c in local.columns_["columns"] if c["name"] == "income")

@@ -173,7 +173,7 @@ def test_set_output(mixture, tmp_path):
         (FRAME.set_axis(list("abca"), axis=1), "X has 2 columns named 'a', at 0, 3"),
         (
             FRAME.assign(when=pd.date_range("2024-01-31", periods=60)),
-            "column 'when' of X holds points in time, such as '2024-01-31.* in row 0",
+            "column 'when' of X holds points or lengths of time, such as '2024-01-31",
         ),
         (np.array([["x", "y"], ["z", "u"]]), "such as 'x' in row 0, column 0"),
         (FRAME.assign(word="tea"), r"column 'word' is nominal \(type \w+, such as 'tea'\)"),

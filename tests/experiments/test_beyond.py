@@ -186,3 +186,19 @@ def test_stored_cells_belong_to_known_models_and_the_page_is_made_of_them(tmp_pa
     write_report(store, tmp_path / "page.md")
     assert (tmp_path / "page.md").read_text() == (ROOT / "docs" / "density.md").read_text()
     assert CONTINUOUS in (tmp_path / "page.md").read_text()
+
+
+def test_the_page_is_about_the_newest_cells_and_names_their_sources(tmp_path):
+    best = float(published()["nltcs"]["best"])
+    store = Store(tmp_path / "cells.csv", KEY)
+    store.add(cell("nltcs", PAPERS, best - 0.2, budget="0") | {"error": 0.03})
+    store.add(cell("nltcs", DEFAULT, best - 0.1, budget="390"))
+    newer = dict(date="2030-01-01", code="abcdef12", error=0.04)
+    store.add(cell("nltcs", DEFAULT, best + 0.1, budget="240") | newer)
+    write_report(store, tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert "- before sources were noted: default, 390 s (sets: 1)" in page
+    assert "- abcdef12 (2030-01-01): default, 240 s (sets: 1)" in page
+    assert "nltcs +0.100" in page
+    assert "ahead: nltcs (+0.300 ± 0.050, not paired)" in page
+    assert len(beyond.code()) == 8

@@ -10,15 +10,16 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from exchangeable.cli.reproduce import reproduce
-from exchangeable.experiments import classification_view, pages
 from exchangeable.experiments.classifiers import BY_NAME, ENTRANTS, run_entrant
 from exchangeable.experiments.density import density_tasks
 from exchangeable.experiments.problems import Problem, load, run_names
 from exchangeable.experiments.reproduction import all_tasks, run_experiments
 from exchangeable.experiments.scale import FULL, QUICK
-from exchangeable.experiments.svg import line_chart
 from exchangeable.experiments.tasks import Task, open_stores, open_tasks, run_tasks
-from exchangeable.experiments.views import AGREES, BETTER, WORSE, ChartView, state_of
+from exchangeable.experiments.views import classification as classification_view
+from exchangeable.experiments.views import pages
+from exchangeable.experiments.views.parts import AGREES, BETTER, WORSE, ChartView, state_of
+from exchangeable.experiments.views.svg import line_chart
 
 TINY = dataclasses.replace(
     QUICK, boolean_rows=2_000, boolean_runs=1, slow_rows=200, curve_sizes=(50, 500), n_init=1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from exchangeable import ExchangeableMixture
-from exchangeable.data.schema import typed_rows
+from exchangeable.data.columns.schema import typed_rows
 from exchangeable.families import REGISTRY
 from exchangeable.families.items import Answered, answers_of
 

@@ -9,8 +9,8 @@ from exchangeable.arrays import UNASSIGNED
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import as_rows
 from exchangeable.families import normalised
-from exchangeable.families.common import log_linear
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear import scores as log_linear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition
 

@@ -16,6 +16,7 @@ from exchangeable import (
 )
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import as_observed
+from exchangeable.families import REGISTRY
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.contract import Model
 from exchangeable.families.problem import Problem
@@ -119,12 +120,22 @@ def test_the_winner_of_a_search_can_be_passed_back() -> None:
         ).fit(X)
         again = ExchangeableMixture(**density.best_params_, tol=1.0, random_state=0).fit(X)
         assert again.family == family
+        best = max(density.table_, key=lambda row: row["valid"])
+        blocks = density.best_params_.get("blocks")
+        assert best.get("shrinkage") == (blocks.shrinkage if isinstance(blocks, Blocks) else None)
+        assert ("shrinkage" in best) == (REGISTRY[family].shrinkage is not None)
 
 
 def test_settings_of_blocks_can_be_searched() -> None:
     model = ExchangeableClassifier(blocks="welch")
     assert model.set_params(blocks__significance=0.01).blocks.significance == 0.01
     assert model.get_params()["blocks__method"] == "welch"
-    assert len(ExchangeableClassifier().get_params(deep=False)) <= 15  # with class_weight, as
-    # scikit-learn's classifiers have it; fit_prior and class_prior are those of its naive Bayes
-    assert len(ExchangeableMixture().get_params(deep=False)) <= 19  # with kinds
+    for blocks in ("auto", [[0, 1], [2, 3]], {0: [[0]], 1: [[0]]}):
+        tree = ExchangeableMixture(family="count tree", blocks=blocks)
+        assert tree.set_params(blocks__shrinkage=2.0).blocks.method == blocks
+        assert tree.blocks.shrinkage == 2.0
+
+
+def test_constructors_are_short() -> None:
+    assert len(ExchangeableClassifier().get_params(deep=False)) <= 13
+    assert len(ExchangeableMixture().get_params(deep=False)) <= 18

@@ -37,7 +37,7 @@ import exchangeable
 from damaged_files import damage
 from exchangeable import ModelFileError
 from exchangeable.fitting.checkpoint import load_states
-from exchangeable.fitting.kept_fits import load_fits
+from exchangeable.fitting.search.kept_fits import load_fits
 from exchangeable.storage import archive
 from killed_writers import JOBS
 
@@ -51,10 +51,10 @@ IN_USE = (ValueError, TypeError, OverflowError)
 """What using a model may raise if a parameter in the header makes no sense."""
 FINDINGS = ("crash", "hang", "wrong error", "not normalised", "too much memory")
 ONE_WIDE_IN = 20
-TIMES_ITS_SIZE, SPARE = 4, 4 << 20
-"""Reading a wide file takes at most so many times its size, and so many bytes beside."""
+TIMES_ITS_SIZE, SPARE = 2, 4 << 20
+"""Reading a wide file takes at most this many times its size, and this many bytes beside."""
 GROWTH = 64 << 20
-"""Reading and using a small file makes its process at most so many bytes larger."""
+"""Reading and using a small file makes its process at most this many bytes larger."""
 
 
 def choose(case, small, wide):

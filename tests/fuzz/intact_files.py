@@ -23,7 +23,7 @@ from exchangeable import (
     Neural,
     RaschModel,
 )
-from saved_models import MODELS, OTHER_MODELS, TABLE, TABLE_MODELS, X
+from saved_models import KIND, MODELS, OTHER_MODELS, TABLE, TABLE_MODELS, X
 
 rng = np.random.default_rng(11)
 N_ROWS = 120
@@ -97,9 +97,16 @@ NEURAL = {
     )
     for component in ("independent", "urns", "tree")
 }
+NEURAL_CLASSES = {
+    f"neural {component} as classes": partial(
+        ExchangeableClassifier, Neural(component, latent=2), max_iter=2
+    )
+    for component in ("independent", "urns", "tree")
+}
 SMALL = {**MODELS, **TABLE_MODELS, **OTHER_MODELS}
 if find_spec("jax") is not None:
     SMALL |= {name: lambda make=make: make().fit(X) for name, make in NEURAL.items()}
+    SMALL |= {name: lambda make=make: make().fit(X, KIND) for name, make in NEURAL_CLASSES.items()}
 
 
 def make_files(folder, words=()):

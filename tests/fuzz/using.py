@@ -15,7 +15,7 @@ from saved_models import HOLES, TABLE, TEXTS, X
 CLOSE = 1e-5
 """How far the probabilities of all rows may be from adding up to one."""
 MOST_ROWS = 20_000
-"""So many rows are enumerated at most."""
+"""The largest number of rows that are enumerated."""
 
 
 def use(model):
@@ -170,10 +170,11 @@ def _covariate_answers(model, rows):
 
 def _typed_answers(model):
     rows = TABLE.iloc[:6]
-    if set(model.feature_names_in_) <= set(TABLE.columns):
-        rows = rows[list(model.feature_names_in_)]
+    names = list(getattr(model, "feature_names_in_", rows.columns[-model.n_features_in_ :]))
+    if set(names) <= set(TABLE.columns):
+        rows = rows[names]
     else:
-        rows = rows.iloc[:, -model.n_features_in_ :].set_axis(model.feature_names_in_, axis=1)
+        rows = rows.iloc[:, -model.n_features_in_ :].set_axis(names, axis=1)
     hidden = np.zeros(rows.shape, dtype=bool)
     hidden[0], hidden[1, ::2] = True, True
     rows = rows.astype(object).mask(hidden)

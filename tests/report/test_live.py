@@ -6,11 +6,20 @@ import pytest
 
 from em_families import BY_EM
 from exchangeable import (
+    AtLeast,
+    BlockCounts,
+    CategoricalCounts,
+    Count,
     ExchangeableClassifier,
     ExchangeableDensity,
     ExchangeableMixture,
+    FiniteState,
     Generative,
     Hybrid,
+    Nested,
+    Pooled,
+    Runs,
+    WeightedSum,
 )
 from page_answers import assert_answers_are_pythons, assert_best
 from page_models import answer_of, rows_of
@@ -37,6 +46,41 @@ def test_every_family(family, open_page):
     assert page.locator("#panel").is_visible()
     assert page.locator("#no-panel").is_hidden()
     assert_answers_are_pythons(page, model, evidence(X.shape[1]))
+
+
+def nine(statistic):
+    return [([8, 7, 6, 5, 4, 3, 2, 1, 0], statistic)]
+
+
+STATISTICS = [
+    *map(nine, ["count", "runs", "longest run", "first and last", "transitions"]),
+    nine("second-order transitions"),
+    nine(AtLeast(9, 4)),
+    nine(WeightedSum([1, 2, 0, 1, 3, 1, 1, 2, 1])),
+    nine(CategoricalCounts(9, 2)),
+    nine(BlockCounts([[0, 2, 4], [1, 3], [5, 6, 7, 8]])),
+    nine(Pooled(3, 3, 4)),
+    nine(Nested(Runs(3), AtLeast(3, 2), [[0, 4, 8], [1, 2, 3], [5, 6, 7]])),
+    nine(FiniteState(9, lambda odd, x: (odd ^ x, 0), start=0, final=lambda odd: odd)),
+    [([0, 3, 2, 1], Pooled(2, 1, 0)), ([9, 8, 7], "runs")],
+    [(range(6), "runs"), (range(6, 11), "transitions")],
+]
+
+
+IN_TREES = [STATISTICS[1], STATISTICS[11], STATISTICS[13]]
+
+
+@pytest.mark.parametrize(
+    ("family", "blocks"),
+    [*(("blocks", each) for each in STATISTICS), *(("hidden tree", each) for each in IN_TREES)],
+    ids=lambda each: each if isinstance(each, str) else repr(each[0][1]),
+)
+def test_blocks_with_statistics(family, blocks, open_page):
+    X = chains(n_variables=11)
+    model = ExchangeableMixture(2, family=family, blocks=blocks, tol=0.1, random_state=0).fit(X)
+    page = open_page(model)
+    assert page.locator("#panel").is_visible()
+    assert_answers_are_pythons(page, model, evidence(11))
 
 
 @pytest.mark.parametrize("family", ["count tree", "hidden tree"])
@@ -245,10 +289,17 @@ def test_counts_that_cannot_be_are_not_taken(open_page):
         assert page.locator("#known button").count() == 0
 
 
+class WithoutTables(Count):
+    """A statistic as users may write one, which no automaton computes."""
+
+    def _on_page(self):
+        return None
+
+
 @pytest.mark.parametrize("family", ["blocks", "hidden tree"])
 def test_what_python_alone_can_answer_is_left_out(family, open_page):
     X = chains()
-    blocks = [([0, 1, 2], "runs"), [3, 4, 5, 6, 7]]
+    blocks = [([0, 1, 2], WithoutTables(3)), [3, 4, 5, 6, 7]]
     model = ExchangeableMixture(2, family=family, blocks=blocks, random_state=0).fit(X)
     notice = open_page(model).locator("#no-panel").text_content()
     assert notice.startswith("The answers of this model are computed in Python alone")

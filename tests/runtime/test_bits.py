@@ -21,6 +21,11 @@ def float_from_bits(word):
 
 
 @njit
+def single_from_bits(word):
+    return bits.single_from_bits(word)
+
+
+@njit
 def bits_of_float(number):
     return bits.bits_of_float(number)
 
@@ -52,6 +57,13 @@ def test_bits_of_floats(number):
     assert bits.plain_bits_of_float(number) == bits_of_float(number) == word
     for back in (bits.plain_float_from_bits(word), float_from_bits(word)):
         assert np.array(back).view(np.int64) == word
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, 1.0, -2.5, 1e-45, 3e38, np.inf])
+def test_bits_of_single_precision(number):
+    word = np.array(number, dtype=np.float32).view(np.int32)[()]
+    for back in (bits.plain_single_from_bits(word), single_from_bits(word)):
+        assert np.array(back, dtype=np.float32).view(np.int32) == word
 
 
 @pytest.mark.parametrize("one", WORDS)

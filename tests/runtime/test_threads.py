@@ -101,3 +101,18 @@ def test_a_forked_process_has_threads_of_its_own():
     process.start()
     process.join(60)
     assert process.exitcode == 7
+
+
+def test_what_helpers_wait_with_is_loaded_before_the_first_of_them(monkeypatch):
+    """Numba imports parts of itself then, which two threads must not do at the same time."""
+    begun, spin = [], pool._spin
+
+    def spinning(*arguments):
+        begun.append(threading.current_thread())
+        return spin(*arguments)
+
+    monkeypatch.setattr(pool, "_idle", [])
+    monkeypatch.setattr(pool, "_n_helpers", 0)
+    monkeypatch.setattr(pool, "_spin", spinning)
+    pool.ask(lambda: None, 2).end()
+    assert begun[0] is threading.current_thread()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exchangeable.runtime.vectors import exponential, logarithm
+from exchangeable.runtime.vectors import exponential, logarithm, single_power
 
 
 def test_logarithm_is_exact_to_the_last_bits():
@@ -14,3 +14,9 @@ def test_logarithm_is_exact_to_the_last_bits():
 def test_exponential_is_exact_to_the_last_bits():
     x = np.linspace(-40.0, 0.0, 2001)
     assert max(abs(exponential(v) / np.exp(v) - 1) for v in x) < 1e-15
+
+
+def test_single_power_is_as_wrong_as_is_said():
+    x = np.append(np.linspace(-100.0, 0.0, 20_001), [-np.inf, -3e38]).astype(np.float32)
+    found = np.array([single_power(v) for v in x])
+    assert np.abs(found - np.exp(x.astype(np.float64))).max() < 1e-6

@@ -18,7 +18,9 @@ def test_a_word_stands_for_a_method():
     assert (settings.method, method) == ("welch", "welch")
     assert as_blocks(Blocks("welch", significance=0.01))[0].significance == 0.01
     settings, method = as_blocks([[0], [1]])
-    assert (settings.method, method, kind_of(method)) == ("auto", [[0], [1]], "given")
+    assert (settings.method, method, kind_of(method)) == ([[0], [1]], [[0], [1]], "given")
+    settings, method = as_blocks(Blocks([[0], [1]], shrinkage=3.0))
+    assert (settings.shrinkage, method) == (3.0, [[0], [1]])
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,7 @@ def test_a_word_stands_for_a_method():
     [
         ("magic", ValueError, "blocks='magic' is unknown; expected one of auto, evidence, welch"),
         (Blocks("magic"), ValueError, r"Blocks\(method='magic'\) is unknown"),
-        (Blocks([[0], [1]]), ValueError, r"Blocks\(method=\[\[0\], \[1\]\]\) is unknown"),
+        (Blocks(iter([[0]])), TypeError, "blocks is an iterator"),
         (iter([[0]]), TypeError, "blocks is an iterator"),
     ],
 )

@@ -443,10 +443,10 @@ def classifier_cases() -> list[Case]:
         case("classifier, strict evidence", classify, blocks=STRICT, alpha=1.0),
         case("classifier, no smoothing", classify, blocks="welch", alpha=0.0),
         case("classifier, words as labels", classify, labels=["low", "middle", "high"]),
-        case("classifier, equal priors", classify, fit_prior=False),
+        case("classifier, equal priors", classify, class_prior="uniform"),
         case("classifier, given priors", classify, class_prior=chances),
         case("classifier, given priors, holes", classify, "holes", class_prior=chances),
-        case("classifier, urns, equal priors", classify, family="urns", fit_prior=False),
+        case("classifier, urns, equal priors", classify, family="urns", class_prior="uniform"),
         case("classifier, tree, given priors", classify, family="tree", class_prior=chances),
         case("classifier, partial_fit, evidence", classify_batches, blocks="evidence"),
         case("classifier, partial_fit, listed", classify_batches, blocks=LISTED, n_jobs=1),
@@ -454,12 +454,18 @@ def classifier_cases() -> list[Case]:
         case("classifier, semi-supervised, welch, csr", classify_half, "csr", blocks="welch"),
         case("classifier, semi-supervised, holes", classify_half, "holes", n_jobs=1),
         case("classifier, semi-supervised, listed", classify_half, blocks=LISTED),
-        case("classifier, semi-supervised, equal priors", classify_half, fit_prior=False),
+        case("classifier, semi-supervised, equal priors", classify_half, class_prior="uniform"),
         case("classifier, blocks, pooling", classify, pooling=4.0, blocks="welch"),
         case("classifier, independent, pooling", classify, pooling=4.0, blocks="independent"),
         case("classifier, urns in blocks", classify, family="urns", blocks=LISTED),
         case("classifier, urns in learned blocks", classify, family="urns", blocks="welch"),
-        case("classifier, tree, priors", classify, family="tree", pooling=2.0, shrinkage=5.0),
+        case(
+            "classifier, tree, priors",
+            classify,
+            family="tree",
+            pooling=2.0,
+            blocks=Blocks(shrinkage=5.0),
+        ),
         case("classifier, count tree, evidence", classify, family="count tree", blocks=EVIDENCE),
         case("classifier, count tree, listed", classify, family="count tree", blocks=LISTS),
     ]
@@ -487,7 +493,10 @@ def component_cases(family: str) -> list[Case]:
     ]
     if family == "blocks":
         return cases
-    priors = dict(pooling=3.0) if family == "urns" else dict(pooling=3.0, shrinkage=10.0)
+    priors: dict[str, Any] = dict(pooling=3.0)
+    if family != "urns":
+        given = OF_COMPONENTS[family].get("blocks", "auto")
+        priors["blocks"] = Blocks(given, shrinkage=10.0)
     return [
         *cases,
         one("priors", **priors),

@@ -87,6 +87,16 @@ MODELS = {
     "classifier in parts": _partial,
     "classifier hybrid": _classifier(training=Hybrid(penalty=1.0, n_folds=2)),
     "classifier hybrid components": _classifier(training=Hybrid(n_components=2), max_iter=3),
+    "classifier hidden": _classifier(family="hidden tree", max_iter=3),
+    "classifier hidden with statistics": _classifier(
+        family="hidden tree",
+        blocks=[([0, 1, 2, 3], "runs"), ([6, 5, 4], "transitions")],
+        max_iter=3,
+    ),
+    "classifier with statistics": _classifier(blocks=[([0, 1, 2, 3], "runs"), [4, 5, 6, 7, 8]]),
+    "classifier hybrid with statistics": _classifier(
+        training=Hybrid(penalty=1.0, n_folds=2), blocks=[([0, 1, 2, 3], "runs"), [4, 5, 6, 7, 8]]
+    ),
     "mixture": _mixture(),
     "mixture average": _mixture(combine="average"),
     "mixture independent": _mixture(blocks="independent"),

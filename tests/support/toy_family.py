@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.common.log_linear_model import posteriors_with_holes
+from exchangeable.families.common.log_linear.model import posteriors_with_holes
 from exchangeable.families.contract import Family, FamilySpec, Model, SearchSpace, single_variables
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import RowsInMemory, Sums

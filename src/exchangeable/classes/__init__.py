@@ -11,35 +11,38 @@ if TYPE_CHECKING:
     from exchangeable.classes.analysis import Analysis, analyse
     from exchangeable.classes.assignments import Classification, classification
     from exchangeable.classes.criteria import Criteria, criteria_of
-    from exchangeable.classes.distal import Outcome, Outcomes, outcomes
-    from exchangeable.classes.errors import StandardErrors, standard_errors
-    from exchangeable.classes.item_errors import ItemErrors, item_errors
-    from exchangeable.classes.likelihood_ratio import LikelihoodRatioTest, likelihood_ratio_test
     from exchangeable.classes.profiles import Profiles
+    from exchangeable.classes.regression.distal import Outcome, Outcomes, outcomes
+    from exchangeable.classes.regression.three_step import Effects, covariate_effects
     from exchangeable.classes.selection import Selection, Tried
-    from exchangeable.classes.three_step import Effects, covariate_effects
+    from exchangeable.classes.uncertainty.errors import StandardErrors, standard_errors
+    from exchangeable.classes.uncertainty.item_errors import ItemErrors, item_errors
+    from exchangeable.classes.uncertainty.likelihood_ratio import (
+        LikelihoodRatioTest,
+        likelihood_ratio_test,
+    )
 
 _MODULES = {
     "Analysis": "analysis",
     "Classification": "assignments",
     "Criteria": "criteria",
-    "Effects": "three_step",
-    "ItemErrors": "item_errors",
-    "LikelihoodRatioTest": "likelihood_ratio",
-    "Outcome": "distal",
-    "Outcomes": "distal",
+    "Effects": "regression.three_step",
+    "ItemErrors": "uncertainty.item_errors",
+    "LikelihoodRatioTest": "uncertainty.likelihood_ratio",
+    "Outcome": "regression.distal",
+    "Outcomes": "regression.distal",
     "Profiles": "profiles",
     "Selection": "selection",
-    "StandardErrors": "errors",
+    "StandardErrors": "uncertainty.errors",
     "Tried": "selection",
     "analyse": "analysis",
     "classification": "assignments",
-    "covariate_effects": "three_step",
+    "covariate_effects": "regression.three_step",
     "criteria_of": "criteria",
-    "item_errors": "item_errors",
-    "likelihood_ratio_test": "likelihood_ratio",
-    "outcomes": "distal",
-    "standard_errors": "errors",
+    "item_errors": "uncertainty.item_errors",
+    "likelihood_ratio_test": "uncertainty.likelihood_ratio",
+    "outcomes": "regression.distal",
+    "standard_errors": "uncertainty.errors",
 }
 """Where the names are: estimators need some of these modules, and imports take time."""
 

@@ -9,10 +9,11 @@ import numpy.typing as npt
 
 from exchangeable.arrays import as_generator, check_sample_weight
 from exchangeable.classes.assignments import Classification, classification
-from exchangeable.classes.distal import Outcomes, outcomes
-from exchangeable.classes.errors import StandardErrors, standard_errors
+from exchangeable.classes.regression.distal import Outcomes, outcomes
+from exchangeable.classes.regression.three_step import Effects, covariate_effects
 from exchangeable.classes.selection import NAMES, Selection
-from exchangeable.classes.three_step import Effects, covariate_effects
+from exchangeable.classes.uncertainty.errors import StandardErrors, standard_errors
+from exchangeable.runtime.interrupts import InterruptedAnalysis, check_interrupt, interrupts
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ def analyse(
     **parameters
         Parameters of the mixtures.
 
+    Raises
+    ------
+    InterruptedAnalysis
+        If it is interrupted from the keyboard (Ctrl-C) after a model was found, which it holds.
+
     Examples
     --------
     >>> import numpy as np
@@ -113,29 +119,35 @@ def analyse(
         "clusters": clusters,
     }
     drawn = [name for name in ("strata", "clusters") if design[name] is not None]
-    selection: Selection = kind.select(
-        X,
-        n_components=n_components,
-        criterion=criterion,
-        sample_weight=sample_weight,
-        bootstrap=bootstrap,
-        **parameters,
-    )
-    model = selection.best
-    errors = standard_errors(
-        model,
-        X,
-        n_draws=n_draws,
-        random_state=rng,
-        n_jobs=parameters.get("n_jobs"),
-        **design,
-    )
-    sure = classification(model, X, sample_weight=sample_weight, random_state=rng)
-    effects = found = None
-    if covariates is not None and model.weights_.size > 1:
-        effects = covariate_effects(model, X, covariates, **design)
-    if outcome is not None and model.weights_.size > 1:
-        found = outcomes(model, X, outcome, **design)
+    with interrupts():
+        selection: Selection = kind.select(
+            X,
+            n_components=n_components,
+            criterion=criterion,
+            sample_weight=sample_weight,
+            bootstrap=bootstrap,
+            **parameters,
+        )
+        model = selection.best
+        try:
+            check_interrupt()
+            errors = standard_errors(
+                model,
+                X,
+                n_draws=n_draws,
+                random_state=rng,
+                n_jobs=parameters.get("n_jobs"),
+                **design,
+            )
+            sure = classification(model, X, sample_weight=sample_weight, random_state=rng)
+            effects = found = None
+            if covariates is not None and model.weights_.size > 1:
+                effects = covariate_effects(model, X, covariates, **design)
+            if outcome is not None and model.weights_.size > 1:
+                found = outcomes(model, X, outcome, **design)
+            check_interrupt()
+        except KeyboardInterrupt:
+            raise InterruptedAnalysis(model) from None
     n_rows = len(sure.assigned)
     weighted = sample_weight is not None
     text = _methods(selection, errors, effects, found, n_rows, weighted, drawn)

@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, as_generator, check_sample_weight
 from exchangeable.classes.criteria import row_entropy
-from exchangeable.classes.drawing import drawn_values, with_holes
 from exchangeable.classes.tables import Table, Tabular
+from exchangeable.classes.uncertainty.drawing import drawn_values, with_holes
+from exchangeable.data.columns.schema import typed
 from exchangeable.data.rows import TypedRows
-from exchangeable.data.schema import typed
 
 OUTLYING = 0.01
 """Share of rows drawn from the model that are at most as probable as an outlying row."""

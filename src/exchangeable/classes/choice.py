@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy.typing as npt
 
 from exchangeable.arrays import as_generator, check_count
 from exchangeable.classes.criteria import Criteria, criteria_of, degrees_of_freedom
-from exchangeable.classes.likelihood_ratio import RESTARTS, likelihood_ratio_test
 from exchangeable.classes.selection import CRITERIA, Selection, Tried
+from exchangeable.classes.uncertainty.likelihood_ratio import RESTARTS, likelihood_ratio_test
 from exchangeable.runtime.interrupts import interrupts
 
 Grid = Mapping[str, Sequence[Any]]
@@ -38,7 +39,7 @@ def select_components(
 ) -> Selection:
     """Fit a model for each setting and number of components, and keep the best by the criterion.
 
-    An interrupt from the keyboard ends the fit that goes on and leaves out the rest, with a
+    An interrupt from the keyboard ends the fit or test that goes on and leaves out the rest, with a
     warning, unless nothing was fitted yet.
     """
     decided_by = _criterion(criterion, X_valid, bootstrap)
@@ -70,11 +71,11 @@ def select_components(
                     break
             if interrupt.stop.is_set():
                 break
+        found = Selection(models[0], table, decided_by, models)
+        if bootstrap:
+            found = _tested(found, X, sample_weight, bootstrap, parameters, interrupt.stop)
         if interrupt.stop.is_set():
             interrupt.warn("the selection", stacklevel=3)
-    found = Selection(models[0], table, decided_by, models)
-    if bootstrap:
-        found = _tested(found, X, sample_weight, bootstrap, parameters)
     best = _best(found)
     if table[best].trouble:
         warnings.warn(
@@ -142,7 +143,12 @@ def _trouble(model: Any, found: Criteria) -> str:
 
 
 def _tested(
-    found: Selection, X: Any, sample_weight: Any, bootstrap: int, parameters: dict[str, Any]
+    found: Selection,
+    X: Any,
+    sample_weight: Any,
+    bootstrap: int,
+    parameters: dict[str, Any],
+    stop: Event,
 ) -> Selection:
     """Return the selection with a test of every model against the next smaller one."""
     rng = as_generator(parameters.get("random_state"))
@@ -153,16 +159,22 @@ def _tested(
         same = row.setting == before.setting
         if not same or small.weights_.size >= large.weights_.size:
             continue
-        test = likelihood_ratio_test(
-            small,
-            large,
-            X,
-            n_draws=bootstrap,
-            restarts=max(RESTARTS, large.n_init),
-            sample_weight=sample_weight,
-            random_state=rng,
-            n_jobs=parameters.get("n_jobs"),
-        )
+        if stop.is_set():
+            break
+        try:
+            test = likelihood_ratio_test(
+                small,
+                large,
+                X,
+                n_draws=bootstrap,
+                restarts=max(RESTARTS, large.n_init),
+                sample_weight=sample_weight,
+                random_state=rng,
+                n_jobs=parameters.get("n_jobs"),
+            )
+        except KeyboardInterrupt:
+            stop.set()
+            break
         tests[number] = test
         table[number] = replace(row, lr=test.statistic, p_value=test.p_value)
     return replace(found, table=table, tests=tests)

@@ -9,8 +9,8 @@ import numpy as np
 from exchangeable.arrays import UNASSIGNED, FloatArray
 from exchangeable.classes.rows import column_names
 from exchangeable.classes.tables import Table, Tabular, cell_text
+from exchangeable.data.columns.schema import Schema, typed
 from exchangeable.data.observed import Observed
-from exchangeable.data.schema import Schema, typed
 from exchangeable.families.contract import Model, Normal, Normals
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries.distributions import Continuous

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.classes.likelihood_ratio import LikelihoodRatioTest
 from exchangeable.classes.tables import Table, Tabular, p_text
+from exchangeable.classes.uncertainty.likelihood_ratio import LikelihoodRatioTest
 
 NAMES = {
     "valid": "the log-likelihood of validation rows",

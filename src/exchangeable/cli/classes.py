@@ -24,6 +24,7 @@ from exchangeable.cli.options import (
 from exchangeable.cli.preparing import column_kinds
 from exchangeable.cli.texts import examples
 from exchangeable.report.classes import write_classes_report
+from exchangeable.runtime.interrupts import InterruptedAnalysis
 from exchangeable.runtime.text import printable, printable_lines
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.layout import Choice, choose_columns
@@ -148,19 +149,25 @@ def classes(
         rows = coding.rows(table)
     notes(table.name, [*table.notes, *told])
     kinds = column_kinds(asked["kinds"], list(coding.columns))
-    analysis = analyse(
-        ExchangeableMixture,
-        rows,
-        n_components=tried,
-        criterion=criterion,
-        bootstrap=bootstrap,
-        n_draws=draws,
-        blocks="independent",
-        kinds=usual_kinds(rows, coding) | kinds or None,
-        n_init=n_init,
-        random_state=seed,
-        **columns,
-    )
+    try:
+        analysis = analyse(
+            ExchangeableMixture,
+            rows,
+            n_components=tried,
+            criterion=criterion,
+            bootstrap=bootstrap,
+            n_draws=draws,
+            blocks="independent",
+            kinds=usual_kinds(rows, coding) | kinds or None,
+            n_init=n_init,
+            random_state=seed,
+            **columns,
+        )
+    except InterruptedAnalysis as interrupted:
+        if output is None:
+            raise KeyboardInterrupt from None
+        save(interrupted.model, output, preprocessing=coding.to_json())
+        raise KeyboardInterrupt(f"{output} holds the best model found so far") from None
     for result in _results(analysis).values():
         click.echo(printable_lines(str(result)) + "\n")
     if tables is not None:

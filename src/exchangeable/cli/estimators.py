@@ -168,6 +168,8 @@ def plan_of(asked: Mapping[str, Any], supervised: bool) -> Plan:
         options["family"] = families[0]
     if asked["unlabelled"] == "learn":
         options["semi_supervised"] = True
+    if asked["named_blocks"] and "blocks" not in known:
+        raise click.UsageError(_refused("blocks", name).replace("--blocks", "--block", 1))
     if asked["statistic"] is not None and name != "evm":
         raise click.UsageError(_refused("statistic", name))
     return Plan(name, options, components, asked["statistic"])

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from exchangeable import save
+from exchangeable.cli.blocks import block_option, blocks_of
 from exchangeable.cli.errors import best_so_far, one_line
 from exchangeable.cli.estimators import ESTIMATORS, STATISTICS, as_components, plan_of
 from exchangeable.cli.options import (
@@ -110,6 +111,7 @@ EXAMPLES = examples(
     type=click.Choice([AUTO, *METHODS]),
     help=f"How variables are put into blocks; 'auto' is what suits the family.  [default: {AUTO}]",
 )
+@block_option
 @click.option(
     "--training",
     type=click.Choice(TRAINING),
@@ -163,6 +165,9 @@ def fit(data: str, output: str, dialect: Dialect, **asked: Any) -> None:
         table = read_table(data, dialect)
         prepared = prepare(table, asked, plan, dialect)
     notes(table.name, [*table.notes, *prepared.notes])
+    if asked["named_blocks"]:
+        named = blocks_of(asked["named_blocks"], prepared.coding.variables)
+        plan = plan._replace(options=plan.options | {"blocks": named})
     began = time.perf_counter()
     with best_so_far() as interrupted:
         model, selection = plan.fit(prepared.rows, prepared.y, prepared.weights, prepared.kinds)
@@ -196,6 +201,11 @@ def _check_usage(asked: dict[str, Any], supervised: bool) -> None:
         raise click.UsageError(
             "--text uses only that column: --drop, --keep, --kind and --binarize have no effect; "
             "leave them out"
+        )
+    if asked["named_blocks"] and asked["blocks"] is not None:
+        raise click.UsageError(
+            "--block and --blocks cannot be used together: the columns that no --block names are "
+            "put into blocks as suits the family"
         )
     if asked["text"] is None and asked["min_documents"] != 1:
         raise click.UsageError("--min-documents needs --text COLUMN")

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from exchangeable.data.column import KINDS
+from exchangeable.data.columns.column import KINDS
 from exchangeable.persistence import SavedModel, read_model
 from exchangeable.runtime.text import printable
 from exchangeable.tables.coding import Coding

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exchangeable.cli.estimators import Plan
-from exchangeable.data.column import KINDS
+from exchangeable.data.columns.column import KINDS
 from exchangeable.tables.delimited import Dialect
 from exchangeable.tables.layout import Choice, Layout, matching
 from exchangeable.tables.learning import learn_coding, usual_kinds

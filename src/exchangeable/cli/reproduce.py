@@ -12,7 +12,6 @@ from exchangeable.devices.choice import DEVICES
 from exchangeable.experiments.beyond import KEY, SETS, Beyond
 from exchangeable.experiments.beyond import MODELS as BEYOND_MODELS
 from exchangeable.experiments.beyond_report import write_report
-from exchangeable.experiments.pages import write_pages
 from exchangeable.experiments.reproduction import (
     ALL_DATASETS,
     ALL_MODELS,
@@ -22,6 +21,7 @@ from exchangeable.experiments.reproduction import (
 )
 from exchangeable.experiments.scale import FULL, QUICK
 from exchangeable.experiments.store import Store
+from exchangeable.experiments.views.pages import write_pages
 
 ALL, BEYOND = "all", "beyond"
 KEPT = "finished cells are kept; the same command goes on from there"

@@ -51,8 +51,7 @@ def as_matrix(X: Any, name: str = "X") -> Any:
             ],
             len(X),
         )
-    if isinstance(X, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in X):
-        X = np.ma.array(X)  # otherwise the masks would be lost
+    X = masks_in_one(X)
     if isinstance(X, np.ma.MaskedArray):
         return _from_masked(X, name)
     array = _as_array(X)
@@ -119,23 +118,40 @@ def _pandas_column(column: Any) -> npt.NDArray[Any]:
     return np.asarray(column.array)
 
 
+def masks_in_one(X: Any) -> Any:
+    """Return lists of masked rows as one masked array, and lists of masked entries with None.
+
+    NumPy would lose what is masked.
+    """
+    if not isinstance(X, list | tuple):
+        return X
+    if any(isinstance(row, np.ma.MaskedArray) for row in X):
+        return np.ma.array(X)
+    if any(_holds_masked(row) for row in X):
+        return [[None if entry is np.ma.masked else entry for entry in row] for row in X]
+    return X
+
+
+def unmasked(X: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
+    """Return an array of objects, None where an entry is masked."""
+    known = np.ma.getdata(X).astype(object)
+    known[np.ma.getmaskarray(X)] = None
+    return np.asarray(known)
+
+
 def _from_masked(X: np.ma.MaskedArray[Any, Any], name: str) -> npt.NDArray[Any]:
     mask = np.ma.getmaskarray(X)
     if X.dtype.kind in NUMBERS:
         return np.where(mask, np.nan, X.data.astype(np.float64))
     if X.dtype.kind != "O":
         raise ValueError(f"{name} is a masked array of dtype {X.dtype}; {HINT}")
-    known = X.data.copy()
-    known[mask] = None
-    return _as_numbers(known, name)
+    return _as_numbers(unmasked(X), name)
 
 
 def _as_array(X: Any) -> npt.NDArray[Any] | None:
     """Return X as an array, None where it is none or is not made of numbers and objects."""
     if not isinstance(X, np.ndarray | list | tuple) and not hasattr(X, "__array__"):
         return None
-    if isinstance(X, list | tuple) and any(_holds_masked(row) for row in X):
-        X = [[None if entry is np.ma.masked else entry for entry in row] for row in X]
     return np.asarray(X)
 
 

@@ -100,12 +100,7 @@ class Examples:
 
         A part has at least `PART_STEPS` steps of work; its sums take `partial_bytes`.
         """
-        most = min(MAX_PARTS, PARTIAL_BYTES // partial_bytes)
-        least = max(PART_STEPS, WORTH_SUMMING * partial_bytes // 8)
-        wanted = min(most, self.rows.n_rows * steps_per_row / least)
-        n_parts = 1 << max(0, int(wanted).bit_length() - 1)  # evenly shared by 2, 4, 8 threads
-        size = max(1, -(-self.rows.n_rows // n_parts))
-        return row_ranges(self.rows.n_rows, size) or [(0, 0)]
+        return row_parts(self.rows.n_rows, steps_per_row, partial_bytes)
 
     def shares(self, n_classes: int, steps_per_row: float) -> list[tuple[tuple[int, int], slice]]:
         """Cut work on every pair of a class and a row into parts large enough for a thread.
@@ -140,6 +135,16 @@ class Examples:
     def mean_holes(self) -> float:
         """The average number of holes of a row."""
         return _mean_ones(self.holes) if self.holes else 0.0
+
+
+def row_parts(n_rows: int, steps_per_row: float, partial_bytes: int = 1) -> list[tuple[int, int]]:
+    """Cut rows into parts large enough for a thread, as `Examples.parts` says."""
+    most = min(MAX_PARTS, PARTIAL_BYTES // partial_bytes)
+    least = max(PART_STEPS, WORTH_SUMMING * partial_bytes // 8)
+    wanted = min(most, n_rows * steps_per_row / least)
+    n_parts = 1 << max(0, int(wanted).bit_length() - 1)  # evenly shared by 2, 4, 8 threads
+    size = max(1, -(-n_rows // n_parts))
+    return row_ranges(n_rows, size) or [(0, 0)]
 
 
 def _mean_ones(rows: Rows) -> float:

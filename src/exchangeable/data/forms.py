@@ -1,7 +1,7 @@
 """Other forms of the same rows, made once, that the many passes of EM read faster."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ _compile = compiled()
 
 CODE_BITS = 6
 """Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""
+CODED_TILE = 1024
+"""Rows that are listed by the values of their codes at a time."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,52 @@ class Codes:
         lines = np.zeros((self.n_variables, sums.shape[2]))
         _fold(sums, lines)
         return lines
+
+
+class CodeLists(NamedTuple):
+    """Some rows, tile by tile, listed by the values of each of their codes.
+
+    Attributes
+    ----------
+    first_row : array of shape (n_tiles, n_codes, n_values + 1)
+        Where the rows with each value begin in the list of a code in a tile.
+    row : array of shape (n_codes, n_rows)
+        The rows, counted from the first of their tile.
+    """
+
+    first_row: npt.NDArray[np.uint16]
+    row: npt.NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, codes: Codes, span: tuple[int, int]) -> Self:
+        """List the rows of a span."""
+        n_codes, n_rows = codes.codes.shape[0], span[1] - span[0]
+        n_tiles = -(-n_rows // CODED_TILE)
+        lists = cls(
+            np.zeros((n_tiles, n_codes, (1 << CODE_BITS) + 1), dtype=np.uint16),
+            np.empty((n_codes, n_rows), dtype=np.uint16),
+        )
+        _list_by_value(codes.codes, span[0], lists.first_row, lists.row)
+        return lists
+
+
+@_compile
+def _list_by_value(codes, first, first_row, row):  # type: ignore[no-untyped-def]
+    """List rows by the values of their codes, in their order."""
+    following = np.empty(1 << CODE_BITS, dtype=np.int64)
+    for tile in range(first_row.shape[0]):
+        begin = tile * CODED_TILE
+        end = min(begin + CODED_TILE, row.shape[1])
+        for g in range(codes.shape[0]):
+            value, begins, rows = codes[g, first + begin : first + end], first_row[tile, g], row[g]
+            for r in range(value.size):
+                begins[value[r] + 1] += 1
+            for v in range(following.size):
+                following[v] = begin + begins[v]
+                begins[v + 1] += begins[v]
+            for r in range(value.size):
+                rows[following[value[r]]] = r
+                following[value[r]] += 1
 
 
 @_compile

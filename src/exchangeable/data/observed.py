@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import UNASSIGNED, IntArray, is_sparse
-from exchangeable.data.rows import Rows, as_rows, take_rows
+from exchangeable.data.rows import Rows, as_rows, check_threshold, pack_matrix, take_rows
 from exchangeable.runtime.threads import row_ranges
 
 DENSE_BYTES = 1 << 22
@@ -83,13 +83,32 @@ def as_observed(X: Any, binarize: float | None, n_jobs: int | None = None) -> Ob
 
     In a sparse matrix a stored NaN is a hole, an entry that is not stored a known zero.
     """
+    return observe_numbers(X, binarize, n_jobs, looks=False)[0]
+
+
+def observe_numbers(
+    X: Any, binarize: float | None, n_jobs: int | None = None, *, looks: bool = True
+) -> tuple[Observed, bool]:
+    """Return what `as_observed` does, and whether all entries are known to be 0, 1 or NaN.
+
+    Without `looks` entries other than bytes are not looked at for that.
+    """
+    if binarize is None or is_sparse(X):
+        return _observe_stored(X, binarize, n_jobs), False
+    packed = pack_matrix(X, check_threshold(binarize), n_jobs, looks=looks)
+    holes = as_rows(np.isnan(X), None, n_jobs) if packed.has_nan else None
+    return Observed(packed.rows, holes), packed.zero_one
+
+
+def _observe_stored(X: Any, binarize: float | None, n_jobs: int | None) -> Observed:
+    """Return a sparse matrix, or one of 0 and 1 alone, as rows."""
     stored = X.data if is_sparse(X) else X
     if stored.dtype.kind != "f" or not stored.size or not np.isnan(stored.min()):
         return Observed(as_rows(X, binarize, n_jobs))
     if not is_sparse(X):
         gaps = np.isnan(X)
-        known = np.where(gaps, 0.0, X) if binarize is None else X
-        return Observed(as_rows(known, binarize, n_jobs), as_rows(gaps, None, n_jobs))
+        known = as_rows(np.where(gaps, 0.0, X), binarize, n_jobs)
+        return Observed(known, as_rows(gaps, None, n_jobs))
     matrix = X.tocsr().copy()
     matrix.sum_duplicates()  # what is stored twice is not known if one of the two is not
     gaps = np.isnan(matrix.data)

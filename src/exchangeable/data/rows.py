@@ -66,7 +66,7 @@ class ColumnType(NamedTuple):
     Attributes
     ----------
     kind : str
-        One of `exchangeable.data.schema.KINDS`.
+        One of `exchangeable.data.columns.schema.KINDS`.
     n_levels : int
         Number of levels, whose numbers 0, 1, … are the values; 0 for counts and measurements.
     """
@@ -155,11 +155,16 @@ def as_rows(X: Any, binarize: float | None, n_jobs: int | None = None) -> Rows:
     A CSR matrix whose stored entries are all ones is not copied, nor is a byte matrix of 0 and 1,
     beside which its bits are kept. With ``binarize=None`` anything but 0 and 1 is refused.
     """
-    if binarize is not None:
-        binarize = check_number(binarize, "binarize")
-        if not np.isfinite(binarize):
-            raise ValueError(f"binarize must be a finite number or None, got {binarize}")
-    return _sparse_rows(X, binarize) if sp.issparse(X) else _dense_rows(X, binarize, n_jobs)
+    threshold = None if binarize is None else check_threshold(binarize)
+    return _sparse_rows(X, threshold) if sp.issparse(X) else _dense_rows(X, threshold, n_jobs)
+
+
+def check_threshold(binarize: Any) -> float:
+    """Return above which number entries are on."""
+    threshold = check_number(binarize, "binarize")
+    if not np.isfinite(threshold):
+        raise ValueError(f"binarize must be a finite number or None, got {binarize}")
+    return threshold
 
 
 def take_rows(rows: Rows, chosen: npt.NDArray[np.int64]) -> Rows:
@@ -203,22 +208,79 @@ def _sparse_rows(X: Any, binarize: float | None) -> Rows:
 def _dense_rows(X: npt.NDArray[Any], binarize: float | None, n_jobs: int | None) -> Rows:
     if binarize is None:
         _check_binary(X, lambda entry: tuple(int(i) for i in np.unravel_index(entry, X.shape)))
+    return pack_matrix(X, 0.0 if binarize is None else binarize, n_jobs).rows
+
+
+class PackedMatrix(NamedTuple):
+    """A matrix as rows, and what was seen of its numbers on the way.
+
+    Attributes
+    ----------
+    rows : Rows
+        What exceeds the threshold is on.
+    has_nan : bool
+        Whether some number is NaN.
+    zero_one : bool
+        Whether all others are known to be 0 or 1.
+    """
+
+    rows: Rows
+    has_nan: bool
+    zero_one: bool
+
+
+def pack_matrix(
+    X: npt.NDArray[Any], threshold: float, n_jobs: int | None = None, *, looks: bool = False
+) -> PackedMatrix:
+    """Return a matrix of numbers as rows, in one pass over it.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_variables)
+        Numbers.
+    threshold : float
+        Above which they are on.
+    n_jobs : int, optional
+        Number of threads.
+    looks : bool
+        Whether to look for numbers other than 0 and 1, with a threshold of 0.
+    """
     n_rows, n_variables = X.shape
-    threshold = 0.0 if binarize is None else binarize
     bits = np.zeros((n_rows, (n_variables + 63) // 64), dtype="<u8")
     packed_bytes = bits.view(np.uint8)[:, : (n_variables + 7) // 8]
+    looks = looks and threshold == 0
 
-    def pack(span: tuple[int, int]) -> bool:
-        """Pack some rows, and say whether their bytes are the 0 and 1 that they stand for."""
+    def pack(span: tuple[int, int]) -> tuple[bool, bool]:
+        """Pack some rows; return whether one is NaN, and whether all are known to be 0 or 1."""
         part = X[span[0] : span[1]]
-        plain = X.dtype == np.uint8 and 0 <= threshold < 1 and part.max(initial=0) <= 1
-        on = part if plain else part > threshold
+        if X.dtype == np.uint8:
+            has_nan, zero_one = False, 0 <= threshold < 1 and bool(part.max(initial=0) <= 1)
+            on = part if zero_one else part > threshold
+        else:
+            on = part > threshold
+            has_nan, zero_one = _seen(part, on if looks else None)
         packed_bytes[span[0] : span[1]] = np.packbits(on, axis=1, bitorder="little")
-        return bool(plain)
+        return has_nan, zero_one
 
-    plain = all(run(pack, row_ranges(n_rows, CHUNK), n_jobs)) and X.flags.c_contiguous
-    bytes_ = X if plain and X.dtype == np.uint8 else NO_BYTES
-    return Rows(n_rows, n_variables, bits, NO_POINTERS, NO_INDICES, bytes_)
+    parts = run(pack, row_ranges(n_rows, CHUNK), n_jobs)
+    zero_one = all(known for _, known in parts)
+    bytes_ = X if zero_one and X.dtype == np.uint8 and X.flags.c_contiguous else NO_BYTES
+    rows = Rows(n_rows, n_variables, bits, NO_POINTERS, NO_INDICES, bytes_)
+    return PackedMatrix(rows, any(nan for nan, _ in parts), zero_one)
+
+
+def _seen(part: npt.NDArray[Any], positive: npt.NDArray[np.bool_] | None) -> tuple[bool, bool]:
+    """Return whether some numbers are NaN, and whether all others are known to be 0 or 1."""
+    if part.dtype == np.bool_ or not part.size:
+        return False, True
+    if positive is None and part.dtype.kind != "f":
+        return False, False
+    least = part.min()  # NaN if there is one
+    has_nan = bool(least != least)
+    if positive is None:
+        return has_nan, False
+    negative = (part < 0).any() if has_nan else least < 0
+    return has_nan, not negative and np.array_equal(positive, part == 1)
 
 
 @compiled()

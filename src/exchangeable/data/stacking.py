@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from exchangeable.data.columns.schema import typed_rows
 from exchangeable.data.examples import listed
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import NO_BITS, NO_INDICES, CountRows, Rows, TypedRows
-from exchangeable.data.schema import typed_rows
 
 
 def nowhere(n_rows: int, n_variables: int) -> Rows:

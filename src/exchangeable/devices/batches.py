@@ -40,7 +40,7 @@ class Symbols:
     def batches(
         self, size: int, together: int
     ) -> Iterator[tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]]:
-        """Yield all rows, so many batches together, filled up with rows that do not count."""
+        """Yield all rows, several batches together, filled up with rows that do not count."""
         n, width = self.symbols.shape
         for begin in range(0, n, together * size):
             end = min(n, begin + together * size)

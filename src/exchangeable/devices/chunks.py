@@ -64,7 +64,7 @@ def tile_size(n_rows: int, most: int) -> int:
 
 
 def put_rows(bits: Any, weights: Any, tile: int, tiles: int, device: Any) -> list[Rows]:
-    """Return packed rows in chunks of so many tiles, the last filled up with rows of no weight.
+    """Return packed rows in chunks of `tiles` tiles, the last filled up with rows of no weight.
 
     A single chunk lies on the device, several stay where they are until a pass needs them.
     """

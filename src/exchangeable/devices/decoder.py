@@ -35,10 +35,28 @@ def new_layers(
     return layers
 
 
+def repeated(layers: Layers, times: int) -> Layers:
+    """Return layers whose outputs are those of others, several times over.
+
+    >>> weights, offset = repeated([(np.eye(2), np.array([3.0, 4.0]))], 2)[-1]
+    >>> weights.shape, offset.tolist()
+    ((2, 4), [3.0, 4.0, 3.0, 4.0])
+    """
+    weights, offset = (np.asarray(each) for each in layers[-1])
+    return [*layers[:-1], (np.tile(weights, (1, times)), np.tile(offset, times))]
+
+
 def latent_points(uniform: Any, shift: Any) -> Any:
     """Return points of the unit cube, shifted around it, as points of a normal distribution."""
     moved = uniform + shift
     return ndtri(jnp.clip(moved - jnp.floor(moved), EDGE, 1 - EDGE))
+
+
+def hidden_layer(layers: Layers, points: Any) -> Any:
+    """Return what the last layer reads at some points."""
+    for weights, offset in layers[:-1]:
+        points = jax.nn.leaky_relu(points @ weights + offset, LEAK)
+    return points
 
 
 def decode(layers: Layers, points: Any, groups: int) -> Any:
@@ -46,8 +64,7 @@ def decode(layers: Layers, points: Any, groups: int) -> Any:
 
     Point number p is in group p modulo the number of groups, and reads its part of the last layer.
     """
-    for weights, offset in layers[:-1]:
-        points = jax.nn.leaky_relu(points @ weights + offset, LEAK)
+    points = hidden_layer(layers, points)
     weights, offset = layers[-1]
     if groups == 1:
         return points @ weights + offset

@@ -17,26 +17,41 @@ FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
 """Of Adam's moments, and what keeps it from dividing by zero."""
 
 
-class Network(NamedTuple):
-    """A decoder while it is trained.
+class Settled(NamedTuple):
+    """Components that have left the latent space: what the last layer reads, learned for each.
 
     Attributes
     ----------
-    layers : list of (weights, offset)
-        The latest parameters.
-    mean, square : lists of (weights, offset)
+    hidden : array of shape (n_components, width)
+        The last hidden layer.
+    log_shares : array of shape (n_components,)
+        Logarithms of the shares, which need not add up to one.
+    """
+
+    hidden: Any
+    log_shares: Any
+
+
+class Network(NamedTuple):
+    """Parameters while they are trained: the layers of a decoder, or `Settled`.
+
+    Attributes
+    ----------
+    parameters : tree of arrays
+        The latest.
+    mean, square : trees of arrays
         Moving averages of their gradients and of the squares of these.
     n_steps : number
         How many steps were made.
-    average : list of (weights, offset)
+    average : tree of arrays
         The moving average of the parameters, which is better than the latest.
     """
 
-    layers: Layers
-    mean: Layers
-    square: Layers
+    parameters: Any
+    mean: Any
+    square: Any
     n_steps: Any
-    average: Layers
+    average: Any
 
 
 class Batches(NamedTuple):
@@ -63,10 +78,10 @@ class Batches(NamedTuple):
     shifts: Any
 
 
-def new_network(layers: Layers) -> Network:
-    """Return a decoder that has not been trained."""
-    nothing = jax.tree.map(lambda each: np.zeros(each.shape, dtype=np.float32), layers)
-    return Network(layers, nothing, nothing, np.float32(0.0), layers)
+def new_network(parameters: Any) -> Network:
+    """Return parameters that no step has changed yet."""
+    nothing = jax.tree.map(lambda each: np.zeros(each.shape, dtype=np.float32), parameters)
+    return Network(parameters, nothing, nothing, np.float32(0.0), parameters)
 
 
 def log_likelihoods(head: Head, constants: Any, outputs: Any, log_shares: Any, rows: Any) -> Any:
@@ -75,8 +90,8 @@ def log_likelihoods(head: Head, constants: Any, outputs: Any, log_shares: Any, r
     return jax.nn.logsumexp(scores + log_shares, axis=1)
 
 
-def moved(network: Network, gradient: Layers, rate: Any, decay: Any) -> Network:
-    """Return the network after a step of Adam against a gradient."""
+def moved(network: Network, gradient: Any, rates: Any, decay: Any) -> Network:
+    """Return the network after a step of Adam against a gradient, with a rate per parameter."""
     length = jnp.sqrt(sum(jnp.sum(each**2) for each in jax.tree.leaves(gradient)))
     scale = jnp.minimum(1.0, LARGEST_GRADIENT / jnp.maximum(length, EPSILON))
     gradient = jax.tree.map(lambda g: g * scale, gradient)
@@ -85,14 +100,14 @@ def moved(network: Network, gradient: Layers, rate: Any, decay: Any) -> Network:
     square = _moving(network.square, jax.tree.map(jnp.square, gradient), SECOND_DECAY)
     first, second = 1 - FIRST_DECAY**n_steps, 1 - SECOND_DECAY**n_steps
 
-    def change(parameter: Any, mean: Any, square: Any) -> Any:
+    def change(parameter: Any, mean: Any, square: Any, rate: Any) -> Any:
         return parameter - rate * (mean / first) / (jnp.sqrt(square / second) + EPSILON)
 
-    layers = jax.tree.map(change, network.layers, mean, square)
-    return Network(layers, mean, square, n_steps, _moving(network.average, layers, decay))
+    changed = jax.tree.map(change, network.parameters, mean, square, rates)
+    return Network(changed, mean, square, n_steps, _moving(network.average, changed, decay))
 
 
-def _moving(average: Layers, latest: Layers, decay: Any) -> Any:
+def _moving(average: Any, latest: Any, decay: Any) -> Any:
     """Return a moving average that has seen one more."""
     return jax.tree.map(lambda a, b: decay * a + (1 - decay) * b, average, latest)
 
@@ -115,29 +130,49 @@ def train_steps(
             each = log_likelihoods(head, constants, outputs, log_shares, batch.rows)
             return -(batch.weights @ each) / batch.weights.sum()
 
-        value, gradient = jax.value_and_grad(loss)(network.layers)
-        return moved(network, gradient, batch.rates, batch.decays), -value
+        value, gradient = jax.value_and_grad(loss)(network.parameters)
+        rates = jax.tree.map(lambda _: batch.rates, gradient)
+        return moved(network, gradient, rates, batch.decays), -value
 
     trained, values = jax.lax.scan(step, network, batches)
     return trained, values
 
 
 @program("head")
+def settle_steps(
+    head: Head, network: Network, last: Layers, constants: Any, batches: Batches
+) -> tuple[Network, Any]:
+    """Return `Settled` components after some steps, and the log-likelihood of each batch."""
+
+    def step(network: Network, batch: Batches) -> tuple[Network, Any]:
+        def loss(settled: Settled) -> Any:
+            outputs = decode(last, settled.hidden, head.groups)
+            log_shares = jax.nn.log_softmax(settled.log_shares)
+            each = log_likelihoods(head, constants, outputs, log_shares, batch.rows)
+            return -(batch.weights @ each) / batch.weights.sum()
+
+        value, gradient = jax.value_and_grad(loss)(network.parameters)
+        rates = Settled(batch.rates, batch.rates)
+        return moved(network, gradient, rates, batch.decays), -value
+
+    settled, values = jax.lax.scan(step, network, batches)
+    return settled, values
+
+
+@program("head")
 def held_out(
     head: Head, layers: Layers, constants: Any, points: tuple[Any, Any], batches: Any
 ) -> Any:
-    """Return log P of each row of some batches, shape (n_batches, batch_size)."""
-    outputs = decoded(head, layers, points[0])
+    """Return log P of each row of some batches, shape (n_batches, batch_size).
+
+    `points` are what the first of the layers reads, and the logarithms of their shares.
+    """
+    outputs = decode(layers, points[0], head.groups)
 
     def one(rows: Any) -> Any:
         return log_likelihoods(head, constants, outputs, points[1], rows)
 
     return jax.lax.map(one, batches)
-
-
-def decoded(head: Head, layers: Layers, uniform: Any) -> Any:
-    """Return the outputs at points of the unit cube."""
-    return decode(layers, latent_points(uniform, 0.0), head.groups)
 
 
 @program("head", "most")
@@ -152,10 +187,11 @@ def refitted(
 ) -> tuple[Any, Any]:
     """Return the outputs at points, and shares that steps of EM over them alone have led to.
 
-    At most so many steps are taken, as long as held-out rows grow likelier. `train` and `valid` are
-    rows and their weights; `points` are points of the unit cube and the shares to begin with.
+    At most `most` steps are taken, as long as held-out rows grow likelier. `train` and `valid` are
+    rows and their weights; `points` are what the first of the layers reads, and the shares to begin
+    with.
     """
-    outputs = decoded(head, layers, points[0])
+    outputs = decode(layers, points[0], head.groups)
     relative, _ = _likelihoods(head, constants, outputs, train[0])
     held, highest = _likelihoods(head, constants, outputs, valid[0])
 

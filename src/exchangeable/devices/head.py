@@ -1,5 +1,6 @@
 """What compiled training depends on."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,7 +28,8 @@ class Head(NamedTuple):
     holes : bool
         Whether rows have entries that are not known.
     groups : int
-        Every so many points belong to the same group, and each group has a last layer of its own.
+        Number of groups: points this far apart belong to the same one, and each has a last layer
+        of its own.
     """
 
     kind: str
@@ -44,6 +46,23 @@ class Head(NamedTuple):
         pairs = PER_VARIABLE.get(self.kind, 0.0) * self.n_variables
         return float(n_points) * self.n_variables * (n_rows + pairs)
 
+    def room(self, n_rows: int, n_points: int) -> float:
+        """Return about how many bytes the gradient of the scores of rows at points takes.
+
+        Messages of rows with holes are kept for every row, point and variable, those of counts
+        for every point, count and block of variables.
+
+        >>> Head("odds", 100, False).room(512, 8192) / 1e6
+        76.939264
+        """
+        n, cells = float(self.n_variables), 4.0 * n_points
+        room = cells * (4 * n_rows + 3 * n)
+        if self.kind == "odds and counts":
+            room += 3 * cells * n * math.sqrt(n)
+        if self.kind == "conditional odds" and self.holes:
+            room += 8 * cells * n_rows * n
+        return room
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -58,3 +77,4 @@ class Settings:
     patience: int
     cuts: int
     trees: int
+    settle: int

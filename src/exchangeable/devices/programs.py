@@ -1,6 +1,7 @@
 """How programs are compiled for a device: quickly, without a search for the fastest products."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -40,3 +41,20 @@ def program(*static: str) -> Callable[[Callable[..., Any]], Any]:
         return jax.jit(function, static_argnames=static, compiler_options=quick_options())
 
     return compiled
+
+
+def compile_ahead(programs: Sequence[tuple[Any, ...]], device: Any) -> None:
+    """Compile some programs, each with what it will be called with, while other work goes on.
+
+    A process that ends meanwhile waits for the one at work and leaves out the others: to end in the
+    middle of the compiler would abort it.
+    """
+
+    def compile_all() -> None:
+        with jax.default_device(device):
+            for function, *arguments in programs:
+                if not threading.main_thread().is_alive():
+                    return
+                function.lower(*arguments).compile()
+
+    threading.Thread(target=compile_all, daemon=False).start()

@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.classes.profiles import Profiles, profiles_of
-from exchangeable.data.observed import Observed, as_observed
-from exchangeable.data.schema import Schema
+from exchangeable.data.columns.schema import Schema
+from exchangeable.data.observed import Observed, observe_numbers
 from exchangeable.estimators.kinds import (
     COLUMNS,
     decide_kinds,
@@ -157,7 +157,7 @@ class MixtureEstimator(TypedQueries):
         """
         nested = any(name.startswith("blocks__") for name in params)
         blocks = params.get("blocks", getattr(self, "blocks", None))
-        if nested and isinstance(blocks, str):
+        if nested and isinstance(blocks, str | list | tuple | dict):
             params["blocks"] = Blocks(blocks)
         training = params.get("training", getattr(self, "training", None))
         if isinstance(training, str) and any(name.startswith("training__") for name in params):
@@ -183,6 +183,7 @@ class MixtureEstimator(TypedQueries):
         if schema is not None:
             return observe_typed(self, X, schema, reset=False)
         matrix = validated(self, X, reset)
-        if reset:
+        observed, zero_one = observe_numbers(matrix, self.binarize, self.n_jobs, looks=reset)
+        if reset and not zero_one:
             warn_if_cut(matrix, self.binarize, X, self.n_jobs)
-        return as_observed(matrix, self.binarize, self.n_jobs)
+        return observed

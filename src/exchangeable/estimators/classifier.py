@@ -15,19 +15,22 @@ from exchangeable.arrays import (
     check_sample_weight,
     normalize_log,
 )
-from exchangeable.data.observed import Observed, as_observed
+from exchangeable.data.observed import Observed, observe_numbers
+from exchangeable.data.stream.gathering import gathered
+from exchangeable.data.stream.passes import Passes
 from exchangeable.estimators.base import MixtureEstimator
-from exchangeable.estimators.chosen import (
+from exchangeable.estimators.described import lists_families
+from exchangeable.estimators.fits.chosen import (
     CHOSEN,
     LEARNED,
     check_generative,
     choose,
+    components_asked,
     fit_components,
 )
-from exchangeable.estimators.class_batches import add_labelled_batch
-from exchangeable.estimators.class_chunks import fit_class_chunks
-from exchangeable.estimators.described import lists_families
-from exchangeable.estimators.hybrid import (
+from exchangeable.estimators.fits.class_batches import add_labelled_batch
+from exchangeable.estimators.fits.class_chunks import fit_class_chunks
+from exchangeable.estimators.fits.hybrid import (
     TRAINED,
     check_hybrid,
     fit_hybrid,
@@ -44,13 +47,15 @@ from exchangeable.estimators.names import give_names
 from exchangeable.estimators.rows import (
     by_chunks,
     open_rows,
+    take_names,
     validated_with_labels,
     warn_if_cut,
 )
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
-from exchangeable.fitting.classes import (
+from exchangeable.fitting.classes.labelled import (
     FittedClasses,
+    check_class_prior,
     class_groups,
     fit_classes,
     log_prior,
@@ -59,7 +64,7 @@ from exchangeable.fitting.classes import (
 )
 from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
-from exchangeable.fitting.trainings import Chosen, Generative, as_training
+from exchangeable.fitting.trainings import Chosen, as_training
 from exchangeable.runtime.attempts import all_or_nothing
 
 
@@ -98,9 +103,6 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     pooling : float, optional
         Strength of the pooled prior: each class is given this many pseudo-rows distributed as the
         whole training set. By default what suits the family, which may be Laplace smoothing alone.
-    shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence, or each free parameter of an
-        edge between blocks; by default what suits the family.
     alpha : float, default=0.1
         Laplace smoothing: added to the number of rows with each count in a block. Under a pooled
         prior it smooths the training set's own frequencies.
@@ -110,10 +112,8 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         What the columns are: one word for all, a dict from column to kind, or `Kinds` with its
         settings. By default the types of a table decide, and columns of arrays are binary. If a
         column is not binary, ``family="blocks"`` gives way to ``"mixed"``.
-    fit_prior : bool, default=True
-        Whether to learn class prior probabilities; if not, all classes have the same.
-    class_prior : array-like of shape (n_classes,), optional
-        Prior probabilities of the classes, used instead of learned ones.
+    class_prior : "uniform" or array-like of shape (n_classes,), optional
+        Prior probabilities of the classes: the same for all, or given. By default they are learned.
     class_weight : dict, "balanced" or None, default=None
         How much the rows of each class count, as in scikit-learn: multiplied with their weights.
     semi_supervised : bool, default=False
@@ -192,12 +192,10 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         *,
         blocks: Any = "auto",
         pooling: float | None = None,
-        shrinkage: float | None = None,
         alpha: float = 0.1,
         binarize: float | None = 0.0,
         kinds: Any = None,
-        fit_prior: bool = True,
-        class_prior: npt.ArrayLike | None = None,
+        class_prior: str | npt.ArrayLike | None = None,
         class_weight: Any = None,
         semi_supervised: bool = False,
         max_iter: int = 50,
@@ -208,11 +206,9 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         self.family = family
         self.blocks = blocks
         self.pooling = pooling
-        self.shrinkage = shrinkage
         self.alpha = alpha
         self.binarize = binarize
         self.kinds = kinds
-        self.fit_prior = fit_prior
         self.class_prior = class_prior
         self.class_weight = class_weight
         self.semi_supervised = semi_supervised
@@ -286,6 +282,8 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         """
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, y, sample_weight, labelled=True)
+        if elsewhere is not None and elsewhere[0].draws_rows:
+            return self._fit_gathered(*elsewhere, feature_names)
         if elsewhere is not None:
             self._keep(*fit_class_chunks(self, *elsewhere, feature_names))
             return self
@@ -293,6 +291,15 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         spec, observed, y = self._labelled_rows(spec, X, y)
         give_names(self, feature_names)
         return self._fit_rows(spec, observed, y, sample_weight, known)
+
+    def _fit_gathered(self, spec: FamilySpec, passes: Passes, feature_names: Any) -> Self:
+        """Fit rows in chunks or on a cluster that must be brought into memory."""
+        observed, weight, labels = gathered(passes)
+        y, known = open_labels(labels, self.semi_supervised)
+        if y is None:
+            raise ValueError("y is missing: give one label per row, or chunks that bring them")
+        take_names(self, passes, feature_names)
+        return self._fit_rows(spec, observed, np.asarray(y), weight, known)
 
     def _fit_rows(
         self,
@@ -314,10 +321,10 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         labels = np.full(len(y), -1)
         labels[slice(None) if known is None else known] = np.searchsorted(classes, labelled)
         sample_weight = weigh_classes(self.class_weight, classes, labels, sample_weight)
-        if isinstance(settings, Generative):
+        several = components_asked(spec, settings)
+        if several is not None:
             weight = check_sample_weight(sample_weight, observed.n_rows)
-            fitted = fit_components(self, spec, settings, observed, labels, weight)
-            self._keep(fitted, classes)
+            self._keep(fit_components(self, spec, several, observed, labels, weight), classes)
             return self
         problem = problem_of(self, spec, observed.n_variables, classes.tolist(), labelled=True)
         if spec.direct is not None and self._is_direct(observed, problem):
@@ -374,8 +381,10 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
             return own, observe_typed(self, X, schema, reset=True), labels_of(X, y)
         self.__dict__.pop(COLUMNS, None)
         matrix, y = validated_with_labels(self, X, y)
-        warn_if_cut(matrix, self.binarize, X, self.n_jobs)
-        return spec, as_observed(matrix, self.binarize, self.n_jobs), y
+        observed, zero_one = observe_numbers(matrix, self.binarize, self.n_jobs)
+        if not zero_one:
+            warn_if_cut(matrix, self.binarize, X, self.n_jobs)
+        return spec, observed, y
 
     def _is_direct(self, observed: Observed, problem: Problem) -> bool:
         """Whether sums over the rows of each class are all that is needed."""
@@ -390,7 +399,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         sample_weight: npt.ArrayLike | None,
     ) -> FittedClasses:
         """Fit classes by steps, or by EM where labels or entries are missing."""
-        problem = with_prior(problem, self.fit_prior, self.class_prior)
+        problem = with_prior(problem, self.class_prior)
         weight = check_sample_weight(sample_weight, observed.n_rows)
         return fit_classes(spec, problem, observed, labels, weight, rule_of(self), self.n_jobs)
 
@@ -463,7 +472,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
     def _check_options(self) -> FamilySpec:
         """Refuse values of parameters that only some fits would notice."""
         spec = spec_of(self)
-        check_flag(self.fit_prior, "fit_prior")
+        check_class_prior(self.class_prior)
         check_flag(self.semi_supervised, "semi_supervised")
         check_class_weight(self.class_weight)
         rule_of(self)
@@ -481,7 +490,7 @@ class ExchangeableClassifier(MixtureEstimator, ClassifierMixin, BaseEstimator):
         state = fitted.state
         self.__dict__.pop("_kept", None)
         if state is None:
-            prior = log_prior(fitted.totals, self.fit_prior, self.class_prior)
+            prior = log_prior(fitted.totals, self.class_prior)
             for name in ("history_", "log_likelihood_", "converged_", *TRAINED, *CHOSEN):
                 self.__dict__.pop(name, None)
         else:

@@ -19,20 +19,21 @@ from exchangeable.arrays import (
 )
 from exchangeable.data.examples import merge_equal_rows
 from exchangeable.estimators.components import ComponentEstimator
-from exchangeable.estimators.density_search import (
+from exchangeable.estimators.fits.density_search import (
     clock_of,
     families_to_try,
     fits_to_keep,
+    named_blocks,
     named_families,
     new_search,
 )
 from exchangeable.estimators.kinds import decide_families
 from exchangeable.estimators.names import give_names
-from exchangeable.fitting.compression import Compressor, part_numbers
 from exchangeable.fitting.progress import SearchProgress
-from exchangeable.fitting.search import Search
+from exchangeable.fitting.search.compression import Compressor, part_numbers
+from exchangeable.fitting.search.searching import Search
+from exchangeable.fitting.search.trials import STATISTICS
 from exchangeable.fitting.tasks import held_out
-from exchangeable.fitting.trials import STATISTICS
 from exchangeable.runtime.attempts import all_or_nothing
 from exchangeable.runtime.interrupts import interrupts
 
@@ -285,7 +286,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         judges = merge_equal_rows(observed, np.ones(observed.n_rows))[0]
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
         families = [member["family"] for member in self.members_]
-        compressor = Compressor(mixture, families, judges, int(seed), self.n_jobs)
+        named = named_blocks(self, observed.n_variables)
+        compressor = Compressor(mixture, families, judges, int(seed), self.n_jobs, named)
         with threadpool_limits(1, "blas"):
             if n_parameters is not None:
                 found = compressor.to_size(check_count(n_parameters, "n_parameters"))
@@ -331,8 +333,8 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
             {**group.settings.row(), "n_fits": group.n_used, "share": group.share}
             for group in groups
         ]
-        self.best_params_ = best.settings.parameters()
-        for row in (self.best_params_, *self.table_, *self.members_):
+        self.best_params_ = best.settings.parameters(self.blocks)
+        for row in (*self.table_, *self.members_):
             if row.get("blocks") == STATISTICS:
                 row["blocks"] = self.blocks
         self.best_score_ = best.first.valid

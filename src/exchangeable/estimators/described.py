@@ -38,9 +38,10 @@ def lists_families(ability: str | None = None) -> Callable[[type[E]], type[E]]:
 
 def _item(spec: FamilySpec, indent: str) -> str:
     """Return what a family is and which blocks and priors it has by default."""
-    default = [f"``blocks={spec.blocks[0]!r}``".replace("'", '"')]
-    for name, value in (("pooling", spec.pooling), ("shrinkage", spec.shrinkage)):
-        if value is not None:
-            default.append(f"``{name}={value:g}``")
+    default = [f'``blocks="{spec.blocks[0]}"``']
+    if spec.shrinkage is not None:
+        default = [f'``blocks=Blocks("{spec.blocks[0]}", shrinkage={spec.shrinkage:g})``']
+    if spec.pooling is not None:
+        default.append(f"``pooling={spec.pooling:g}``")
     text = f'* ``"{spec.name}"``: {spec.summary}; {", ".join(default)}.'
     return fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exchangeable.arrays import RandomState, as_generator
-from exchangeable.data.raw_columns import library_of
+from exchangeable.data.columns.raw import library_of
 from exchangeable.estimators.kinds import decide_schema, schema_of
 from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.estimators.rows import validated

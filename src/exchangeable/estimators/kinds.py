@@ -10,11 +10,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from exchangeable.data.column import Column
-from exchangeable.data.kinds import decide
+from exchangeable.data.columns.column import Column
+from exchangeable.data.columns.kinds import decide
+from exchangeable.data.columns.raw import raw_columns
+from exchangeable.data.columns.schema import UNSEEN, Schema
 from exchangeable.data.observed import Observed
-from exchangeable.data.raw_columns import raw_columns
-from exchangeable.data.schema import UNSEEN, Schema
 from exchangeable.data.stream.raw_tables import RawTable, decide_table
 from exchangeable.estimators.names import check_columns
 from exchangeable.families import family_named

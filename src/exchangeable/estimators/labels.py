@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, check_sample_weight
-from exchangeable.data.raw_columns import missing_entries
+from exchangeable.data.columns.raw import missing_entries
 
 UNLABELLED = -1
 """What marks a row without a label, beside None and NaN, in semi-supervised fits."""

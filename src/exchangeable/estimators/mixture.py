@@ -20,23 +20,24 @@ from exchangeable.arrays import (
     check_sample_weight,
 )
 from exchangeable.classes.choice import select_components
-from exchangeable.classes.refits import Refits
 from exchangeable.classes.selection import Selection
+from exchangeable.classes.uncertainty.refits import Refits
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
+from exchangeable.data.stream.gathering import gathered
 from exchangeable.data.stream.passes import Passes
 from exchangeable.devices.choice import check_device
-from exchangeable.estimators.batches import add_batch
-from exchangeable.estimators.covariates import (
+from exchangeable.estimators.described import lists_families
+from exchangeable.estimators.fits.batches import add_batch
+from exchangeable.estimators.fits.covariates import (
     CovariatePredictions,
     add_covariates,
     forget_covariates,
 )
-from exchangeable.estimators.described import lists_families
 from exchangeable.estimators.kinds import kinds_of_batch, spec_for
 from exchangeable.estimators.rows import check_width, open_rows, take_names
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -107,9 +108,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         Strength of the pooled prior: each component, or state of a hidden tree, is given this many
         pseudo-rows distributed as the whole training set. By default what suits the family, which
         may be Laplace smoothing alone.
-    shrinkage : float, optional
-        Pseudo-rows that pull each edge of a tree towards independence, or each free parameter of an
-        edge between blocks; by default what suits the family.
     alpha : float, default=0.1
         Laplace smoothing: added to the weight of the rows with each count in a block. Under a
         pooled prior it smooths the training set's own frequencies.
@@ -212,7 +210,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         family: Any = "blocks",
         blocks: Any = "auto",
         pooling: float | None = None,
-        shrinkage: float | None = None,
         alpha: float = 0.1,
         init: str = "both",
         n_init: int = 1,
@@ -232,7 +229,6 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         self.family = family
         self.blocks = blocks
         self.pooling = pooling
-        self.shrinkage = shrinkage
         self.alpha = alpha
         self.init = init
         self.n_init = n_init
@@ -289,10 +285,15 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
             return self
         spec = self._check_options()
         elsewhere = open_rows(self, spec, X, None, sample_weight)
-        if elsewhere is not None:
+        if elsewhere is not None and not elsewhere[0].draws_rows:
             return self._fit_chunks(*elsewhere, X_valid, feature_names)
-        spec, observed = self._rows_to_fit(spec, X, feature_names)
-        weight = check_sample_weight(sample_weight, observed.n_rows)
+        if elsewhere is not None:
+            spec, passes = elsewhere
+            observed, weight, _ = gathered(passes)
+            take_names(self, passes, feature_names)
+        else:
+            spec, observed = self._rows_to_fit(spec, X, feature_names)
+            weight = check_sample_weight(sample_weight, observed.n_rows)
         counting = np.flatnonzero(weight > 0)
         n_components = components_of(self, spec, counting.size)
         problem = problem_of(self, spec, observed.n_variables, range(n_components), labelled=False)
@@ -311,6 +312,8 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         elsewhere = None if X_valid is None else open_rows(self, spec, X_valid, fitted=True)
         if elsewhere is None:
             return None if X_valid is None else _merged(self._observed(X_valid))
+        if spec.draws_rows:
+            return _merged(self._observed(gathered(elsewhere[1]).observed))
         valid = Streamed.of(elsewhere[1])
         check_width(self, valid.n_variables)
         return valid

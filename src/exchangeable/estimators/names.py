@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
-from exchangeable.data.raw_columns import library_of
+from exchangeable.data.columns.raw import library_of
 from exchangeable.queries.frames import as_names
 
 GIVEN = "names_given_"

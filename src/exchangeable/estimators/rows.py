@@ -10,11 +10,11 @@ import numpy.typing as npt
 from sklearn.utils import check_array, check_X_y
 
 from exchangeable.arrays import FloatArray, check_sample_weight, is_sparse
+from exchangeable.data.columns.raw import library_of
+from exchangeable.data.columns.schema import Schema
 from exchangeable.data.containers import as_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits
-from exchangeable.data.raw_columns import library_of
-from exchangeable.data.schema import Schema
 from exchangeable.data.stream import cluster
 from exchangeable.data.stream.cluster_tables import CollectionTable
 from exchangeable.data.stream.passes import ChunkedRows, ChunkError, Passes, observe

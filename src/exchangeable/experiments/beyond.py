@@ -11,6 +11,8 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+import exchangeable
 from exchangeable.arrays import FloatArray
 from exchangeable.datasets import fetch_density
 from exchangeable.datasets._density import DENSITY_SETS
@@ -51,6 +54,7 @@ CONTINUOUS_SETTINGS: dict[str, Any] = {
     "points": 1024,
     "batch_size": 128,
     "learning_rate": 1e-3,
+    "settle": 0,
 }
 """Their latent dimension, points of a step, rows of a step and learning rate, as far as known."""
 CONTINUOUS_POINTS = 8192
@@ -210,6 +214,8 @@ class Beyond:
         return {
             "cores": n_threads(self.n_jobs),
             "device": device,
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "code": code(),
             "versions": " ".join(
                 f"{name} {_version(name)}" for name in ("numpy", "numba", "jax") if _version(name)
             )
@@ -269,6 +275,16 @@ def smaller(density: Any, data: Any, loss: float) -> Row:
         "small_test": f"{test:.5f}",
         "small_scoring_seconds": f"{seconds:.2f}",
     }
+
+
+@cache
+def code() -> str:
+    """Return a few letters that stand for the sources of this package as they are."""
+    digest = sha256()
+    folder = Path(exchangeable.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:8]
 
 
 def _version(package: str) -> str:

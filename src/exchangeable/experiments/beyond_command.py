@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--processes",
         type=int,
         metavar="NUMBER",
-        help="one process per set, so many at a time, each with --n-jobs threads (1 by default)",
+        help="one process per set, this many at a time, each with --n-jobs threads (1 by default)",
     )
     parser.add_argument(
         "--folder", type=Path, help="where processes leave cells and rows, for --merge"

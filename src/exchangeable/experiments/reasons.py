@@ -1,6 +1,6 @@
 """Explanations of differences from the paper: one paragraph for each kind of difference."""
 
-from exchangeable.experiments.views import Difference
+from exchangeable.experiments.views.parts import Difference
 
 WRITTEN = "2026-11-16"
 """When these paragraphs were last compared with the cells; they are not computed from them."""

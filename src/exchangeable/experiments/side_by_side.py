@@ -26,7 +26,7 @@ OWN = "beyond.csv"
 SECONDS_APART = 1.0
 """How often processes are looked at."""
 MOST, MORE_THAN_EQUAL = 0.75, 1.5
-"""The part of a device's memory that a process may take: at most, and beside others so many times
+"""The part of a device's memory that a process may take: at most, and beside others this many times
 its share, since not all need theirs at once."""
 LAST_LINES = 12
 """Of a process that failed."""
@@ -46,7 +46,7 @@ class SideBySide:
     processes : int
         How many work at a time.
     seconds : float
-        Those at work after so many seconds are stopped.
+        Those at work after this many seconds are stopped.
     tell : callable
         Called with a line of text when something begins or ends.
     """

@@ -16,7 +16,7 @@ from exchangeable.families import (
     trees,
     urns,
 )
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.joined import JoinedModel
 from exchangeable.families.mixture import Mixture

@@ -9,7 +9,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.families.model import Model
-from exchangeable.families.sums import EMData, RowsInMemory, Sums
+from exchangeable.families.sums import Batch, EMData, RowsInMemory, Sums
 
 if TYPE_CHECKING:
     from exchangeable.data.examples import Examples
@@ -109,6 +109,27 @@ class Family(ABC):
         Where there are several, EM takes those under which the rows are likeliest. Step 0 asks for
         parameters alone: no new blocks or trees.
         """
+
+    def steps(
+        self, data: RowsInMemory, mixture: "Mixture", sums: Any, batches: Sequence[Batch]
+    ) -> "tuple[Mixture, Sums] | None":
+        """Take a step of EM for each of some batches of rows, one after the other.
+
+        Returned are the last parameters, and sums that have moved towards those of each batch in
+        turn; None where the family takes no such steps.
+
+        Parameters
+        ----------
+        data : RowsInMemory
+            All rows.
+        mixture : Mixture
+            The parameters to begin with.
+        sums : Sums
+            The sums that these have led to.
+        batches : sequence of Batch
+            The rows of each step.
+        """
+        return None
 
     def with_blocks(self, data: EMData, model: Any, sums: Any, blocks: "Proposal") -> Model | None:
         """Return parameters for new blocks, None where these are the old ones."""

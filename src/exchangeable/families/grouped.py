@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, normalize_log
+from exchangeable.data.columns.schema import typed, typed_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import CountRows, TypedRows
-from exchangeable.data.schema import typed, typed_rows
 from exchangeable.families.contract import Arrays, Model, Normal, Normals, averaged
 from exchangeable.families.page import OnPage
 from exchangeable.families.sums import RowsInMemory, Sums

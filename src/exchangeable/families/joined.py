@@ -118,6 +118,15 @@ class JoinedModel(Model):
         part, inner = self._class(y)
         return part.marginals(observed, inner)
 
+    def mean_marginals(self, observed: Observed, shares: FloatArray) -> FloatArray:
+        """Return Σ_y shares[row, y]·P(x_j = 1 | e, y), as each part sums those of its classes."""
+        means, begin = np.zeros((observed.n_rows, self.n_variables)), 0
+        for part in self.parts:
+            end = begin + part.n_classes
+            means += part.mean_marginals(observed, shares[:, begin:end])
+            begin = end
+        return means
+
     def predictive(
         self, observed: Observed, variable: int, y: int
     ) -> FloatArray | Normal | Normals:

@@ -22,7 +22,7 @@ from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
 
 if TYPE_CHECKING:
-    from exchangeable.families.common.log_linear import LogLinear
+    from exchangeable.families.common.log_linear.scores import LogLinear
     from exchangeable.families.mixture import Mixture
     from exchangeable.structure.statistic_blocks import StatisticBlock
 
@@ -112,6 +112,19 @@ class Model(ABC):
     @abstractmethod
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y), shape (n_rows, n_variables); known entries stay 0 or 1."""
+
+    def mean_marginals(self, observed: Observed, shares: FloatArray) -> FloatArray:
+        """Return Σ_y shares[row, y]·P(x_j = 1 | e, y), shape (n_rows, n_variables).
+
+        One class after another, unless a model has a way to answer all at once.
+        """
+        means = np.zeros((observed.n_rows, self.n_variables))
+        for y in range(self.n_classes):
+            members = np.flatnonzero(shares[:, y] > 0)
+            if members.size:
+                own = self.marginals(observed.take(members), y)
+                means[members] += shares[members, y, None] * own
+        return means
 
     def predictive(
         self, observed: Observed, variable: int, y: int
@@ -253,7 +266,10 @@ class Model(ABC):
         return 100.0 * self.n_classes * self.n_variables
 
     def log_totals(self) -> FloatArray:
-        """Return log Σ_x P(x | y) of each class: 0 if its parameters make a distribution."""
+        """Return log Σ_x P(x | y) of each class: 0 if its parameters make a distribution.
+
+        Files are read by it, so it should take little memory, and keep none, beside the parameters.
+        """
         nothing = np.full((1, self.n_variables), UNASSIGNED, dtype=np.int8)
         return np.asarray(self.score(Observed.from_symbols(nothing))[0])
 

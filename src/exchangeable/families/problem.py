@@ -12,7 +12,7 @@ from exchangeable.data.observed import flags
 from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.partitions import Partition
 from exchangeable.runtime.clock import Clock
 from exchangeable.structure.learner import BlockLearner, Structure
@@ -158,10 +158,22 @@ def largest_count(rows: Rows) -> int:
     return int(flags(rows).sum(axis=1).max(initial=0))
 
 
+FILLED = "rows whose holes are filled"
+
+
 def fill_by_frequency(examples: Examples) -> Examples:
-    """Return the examples with unknown entries drawn by how often each variable is on."""
+    """Return the examples with unknown entries drawn by how often each variable is on.
+
+    They are drawn once, and kept with the examples.
+    """
     if examples.holes is None:
         return examples
+    if FILLED not in examples.derived:
+        examples.derived[FILLED] = _filled(examples)
+    return examples.derived[FILLED]  # type: ignore[no-any-return]
+
+
+def _filled(examples: Examples) -> Examples:
     states = examples.observed.symbols()
     known, on = states >= 0, states == 1
     weight = examples.weights @ known

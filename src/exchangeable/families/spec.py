@@ -15,7 +15,7 @@ from exchangeable.runtime.memory import check_memory, times_available
 if TYPE_CHECKING:
     from exchangeable.data.examples import Examples
     from exchangeable.families.common.features import Features
-    from exchangeable.families.common.log_linear import LogLinear
+    from exchangeable.families.common.log_linear.scores import LogLinear
     from exchangeable.families.mixture import Mixture
     from exchangeable.families.problem import Problem
 
@@ -42,6 +42,8 @@ class SearchSpace:
         first, and what is not begun where time is short.
     squared : float
         The same for each row, pair of variables and component.
+    growth : float
+        With more components than at first a fit takes longer by this power, about.
     start_up : float
         Seconds that a fit takes at least.
     most_on_device : int, optional
@@ -64,13 +66,16 @@ class SearchSpace:
     )
     nanoseconds: float = 100.0
     squared: float = 0.0
+    growth: float = 1.0
     start_up: float = 0.0
     most_on_device: int | None = None
 
     def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
         """Return about how long a fit takes."""
         each = self.nanoseconds + self.squared * n_variables
-        return self.start_up + 1e-9 * each * n_rows * n_variables * n_components
+        first = self.first_components
+        work = first * float((n_components / first) ** self.growth)
+        return self.start_up + 1e-9 * each * n_rows * n_variables * work
 
 
 NUMBER = 8
@@ -155,6 +160,9 @@ class FamilySpec:
         there is too little is not begun, and runs for which there is too little wait.
     components : int
         Number of components, where the user does not say.
+    class_components : int, optional
+        Number of components of each class, for a family whose components share parameters, so that
+        a class must be a mixture by itself; None where a class is one component.
     most_per_row : float
         The largest number of components for each row.
     held_out : float or None
@@ -195,6 +203,7 @@ class FamilySpec:
     row_priors: bool = False
     memory: Callable[[int, int, int], float] = least_memory
     components: int = 20
+    class_components: int | None = None
     most_per_row: float = 1.0
     held_out: float | None = None
     conditional: Conditional | None = None
@@ -230,6 +239,11 @@ class FamilySpec:
         reason = self.why_not(ability)
         if reason is not None:
             raise ValueError(f"{asked} does not go with family={self.name!r}: {reason}")
+
+    @property
+    def draws_rows(self) -> bool:
+        """Whether a fit draws rows at random all the time, and so needs them in memory."""
+        return issubclass(self.family, Trainer)
 
     @property
     def installed(self) -> bool:

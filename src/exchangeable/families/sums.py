@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.devices.together import Together
 
@@ -49,6 +49,24 @@ class Sums:
     def shares(self) -> Any:
         """The posteriors, or how to find them again."""
         return self.posterior if self.posterior.size else self.recipe
+
+
+class Batch(NamedTuple):
+    """Some of the rows, for one step of EM.
+
+    Attributes
+    ----------
+    rows : array
+        Their numbers among the distinct rows.
+    weights : array
+        How much each counts, such that all together weigh about as much as all rows there are.
+    rate : float
+        How far sums move towards those of the batch.
+    """
+
+    rows: IntArray
+    weights: FloatArray
+    rate: float
 
 
 class EMData(Protocol):
@@ -98,6 +116,10 @@ class RowsInMemory(EMData, Protocol):
     @property
     def examples(self) -> Examples:
         """The distinct rows."""
+
+    @property
+    def device(self) -> Any:
+        """Where passes are made, as far as models can; None for the processor."""
 
     @property
     def memo(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Family
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import EMData, Sums
@@ -147,16 +147,18 @@ def run_em(
     When EM has converged with the proposals of one learner it goes on with those of the next;
     without learners the blocks stay.
     """
+    if state.ended:
+        return _whole(state)
     sums = data.expect(state.mixture, bool(learners))
     if not state.history:
-        state = _judged(state, state.mixture, sums, data, valid, rule)
+        state = judged(state, state.mixture, sums, data, valid, rule)
         report(state)
     while not state.ended and state.n_iter < rule.max_iter:
         if stop is not None and stop.is_set():
             break
         after, mixture, gain = _step(data, family, state, sums, learners, valid is None)
         if valid is not None:
-            state = _judged(state, mixture, after, data, valid, rule, sums.totals)
+            state = judged(state, mixture, after, data, valid, rule, sums.totals)
             settled, fell = state.stale >= rule.patience, 0.0
         else:
             limit = data.rounding * max(1.0, abs(sums.log_likelihood) / data.total)
@@ -164,13 +166,18 @@ def run_em(
             if fell:
                 state = replace(state, history=[*state.history, state.history[-1]])
             else:
-                state = _judged(state, mixture, after, data, None, rule, sums.totals)
+                state = judged(state, mixture, after, data, None, rule, sums.totals)
         sums = sums if fell else after
         if settled and state.phase + 1 < len(learners):
             state = replace(state, phase=state.phase + 1, stale=0)
         elif settled:
             state = replace(state, converged=not fell, fell=fell)
         report(state)
+    return _whole(state)
+
+
+def _whole(state: EMState) -> EMState:
+    """Return a state whose best parameters can score any row."""
     return replace(state, best=Mixture(state.best.model.whole(), state.best.log_prior))
 
 
@@ -207,7 +214,7 @@ def _step(
     return after, mixture, gained
 
 
-def _judged(
+def judged(
     state: EMState,
     mixture: Mixture,
     sums: Sums,

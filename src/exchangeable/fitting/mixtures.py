@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from exchangeable.arrays import FloatArray, log_totals
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Model, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.em import EMState, StopRule
@@ -93,6 +93,11 @@ def _alive(mixture: Mixture, n_runs: int) -> tuple[Model, FloatArray]:
     """Return the components that have not lost their rows, and their probabilities."""
     shares = np.exp(mixture.log_prior)
     alive = np.flatnonzero(shares > NO_MASS / n_runs)
+    if not alive.size:  # shares that are not numbers
+        raise ValueError(
+            "the fit cannot be computed: probabilities are no numbers; priors and weights may be "
+            "too small or too large"
+        )
     if alive.size < shares.size:
         warnings.warn(
             f"{shares.size - alive.size} of {shares.size} components lost all their rows and "

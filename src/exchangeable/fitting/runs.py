@@ -12,12 +12,13 @@ from exchangeable.devices.choice import usable_on
 from exchangeable.devices.together import Together
 from exchangeable.families import family_named
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Family, FamilySpec, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule, run_em
 from exchangeable.fitting.going_on import Stage, check_state
+from exchangeable.fitting.steps import take_steps
 from exchangeable.fitting.training import run_training
 from exchangeable.structure.proposals import first_blocks, learners_of
 
@@ -177,6 +178,10 @@ class Runs:
                 state = state if begun else fresh
             assert state is not None
             family = families[stage]
+            if isinstance(data, InMemory) and warm is None and not state.history:
+                state = take_steps(
+                    data, family, state, self.rule, self.generators[number], report, stop
+                )
             if not begun and stage > first and stop is not None and stop.is_set():
                 report = _untold  # a fit that goes on does so in the family that was stopped
             state = run_em(

@@ -20,12 +20,12 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.sketch import GROWTH, MOST_ROWS, Sketch
 from exchangeable.data.stacking import stack_observed
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.steps import REVISION, factors
+from exchangeable.families.common.streaming.steps import REVISION, factors
 from exchangeable.families.contract import Family, FamilySpec, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.families.sums import NO_POSTERIOR, Sums
-from exchangeable.fitting.classes import fit_classes
+from exchangeable.fitting.classes.labelled import fit_classes
 from exchangeable.fitting.em import EMState, StopRule, run_em
 from exchangeable.fitting.runs import begin, families_of
 from exchangeable.structure.learner import BlockLearner

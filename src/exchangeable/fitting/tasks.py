@@ -11,7 +11,7 @@ from exchangeable.data.observed import Observed
 from exchangeable.devices.choice import check_device, find_device
 from exchangeable.families import as_family, with_statistics
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import StopRule
@@ -44,15 +44,14 @@ def spec_of(estimator: Any) -> FamilySpec:
         spec = with_statistics(spec)
     if not hasattr(estimator, "n_components"):
         spec.check("classes", "a classifier")
-    if estimator.shrinkage is not None and spec.shrinkage is None:
+    if settings.shrinkage is not None and spec.shrinkage is None:
         raise ValueError(
-            f"shrinkage={estimator.shrinkage!r} is about the edges of trees, which "
-            f"family={spec.name!r} does not have"
+            f"shrinkage={settings.shrinkage!r} is about the edges of trees, which "
+            f"family={spec.name!r} does not have; leave it away"
         )
     if estimator.pooling is not None:
         spec.check("pooling", f"pooling={estimator.pooling!r}")
-    for name in ("pooling", "shrinkage"):
-        value = getattr(estimator, name)
+    for name, value in (("pooling", estimator.pooling), ("shrinkage", settings.shrinkage)):
         if value is not None and not 0 < check_number(value, name) <= LARGEST:
             raise ValueError(f"{name} must be positive and at most {LARGEST:g}, got {value!r}")
     if settings.accept == "component":
@@ -121,7 +120,7 @@ def problem_of(
         )
     relearns = spec.relearns if settings.relearn is None else settings.relearn
     pooling = spec.pooling if estimator.pooling is None else float(estimator.pooling)
-    shrinkage = spec.shrinkage if estimator.shrinkage is None else float(estimator.shrinkage)
+    shrinkage = spec.shrinkage if settings.shrinkage is None else float(settings.shrinkage)
     return Problem(
         len(classes),
         structure,
@@ -249,7 +248,7 @@ def purpose_of(
         )
     settings, method = as_blocks(estimator.blocks)
     details = {key: value for key, value in settings.get_params().items() if key != "method"}
-    names = ("family", "pooling", "shrinkage", "alpha", "init", "tol")
+    names = ("family", "pooling", "alpha", "init", "tol")
     return {
         "data": data.fingerprint,
         "held-out rows": None if problem.valid is None else problem.valid.fingerprint,

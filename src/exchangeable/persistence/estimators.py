@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from exchangeable.arrays import LARGEST
 from exchangeable.baselines import ChowLiuTree, LatentTree, saved
 from exchangeable.baselines.base import TreeEstimator
-from exchangeable.classes.design import Design
-from exchangeable.data.schema import Schema
+from exchangeable.classes.regression.design import Design
+from exchangeable.data.columns.schema import Schema
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.estimators.density import ExchangeableDensity
 from exchangeable.estimators.imputer import ExchangeableImputer
@@ -38,10 +38,9 @@ from exchangeable.persistence.transformers import (
 from exchangeable.queries.frames import CONFIG, OUTPUTS
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.saved import (
-    OWN,
+    check_cost,
     decode_statistic,
     encode_statistic,
-    plan_statistic,
 )
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, numbers, probabilities
@@ -77,7 +76,7 @@ NEEDED = {
     "ExchangeableDensity": ("weights_",),
     "ExchangeableMixture": ("weights_",),
 }
-"""What goes with a model inside, one entry a class or component."""
+"""What goes with a model inside, one entry per class or component."""
 
 
 def make_writer() -> Writer:
@@ -86,8 +85,8 @@ def make_writer() -> Writer:
 
     def statistic(value: Any, name: str) -> Any | None:
         encoded = encode_statistic(value, name)
-        if encoded is not None and encoded["class"] != OWN:
-            plan_statistic(encoded, value.n_values, writer.budget)
+        if encoded is not None:
+            check_cost(encoded, writer.budget)
         return encoded
 
     writer.special["statistic"] = statistic
@@ -170,8 +169,8 @@ def decode_estimator(
     unknown = sorted(set(parameters) - set(kind._get_param_names()))
     if unknown:
         raise ModelFileError(
-            f"has the parameter {unknown[0]!r}, which {kind.__name__} has not; was it written by a "
-            "newer version?"
+            f"has the parameter {unknown[0]!r}, which {kind.__name__} does not have; it was "
+            "written by another version: load it with that one, or fit and save the model again"
         )
     if parameters.get("checkpoint") is not None:
         parameters["checkpoint"] = None  # a file must not say where a later fit writes

@@ -82,8 +82,10 @@ def _parameters(names: tuple[str, ...], arrays: Mapping[str, Array]) -> ItemPara
 
 def _known_numbers(array: Array, name: str, shape: tuple[int, ...], most: float) -> None:
     """Check numbers of which some may be unknown, which is NaN."""
-    zeros = np.where(np.isnan(array), 0.0, array) if array.dtype == np.float64 else array
-    numbers(zeros, name, shape, low=-most, high=most)
+    known = array.dtype == np.float64 and array.shape == shape
+    ends = [np.fmin.reduce(array, axis=None), np.fmax.reduce(array, axis=None)] if known else array
+    checked = np.nan_to_num(ends, nan=0.0, posinf=np.inf, neginf=-np.inf) if known else array
+    numbers(checked, name, checked.shape if known else shape, low=-most, high=most)
 
 
 def _answered(arrays: Mapping[str, Array], y: int, highest: Array) -> Answered:

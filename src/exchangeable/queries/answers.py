@@ -8,18 +8,20 @@ from collections.abc import Callable
 import numpy as np
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray, normalize_log
-from exchangeable.data.observed import Observed
+from exchangeable.data.observed import Observed, part_rows
 from exchangeable.families.contract import Completions, Model
-from exchangeable.families.mixture import Mixture
+from exchangeable.families.mixture import MOST_CELLS, Mixture
 from exchangeable.runtime.threads import run
 
 MAX_STATES = 1 << 16
 
 
-def class_posterior(mixture: Mixture, observed: Observed, n_jobs: int | None = None) -> FloatArray:
-    """Return P(y | e) of every row, all of which must be possible."""
+def class_posterior(
+    mixture: Mixture, observed: Observed, n_jobs: int | None = None, first: int = 0
+) -> FloatArray:
+    """Return P(y | e) of every row, numbered from `first`; all must be possible."""
     log_posterior, log_evidence = mixture.log_posterior(observed, n_jobs)
-    check_possible(log_evidence)
+    check_possible(log_evidence, first)
     return np.exp(log_posterior)
 
 
@@ -29,26 +31,26 @@ def class_prior(mixture: Mixture, observed: Observed) -> FloatArray:
     return np.repeat(np.exp(prior), observed.n_rows, axis=0)
 
 
-def check_possible(log_evidence: FloatArray) -> None:
-    """Refuse rows that the model excludes: nothing follows from them."""
+def check_possible(log_evidence: FloatArray, first: int = 0) -> None:
+    """Refuse rows, numbered from `first`, that the model excludes: nothing follows from them."""
     impossible = np.flatnonzero(log_evidence == -np.inf)
     if impossible.size:
         raise ValueError(
-            f"row {impossible[0]} of the evidence has probability zero in this model, so that "
-            "nothing follows from it (alpha > 0 makes every row possible)"
+            f"row {first + impossible[0]} of the evidence has probability zero in this model, so "
+            "that nothing follows from it (alpha > 0 makes every row possible)"
         )
 
 
 def marginals(mixture: Mixture, observed: Observed, n_jobs: int | None = None) -> FloatArray:
     """Return P(x_j = 1 | e) for every row and variable."""
-    posterior = class_posterior(mixture, observed, n_jobs)
 
     def one(span: slice, part: Observed) -> FloatArray:
-        chance = _average_over_classes(mixture.model, part, posterior[span], lambda p: p)[0]
+        posterior = class_posterior(mixture, part, n_jobs, span.start)
+        chance = mixture.model.mean_marginals(part, posterior)
         symbols = part.symbols()
         return np.where(symbols == UNASSIGNED, np.minimum(chance, 1.0), symbols)
 
-    return _by_parts(observed, one, n_jobs)
+    return _by_parts(mixture, observed, one, n_jobs)
 
 
 def conditional(
@@ -122,16 +124,13 @@ def class_information(
     mixture: Mixture, observed: Observed, n_jobs: int | None = None
 ) -> FloatArray:
     """Return how much knowing x_j would tell about the class: I(y; x_j | e) in nats."""
-    posterior = class_posterior(mixture, observed, n_jobs)
 
     def one(span: slice, part: Observed) -> FloatArray:
-        shares = posterior[span]
-        chance, remaining = _average_over_classes(
-            mixture.model, part, shares, lambda p: p, _entropy
-        )
+        posterior = class_posterior(mixture, part, n_jobs, span.start)
+        chance, remaining = _means_and_entropies(mixture.model, part, posterior)
         return np.maximum(_entropy(np.minimum(chance, 1.0)) - remaining, 0.0)
 
-    return _by_parts(observed, one, n_jobs)
+    return _by_parts(mixture, observed, one, n_jobs)
 
 
 def variable_information(
@@ -162,41 +161,42 @@ def variable_information(
 
 
 def _by_parts(
-    observed: Observed, one: Callable[[slice, Observed], FloatArray], n_jobs: int | None
+    mixture: Mixture,
+    observed: Observed,
+    one: Callable[[slice, Observed], FloatArray],
+    n_jobs: int | None,
 ) -> FloatArray:
-    """Return the matrix made of what `one` answers for each part of the rows."""
+    """Return the matrix made of what `one` answers for each part of the rows.
+
+    Neither the rows of a part nor their shares of all classes take much room.
+    """
     result = np.empty((observed.n_rows, observed.n_variables))
+    copies = max(1.0, part_rows(observed.n_variables) * mixture.log_prior.size / MOST_CELLS)
 
     def fill(piece: tuple[slice, Observed]) -> None:
         result[piece[0]] = one(*piece)
 
-    run(fill, observed.chunks(), n_jobs)
+    run(fill, observed.chunks(copies), n_jobs)
     return result
 
 
-def _average_over_classes(
-    model: Model,
-    part: Observed,
-    posterior: FloatArray,
-    *functions: Callable[[FloatArray], FloatArray],
-) -> list[FloatArray]:
-    """Return Σ_y P(y | e)·f(P(x_j = 1 | e, y)) for each function f."""
+def _means_and_entropies(
+    model: Model, part: Observed, posterior: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return Σ_y P(y | e)·P(x_j = 1 | e, y), and the same sums of the entropies of these."""
     chances = model.own_marginals
     if chances is not None:
-        symbols = part.symbols()
-        known = symbols != UNASSIGNED
-        return [
-            np.where(known, function(symbols.astype(np.float64)), posterior @ function(chances))
-            for function in functions
-        ]
-    sums = [np.zeros((part.n_rows, part.n_variables)) for _ in functions]
+        known = ~part.hole_flags()
+        entropies = np.where(known, 0.0, posterior @ _entropy(chances))
+        return model.mean_marginals(part, posterior), entropies
+    means, entropies = np.zeros((2, part.n_rows, part.n_variables))
     for y in range(model.n_classes):
         members = np.flatnonzero(posterior[:, y] > 0)
         if members.size:
-            chances = model.marginals(part.take(members), y)
-            for total, function in zip(sums, functions, strict=True):
-                total[members] += posterior[members, y, None] * function(chances)
-    return sums
+            chances, share = model.marginals(part.take(members), y), posterior[members, y, None]
+            means[members] += share * chances
+            entropies[members] += share * _entropy(chances)
+    return means, entropies
 
 
 def _entropy(p: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from exchangeable.arrays import FloatArray
-from exchangeable.data.transforms import Transform
+from exchangeable.data.columns.transforms import Transform
 
 NODES = 96
 """Of the quadrature of means, which is exact where nothing is bent."""

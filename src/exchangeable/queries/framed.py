@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import is_sparse
-from exchangeable.data.raw_columns import library_of
+from exchangeable.data.columns.raw import library_of
 from exchangeable.queries.frames import Form
 from exchangeable.queries.recommendation import Recommendation
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import get_config
 
-from exchangeable.data.raw_columns import library_of, make_table
+from exchangeable.data.columns.output_tables import make_table
+from exchangeable.data.columns.raw import library_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 LIBRARIES = ("pandas", "polars")

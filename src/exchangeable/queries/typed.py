@@ -14,9 +14,9 @@ from exchangeable.arrays import (
     is_sparse,
     named_evidence,
 )
+from exchangeable.data.columns.raw import library_of
+from exchangeable.data.columns.schema import Schema, typed_rows
 from exchangeable.data.observed import Observed
-from exchangeable.data.raw_columns import library_of
-from exchangeable.data.schema import Schema, typed_rows
 from exchangeable.queries import answers
 from exchangeable.queries.distributions import Continuous
 from exchangeable.queries.framed import (
@@ -323,7 +323,7 @@ class TypedQueries(Output, Queries):
             rows = best(self._mixture(), observed, np.arange(self._mixture().log_prior.size))[0]
         else:
             rows = self._expected(schema, observed)
-        return schema.completed(rows, X)
+        return schema.completed(rows, X, means=method == "marginal")
 
     def _expected(self, schema: Schema, observed: Observed) -> FloatArray:
         """Return rows whose holes hold the most probable level, or the mean."""

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
-from exchangeable.data.column import Column
+from exchangeable.data.columns.column import Column
+from exchangeable.data.columns.schema import Schema, typed, typed_rows
 from exchangeable.data.observed import Observed
-from exchangeable.data.schema import Schema, typed, typed_rows
 from exchangeable.families.contract import Normal, Normals, averaged
 from exchangeable.families.mixture import Mixture
 from exchangeable.queries import answers

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import check_sample_weight
-from exchangeable.data.schema import typed_rows
+from exchangeable.data.columns.schema import typed_rows
 from exchangeable.families.items import ItemScale
 from exchangeable.rasch.answers import Answers, sort_answers
 from exchangeable.rasch.conditional import conditional_of, inverse_information

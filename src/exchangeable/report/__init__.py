@@ -25,7 +25,7 @@ from exchangeable.report.cards import profile_data
 from exchangeable.report.frame import write_page
 from exchangeable.report.live import live_panel, packed
 from exchangeable.report.trees import tree_data
-from exchangeable.runtime.text import without_surrogates
+from exchangeable.runtime.text import printable, without_surrogates
 
 __all__ = ["report_html", "write_report"]
 
@@ -88,7 +88,7 @@ def report_html(model: Any, *, names: Sequence[str] | None = None, title: str | 
     style = (folder / "page.css").read_text(encoding="utf-8")
     page = (folder / "page.html").read_text(encoding="utf-8")
     for key, value in (
-        ("title", html.escape(heading)),
+        ("title", html.escape(printable(heading))),
         ("style", style),
         ("script", "\n".join(scripts)),
         ("data", data.replace("<", "\\u003c").replace("\u2028", "\\u2028")),

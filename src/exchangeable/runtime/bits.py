@@ -44,6 +44,14 @@ def _bits_of_float(typing_context: Any, number: Any) -> Any:
     return types.int64(types.float64), generate
 
 
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def _single_from_bits(typing_context: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], context.get_value_type(types.float32))
+
+    return types.float32(types.int32), generate
+
+
 def plain_popcount(word: Any) -> Any:
     """Return the number of ones of an unsigned 64-bit word."""
     return np.uint64(int(word).bit_count())
@@ -52,6 +60,11 @@ def plain_popcount(word: Any) -> Any:
 def plain_float_from_bits(word: Any) -> Any:
     """Return the double whose bits are those of a 64-bit integer."""
     return np.float64(struct.unpack("<d", struct.pack("<q", int(word)))[0])
+
+
+def plain_single_from_bits(word: Any) -> Any:
+    """Return the number in single precision whose bits are those of a 32-bit integer."""
+    return np.float32(struct.unpack("<f", struct.pack("<i", int(word)))[0])
 
 
 def plain_bits_of_float(number: Any) -> Any:
@@ -63,6 +76,8 @@ popcount: Any = _popcount if COMPILED else plain_popcount
 """The number of ones of an unsigned 64-bit word: one processor instruction."""
 float_from_bits: Any = _float_from_bits if COMPILED else plain_float_from_bits
 """The double whose bits are those of a 64-bit integer."""
+single_from_bits: Any = _single_from_bits if COMPILED else plain_single_from_bits
+"""The number in single precision whose bits are those of a 32-bit integer."""
 bits_of_float: Any = _bits_of_float if COMPILED else plain_bits_of_float
 """The bits of a double as a 64-bit integer."""
 

@@ -7,10 +7,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 
 class InterruptedFitWarning(RuntimeWarning):
     """A fit or a search was interrupted from the keyboard, and kept the best found so far."""
+
+
+class InterruptedAnalysis(KeyboardInterrupt):
+    """An analysis was interrupted from the keyboard before it was complete.
+
+    Parameters
+    ----------
+    model : estimator
+        The best model found so far.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__("the analysis was interrupted")
+        self.model = model
 
 
 @dataclass(frozen=True)
@@ -39,6 +54,12 @@ class Interrupts:
 
 
 _current: threading.Event | None = None
+
+
+def check_interrupt() -> None:
+    """Raise ``KeyboardInterrupt`` if Ctrl-C has been pressed while `interrupts` keeps it."""
+    if _current is not None and _current.is_set():
+        raise KeyboardInterrupt
 
 
 @contextmanager

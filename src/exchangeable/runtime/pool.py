@@ -161,6 +161,10 @@ def ask(work: Callable[[], None], most: int) -> Errand:
     except IndexError:
         if _n_helpers >= max(most, CORES - 1):
             return errand
+        if not _n_helpers:
+            # What a helper waits with is loaded before there is one: Numba imports parts of itself
+            # then, and this thread, importing others meanwhile, would find them half done.
+            _spin(np.zeros(1, dtype=np.int64), 0, 1)
         _n_helpers += 1
         helper = _Helper()
     helper.send(errand)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from exchangeable.runtime.bits import bits_of_float, float_from_bits
+from exchangeable.runtime.bits import bits_of_float, float_from_bits, single_from_bits
 from exchangeable.runtime.kernel_cache import for_kernels
 from exchangeable.runtime.loops import inlined, largest
 
@@ -18,6 +18,9 @@ TILE = 256
 LOG2_E = 1 / math.log(2)
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(n) for n in range(3, 14))
+ONE, HALF, S3, S4, S5, S6 = (np.float32(1 / math.factorial(n)) for n in (1, 2, 3, 4, 5, 6))
+SINGLE_LOG2_E, SINGLE_LN2 = np.float32(LOG2_E), np.float32(math.log(2))
+SINGLE_LEAST = np.float32(-80.0)
 SQRT_HALF = 0x3FE6A09E667F3BCD
 """The bits of √½."""
 ATANH = tuple(1 / n for n in range(3, 23, 2))
@@ -36,6 +39,19 @@ def scaled_power(x):  # type: ignore[no-untyped-def]
     tail = C4 + r * (C5 + r * (C6 + r * (C7 + r * (C8 + r * tail))))
     power = 1.0 + r * (1.0 + r * (0.5 + r * (C3 + r * tail)))
     return power * float_from_bits((np.int64(n) + 1023) << 52)
+
+
+@inlined
+def single_power(x):  # type: ignore[no-untyped-def]
+    """Return e^x for −80 ≤ x ≤ 0 in single precision; what is lower counts as −80.
+
+    The error is at most 1e-6 everywhere: the relative one grows with −x, but e^x falls faster.
+    """
+    x = max(x, SINGLE_LEAST)
+    n = np.floor(x * SINGLE_LOG2_E + HALF)
+    r = x - n * SINGLE_LN2
+    power = ONE + r * (ONE + r * (HALF + r * (S3 + r * (S4 + r * (S5 + r * S6)))))
+    return power * single_from_bits((np.int32(n) + np.int32(127)) << np.int32(23))
 
 
 @vectorise

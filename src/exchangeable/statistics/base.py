@@ -1,6 +1,7 @@
 """The contract of a tractable statistic (Proposition 3.1 of the paper)."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,10 @@ class Statistic(ABC):
     ) -> SymbolArray:
         """Return `size` uniform draws from S_{t,e}, which is known not to be empty."""
 
+    def _on_page(self) -> dict[str, Any] | None:
+        """Return the tables of an automaton for T (see `on_page`), None where there is none."""
+        return None
+
     def _log_masses(self, log_weights: FloatArray, assigned: IntArray) -> FloatArray:
         """Return `log_masses`; this plain version calls `_log_sizes` per variable and symbol."""
         masses = np.full((self.n_variables, self.n_symbols), -np.inf)
@@ -119,6 +124,11 @@ class Statistic(ABC):
             variable to value.
         """
         return self._log_sizes(check_evidence(evidence, self.n_variables, self.n_symbols))
+
+    @cached_property
+    def log_sizes_of_all(self) -> FloatArray:
+        """Logarithms of |S_t| for all values t, found once: EM asks for them in every iteration."""
+        return self.log_sizes()
 
     def complete(self, t: Any, evidence: Evidence = None) -> SymbolArray:
         """Return an assignment x with T(x) = t that agrees with the evidence."""

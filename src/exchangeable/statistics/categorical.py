@@ -1,12 +1,14 @@
 """How often each value occurs among variables with more than two values."""
 
 import math
+from functools import cached_property
 
 import numpy as np
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
 from exchangeable.statistics.base import Statistic
 from exchangeable.statistics.combinatorics import check_n_values, log_multinomial
+from exchangeable.statistics.on_page import COUNTING, Told, told_automaton
 
 
 class CategoricalCounts(Statistic):
@@ -25,18 +27,21 @@ class CategoricalCounts(Statistic):
     def __init__(self, n_variables: int, n_symbols: int) -> None:
         super().__init__(n_variables, n_symbols)
         n, v = self.n_variables, self.n_symbols
-        n_values = math.comb(n + v - 1, v - 1)
-        check_n_values(n_values, f"CategoricalCounts({n}, n_symbols={v})", width=v)
+        check_n_values(self.n_values, f"CategoricalCounts({n}, n_symbols={v})", width=v)
         # compositions[r, p]: in how many ways p + 1 parts can add up to r.
         self._compositions = np.array(
             [[math.comb(r + p, p) for p in range(v)] for r in range(n + 1)], dtype=np.int64
         )
-        self._values = self._unrank(np.arange(n_values))
 
     @property
+    def n_values(self) -> int:
+        """Number of distinct vectors of counts."""
+        return math.comb(self.n_variables + self.n_symbols - 1, self.n_symbols - 1)
+
+    @cached_property
     def values(self) -> IntArray:
         """All vectors of counts that add up to `n_variables`, in lexicographic order."""
-        return self._values
+        return self._unrank(np.arange(self.n_values))
 
     def _unrank(self, rank: IntArray) -> IntArray:
         """Return the vectors of counts at the given positions of the lexicographic order."""
@@ -68,9 +73,7 @@ class CategoricalCounts(Statistic):
 
     def _left(self, assigned: IntArray) -> IntArray:
         """Return, per value of T, how often each symbol must still occur given the evidence."""
-        return self._values - np.bincount(
-            assigned[assigned != UNASSIGNED], minlength=self.n_symbols
-        )
+        return self.values - np.bincount(assigned[assigned != UNASSIGNED], minlength=self.n_symbols)
 
     def _log_sizes(self, assigned: IntArray) -> FloatArray:
         return log_multinomial(self._left(assigned))
@@ -97,6 +100,12 @@ class CategoricalCounts(Statistic):
             masses[assigned == UNASSIGNED, symbol] = mass
             left[:, symbol] += 1
         return masses
+
+    def _on_page(self) -> Told | None:
+        if self.n_symbols != 2:
+            return None
+        rows = np.tri(self.n_variables + 1, self.n_variables, -1, dtype=np.int64)
+        return told_automaton(COUNTING, self.n_variables, self._index(rows))
 
     def __repr__(self) -> str:
         return f"CategoricalCounts({self.n_variables}, n_symbols={self.n_symbols})"

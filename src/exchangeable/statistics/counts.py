@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
 from exchangeable.partitions import check_partition
+from exchangeable.statistics.automaton import Automaton
 from exchangeable.statistics.base import Statistic
 from exchangeable.statistics.combinatorics import check_n_values, log_binomial, log_divide
+from exchangeable.statistics.on_page import COUNTING, Told, told_automaton
 
 
 class Count(Statistic):
@@ -28,19 +31,24 @@ class Count(Statistic):
 
     def __init__(self, n_variables: int) -> None:
         super().__init__(n_variables)
-        self._values = np.arange(check_n_values(self.n_variables + 1, repr(self)))
+        check_n_values(self.n_values, repr(self))
+
+    @property
+    def n_values(self) -> int:
+        """Number of distinct counts."""
+        return self.n_variables + 1
 
     @property
     def values(self) -> IntArray:
         """The counts 0, 1, …, `n_variables`."""
-        return self._values
+        return np.arange(self.n_values)
 
     def _index(self, X: IntArray) -> IntArray:
         return np.asarray(X.sum(axis=1))
 
     def _log_sizes(self, assigned: IntArray) -> FloatArray:
         free = np.count_nonzero(assigned == UNASSIGNED)
-        return log_binomial(free, self._values - np.count_nonzero(assigned == 1))
+        return log_binomial(free, self.values - np.count_nonzero(assigned == 1))
 
     def _complete(self, position: int, assigned: IntArray) -> IntArray:
         free = np.flatnonzero(assigned == UNASSIGNED)
@@ -55,7 +63,7 @@ class Count(Statistic):
 
     def _log_masses(self, log_weights: FloatArray, assigned: IntArray) -> FloatArray:
         on, free = np.count_nonzero(assigned == 1), np.count_nonzero(assigned == UNASSIGNED)
-        left = self._values - on
+        left = self.values - on
         masses = np.full((self.n_variables, 2), -np.inf)
         for symbol, slots in ((0, left), (1, left - 1)):
             sizes = log_binomial(free - 1, slots)
@@ -63,6 +71,9 @@ class Count(Statistic):
             total = np.logaddexp.reduce(log_weights + log_binomial(free, left))
             masses[assigned == symbol, symbol] = total
         return masses
+
+    def _on_page(self) -> Told:
+        return told_automaton(COUNTING, self.n_variables, self.values)
 
     def __repr__(self) -> str:
         return f"Count({self.n_variables})"
@@ -92,13 +103,17 @@ class BlockCounts(Statistic):
         self._counts = [Count(len(block)) for block in self.blocks]
         self._shape = tuple(count.n_values for count in self._counts)
         width = len(self.blocks)
-        check_n_values(math.prod(self._shape), f"BlockCounts over {width} blocks", width)
-        self._values = np.indices(self._shape).reshape(len(self.blocks), -1).T
+        check_n_values(self.n_values, f"BlockCounts over {width} blocks", width)
 
     @property
+    def n_values(self) -> int:
+        """Number of distinct vectors of counts."""
+        return math.prod(self._shape)
+
+    @cached_property
     def values(self) -> IntArray:
         """All vectors of counts, one per row, in lexicographic order."""
-        return self._values
+        return np.indices(self._shape).reshape(len(self.blocks), -1).T
 
     def _index(self, X: IntArray) -> IntArray:
         counts = [X[:, block].sum(axis=1) for block in self.blocks]
@@ -107,7 +122,7 @@ class BlockCounts(Statistic):
     def _log_sizes(self, assigned: IntArray) -> FloatArray:
         total = np.zeros(self.n_values)
         for b, sizes in enumerate(self._block_log_sizes(assigned)):
-            total += sizes[self._values[:, b]]
+            total += sizes[self.values[:, b]]
         return total
 
     def _block_log_sizes(self, assigned: IntArray) -> list[FloatArray]:
@@ -119,7 +134,7 @@ class BlockCounts(Statistic):
     def _complete(self, position: int, assigned: IntArray) -> IntArray:
         completed = assigned.copy()
         for b, (count, block) in enumerate(zip(self._counts, self.blocks, strict=True)):
-            completed[block] = count._complete(self._values[position, b], assigned[block])
+            completed[block] = count._complete(self.values[position, b], assigned[block])
         return completed
 
     def _draw(
@@ -127,7 +142,7 @@ class BlockCounts(Statistic):
     ) -> SymbolArray:
         draws = np.empty((size, self.n_variables), dtype=self._dtype)
         for b, (count, block) in enumerate(zip(self._counts, self.blocks, strict=True)):
-            ones = int(self._values[position, b])
+            ones = int(self.values[position, b])
             draws[:, block] = count._draw(ones, assigned[block], size, rng)
         return draws
 
@@ -141,6 +156,16 @@ class BlockCounts(Statistic):
             outside = log_divide(logsumexp(joint, axis=others), sizes[b])
             masses[block] = count._log_masses(outside, assigned[block])
         return masses
+
+    def _on_page(self) -> Told:
+        """Return an automaton that knows which variable comes next, and so what it adds."""
+        gains = np.zeros((self.n_variables + 1, 2), dtype=np.int64)
+        for b, block in enumerate(self.blocks):
+            gains[block, 1] = math.prod(self._shape[b + 1 :])
+        moves = np.minimum(np.arange(self.n_variables + 1) + 1, self.n_variables)
+        final = np.zeros(self.n_variables + 1, dtype=np.int64)
+        reader = Automaton(np.stack([moves, moves], axis=1), gains, final)
+        return told_automaton(reader, self.n_variables, np.arange(self.n_values))
 
     def __repr__(self) -> str:
         return f"BlockCounts({len(self.blocks)} blocks of {self.n_variables} variables)"

@@ -9,6 +9,7 @@ from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray, SymbolArray
 from exchangeable.statistics.automaton import build_automaton
 from exchangeable.statistics.base import Statistic
 from exchangeable.statistics.combinatorics import check_n_values
+from exchangeable.statistics.on_page import Told, told_automaton
 
 
 class FiniteState(Statistic):
@@ -138,6 +139,11 @@ class FiniteState(Statistic):
         log_totals = np.full(self._n_totals, -np.inf)
         log_totals[self._values] = log_weights
         return self._automaton.log_masses(symbol_weights, log_totals)
+
+    def _on_page(self) -> Told:
+        place = np.full(self._n_totals, -1)
+        place[self._values] = np.arange(self._values.size)
+        return told_automaton(self._automaton, self.n_variables, place)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_variables} variables, {self.n_states} states)"

@@ -47,6 +47,10 @@ class StatisticModel:
         rows = observed.symbols().astype(np.int64)
         return log_marginals(self.statistic, self.log_urns, rows)[:, None]
 
+    def mean_marginals(self, observed: Observed, shares: FloatArray) -> FloatArray:
+        """Return each row's share of the only class times its marginals."""
+        return shares * self.marginals(observed, 0)
+
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e) for every row and variable."""
         symbols = observed.symbols().astype(np.int64)

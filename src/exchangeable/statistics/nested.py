@@ -9,6 +9,7 @@ from exchangeable.partitions import check_partition
 from exchangeable.statistics.base import Statistic
 from exchangeable.statistics.combinatorics import log_divide
 from exchangeable.statistics.finite_state import FiniteState
+from exchangeable.statistics.on_page import Told
 
 
 class Nested(Statistic):
@@ -128,6 +129,20 @@ class Nested(Statistic):
             outside = log_divide(mass, size)
             masses[group] = inner._log_masses(outside, assigned[group])
         return masses
+
+    def _on_page(self) -> Told | None:
+        distinct = {id(inner): inner for inner in self.inner}
+        told = [inner._on_page() for inner in distinct.values()]
+        if any(each is None for each in told):
+            return None
+        number = {key: position for position, key in enumerate(distinct)}
+        which = [number[id(inner)] for inner in self.inner]
+        return {
+            "outer": self.outer._on_page(),
+            "inner": told,
+            "which": which,
+            "groups": self.groups,
+        }
 
     def __repr__(self) -> str:
         return f"Nested({self.outer!r}, {self.inner[0]!r} on {len(self.groups)} groups)"

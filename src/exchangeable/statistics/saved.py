@@ -36,8 +36,8 @@ STEPS_PER_CELL = 40
 """What it takes for one cell of its tables, and other statistics for one entry of theirs."""
 N_PASSES = 4
 """Passes until the first answer: to make the statistic, its set sizes, and the masses, two ways."""
-SYMBOLS_OF_TRANSITIONS = 2
-"""Values that an inner statistic has where the outer one is `Transitions`."""
+OUTER = ("FirstAndLast", "Runs", "SecondOrderTransitions", "Transitions", "WeightedSum")
+"""Statistics of the library that may read the values of others, of which each has two."""
 
 
 def encode_statistic(statistic: Any, name: str) -> dict[str, Any] | None:
@@ -119,6 +119,21 @@ def trusted(paths: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         TRUSTED.reset(token)
+
+
+def check_cost(encoded: dict[str, Any], budget: Budget) -> None:
+    """Refuse to write what would not be read again; a user's own classes are not made here."""
+    if encoded["class"] != OWN:
+        with trusted(_own_paths(encoded)):
+            plan_statistic(encoded, encoded["n_values"], budget)
+
+
+def _own_paths(encoded: dict[str, Any]) -> list[str]:
+    """Return where the users' own classes are, of a statistic and of those inside."""
+    if encoded["class"] == OWN:
+        return [encoded["path"]]
+    inside = [encoded["outer"], *encoded["inner"]] if "outer" in encoded else []
+    return [path for each in inside for path in _own_paths(each)]
 
 
 def _plan_own(value: dict[str, Any], n_values: int) -> Callable[[], Statistic]:
@@ -312,11 +327,21 @@ def _block_counts(
 def _nested(
     n_values: int, budget: Budget, outer: dict[str, Any], inner: list[Any], groups: list[list[int]]
 ) -> Callable[[], Statistic]:
-    if not isinstance(outer, dict) or outer.get("class") != "Transitions":
+    if not isinstance(outer, dict) or outer.get("class") not in (*OUTER, OWN):
         raise ValueError("the outer statistic is not one that can be saved")
     reads = plan_statistic(outer, n_values, budget)
-    parts = [plan_statistic(entry, SYMBOLS_OF_TRANSITIONS, budget) for entry in inner]
+    parts = [plan_statistic(entry, _inner_values(outer, entry), budget) for entry in inner]
     return lambda: Nested(reads(), [make() for make in parts], groups)  # type: ignore[arg-type]
+
+
+def _inner_values(outer: dict[str, Any], inner: Any) -> int:
+    """Return how many values an inner statistic has: those that the outer one reads."""
+    if outer.get("class") != OWN:
+        return 2
+    n_values = inner.get("n_values") if isinstance(inner, dict) else None
+    if type(n_values) is not int or n_values < 1:
+        raise ValueError("an inner statistic does not say how many values it has")
+    return n_values
 
 
 BY_SIZE = (Count, Transitions, Runs, FirstAndLast, LongestRun, SecondOrderTransitions)

@@ -3,9 +3,11 @@
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
+from exchangeable.statistics.automaton import MAX_STATES, build_automaton
 from exchangeable.statistics.base import Statistic
 from exchangeable.statistics.combinatorics import check_n_values
 from exchangeable.statistics.finite_state import FiniteState
+from exchangeable.statistics.on_page import Told, told_automaton
 
 ROUNDING = 1e-13
 """Differences of counts that are less than this share of them are nothing."""
@@ -157,6 +159,19 @@ class LongestRun(Statistic):
 
         start = (0, length == 0)
         return FiniteState(self.n_variables, step, start, final=lambda state: int(state[1]))
+
+    def _on_page(self) -> Told | None:
+        """Return an automaton whose states are the run that goes on, and the longest so far."""
+        n = self.n_variables
+        if (n + 1) * (n + 2) // 2 > MAX_STATES:
+            return None
+
+        def step(state: tuple[int, int], x: int) -> tuple[tuple[int, int], int]:
+            run = min(state[0] + 1, n) * x
+            return (run, max(run, state[1])), 0
+
+        reader = build_automaton(step, (0, 0), lambda state: state[1], 2)
+        return told_automaton(reader, n, self._values)
 
     def __repr__(self) -> str:
         return f"LongestRun({self.n_variables})"

@@ -8,6 +8,7 @@ from exchangeable.arrays import FloatArray, IntArray, SymbolArray, check_count
 from exchangeable.statistics.base import Statistic
 from exchangeable.statistics.counts import Count
 from exchangeable.statistics.finite_state import FiniteState
+from exchangeable.statistics.on_page import COUNTING, Told, told_automaton
 
 
 class WeightedSum(FiniteState):
@@ -101,6 +102,9 @@ class AtLeast(Statistic):
 
     def _log_masses(self, log_weights: FloatArray, assigned: IntArray) -> FloatArray:
         return self._count._log_masses(log_weights[self._reached], assigned)
+
+    def _on_page(self) -> Told:
+        return told_automaton(COUNTING, self.n_variables, self._reached)
 
     def __repr__(self) -> str:
         return f"AtLeast({self.n_variables}, minimum={self.minimum})"

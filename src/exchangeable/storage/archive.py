@@ -1,7 +1,8 @@
 """The container: a zip with a JSON header and plain arrays, none of it compressed.
 
 Without compression a file cannot unfold into more than its own size. Every member is checked
-against that size, and every array against its own length, before memory is taken for it.
+against that size, and every array against its own length, before memory is taken for it; then its
+numbers are read into the array itself.
 """
 
 import json
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +29,8 @@ KINDS = "biuf"
 MOST_MEMBERS = 10_000
 LONGEST_REASON = 200
 """A reason may quote what a hostile file holds, but not at any length."""
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 17
 """Bytes of a member that are read at once."""
-LONGEST_ARRAY_HEADER = 10 + 0xFFFF
-"""Bytes before the numbers of an array, at most."""
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The date of every member, so that equal models make equal files."""
 
@@ -92,18 +91,15 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.ND
         try:
             with zipfile.ZipFile(file) as archive:
                 members = _members(archive, os.fstat(file.fileno()).st_size)
-                header = _header(archive.read(HEADER))
-                arrays = {
-                    name: _array(_content(archive, member), name)
-                    for name, member in members.items()
-                }
+                header = _header(archive)
+                arrays = {name: _array(archive, info, name) for name, info in members.items()}
         except (OSError, RuntimeError, EOFError, UnicodeDecodeError) as error:
             # What `zipfile` raises about archives with damaged lists of their members.
             raise zipfile.BadZipFile(str(error) or type(error).__name__) from None
     return header, arrays
 
 
-def _members(archive: zipfile.ZipFile, size: int) -> dict[str, str]:
+def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     """Return the archive's member of each array, refusing what a model file never holds."""
     infos = archive.infolist()
     if len(infos) > MOST_MEMBERS:
@@ -120,28 +116,14 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, str]:
             raise ModelFileError(f"holds {info.filename!r} compressed; a model file never is")
     if sum(info.file_size for info in infos) > size:
         raise ModelFileError("claims to hold more than its own size")
-    found = [match for name in names if (match := MEMBER.fullmatch(name))]
-    return {match[1]: match[0] for match in found}
+    found = [(MEMBER.fullmatch(info.filename), info) for info in infos]
+    return {match[1]: info for match, info in found if match}
 
 
-def _content(archive: zipfile.ZipFile, member: str) -> bytearray:
-    """Return the bytes of a member; the array in them is made of the same memory."""
-    content = bytearray(archive.getinfo(member).file_size)
-    with archive.open(member) as file:
-        at = 0
-        while part := file.read(AT_ONCE):  # until the end, so that the sum of the bytes is compared
-            if at + len(part) > len(content):
-                raise EOFError(f"{member} is longer than it says")
-            content[at : at + len(part)] = part
-            at += len(part)
-    if at < len(content):
-        raise EOFError(f"{member} ends too early")
-    return content
-
-
-def _header(text: bytes) -> dict[str, Any]:
+def _header(archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
-        header = json.loads(text.decode("utf-8", "surrogatepass"), parse_constant=_refuse_constant)
+        text = archive.read(HEADER).decode("utf-8", "surrogatepass")
+        header = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"has a header that cannot be read: {error}") from None
     if not isinstance(header, dict):
@@ -153,33 +135,49 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _array(data: bytearray, name: str) -> npt.NDArray[Any]:
-    """Return the array in the bytes of an ``.npy`` file."""
-    stream = BytesIO(data[:LONGEST_ARRAY_HEADER])
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> npt.NDArray[Any]:
+    """Return the array in a member, which is an ``.npy`` file."""
+    with archive.open(info) as file:
+        shape, dtype = _layout(file, name)
+        expected = dtype.itemsize
+        for length in shape:
+            if isinstance(length, bool) or length < 0:
+                raise ModelFileError(f"array {name!r} has shape {shape}")
+            expected *= length
+        left = info.file_size - file.tell()
+        if expected != left:
+            raise ModelFileError(
+                f"array {name!r} says {shape} of {dtype}, {expected:,} bytes, but holds {left:,}"
+            )
+        array = np.empty(shape, dtype=dtype)
+        content, at = array.reshape(-1).view(np.uint8), 0
+        while part := file.read(AT_ONCE):  # until the end, so that the sum of the bytes is compared
+            if at + len(part) > left:
+                raise EOFError(f"{name} is longer than it says")
+            content[at : at + len(part)] = np.frombuffer(part, dtype=np.uint8)
+            at += len(part)
+    if at < left:
+        raise EOFError(f"{name} ends too early")
+    return array
+
+
+def _layout(file: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return shape and type of the numbers that follow in an ``.npy`` file."""
     try:
-        if np.lib.format.read_magic(stream) != (1, 0):
+        if np.lib.format.read_magic(file) != (1, 0):
             raise ValueError("unknown version of the array format")
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # headers of Python 2, which never wrote a model
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
     except (*DAMAGE, UserWarning) as error:
         raise ModelFileError(f"array {name!r} cannot be read: {error}") from None
     if dtype.kind not in KINDS or dtype.hasobject or dtype.byteorder == ">":
         raise ModelFileError(
             f"array {name!r} is of type {dtype}; a model holds plain numbers only, never objects"
         )
-    expected = dtype.itemsize
-    for length in shape:
-        if isinstance(length, bool) or length < 0:
-            raise ModelFileError(f"array {name!r} has shape {shape}")
-        expected *= length
-    left = len(data) - stream.tell()
-    if fortran or expected != left:
-        raise ModelFileError(
-            f"array {name!r} says {shape} of {dtype}, {expected:,} bytes, but holds {left:,}"
-        )
-    array = np.frombuffer(data, dtype=dtype, offset=stream.tell()).reshape(shape)
-    return array if array.flags.aligned else array.copy()
+    if fortran:
+        raise ModelFileError(f"array {name!r} is written column by column")
+    return shape, dtype
 
 
 def _little(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

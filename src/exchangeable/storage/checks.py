@@ -4,18 +4,20 @@ The kernels trust their input: an index out of range would read foreign memory, 
 would never end. So nothing that was read reaches them unchecked.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.partitions import Partition
 from exchangeable.storage.archive import ModelFileError
 
 CLOSE = 1e-6
 """How far probabilities may be from adding up to one."""
+AT_ONCE = 1 << 13
+"""Entries that are checked at a time, so that checking takes little memory."""
 
 
 def needed(arrays: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> list[npt.NDArray[Any]]:
@@ -31,12 +33,18 @@ def stacked_labels(partitions: Sequence[Partition]) -> npt.NDArray[np.int32]:
     return np.stack([partition.labels for partition in partitions])
 
 
-def checked_partitions(labels: npt.NDArray[Any]) -> list[Partition]:
-    """Return the partition of each class, having checked that each is one."""
+def checked_partitions(labels: npt.NDArray[Any], n_counts: int) -> list[Partition]:
+    """Return the partition of each class, having checked that each is one.
+
+    `n_counts` is how many entries the tables of all classes have together: labels of blocks without
+    any would take more memory than their file.
+    """
     if labels.ndim != 2 or not labels.size or labels.dtype != np.int32:
         raise ModelFileError(f"labels are {labels.dtype} of shape {labels.shape}")
     if labels.min() < 0 or labels.max() >= labels.shape[1]:
         raise ModelFileError("labels hold a block number that is out of range")
+    if labels.size + len(labels) + int(labels.max(axis=1).sum(dtype=np.int64)) != n_counts:
+        raise ModelFileError(f"labels do not go with tables of {n_counts:,} entries")
     partitions = [Partition.from_labels(row) for row in labels]
     if any((partition.sizes == 0).any() for partition in partitions):
         raise ModelFileError("labels leave a block without variables")
@@ -61,15 +69,45 @@ def probabilities(log_values: FloatArray, name: str) -> None:
         raise ModelFileError(f"{name} are probabilities that add up to {total}")
 
 
+def check_sums(totals: FloatArray, name: str) -> None:
+    """Check that sums of probabilities are all one."""
+    if not (np.abs(totals - 1.0) < CLOSE).all():
+        raise ModelFileError(f"{name} hold probabilities that do not add up to one")
+
+
 def check_counts(log_q: FloatArray, partitions: Sequence[Partition], name: str) -> None:
     """Check that each block's log-probabilities of counts add up to one."""
     begin = 0
     for partition in partitions:
-        shares = np.exp(log_q[begin : begin + partition.table_size])
-        totals = np.add.reduceat(shares, partition.starts)
-        if not (np.abs(totals - 1.0) < CLOSE).all():
-            raise ModelFileError(f"{name} hold probabilities that do not add up to one")
+        for blocks, counts in stretches(partition):
+            shares = np.exp(log_q[begin + counts.start : begin + counts.stop])
+            check_sums(np.add.reduceat(shares, partition.starts[blocks] - counts.start), name)
         begin += partition.table_size
+
+
+def stretches(partition: Partition) -> Iterator[tuple[slice, slice]]:
+    """Yield blocks that follow each other, and their entries in a table, some at a time."""
+    first = 0
+    while first < partition.n_blocks:
+        begin = int(partition.starts[first])
+        end = max(int(np.searchsorted(partition.starts, begin + AT_ONCE)), first + 1)
+        last = end == partition.n_blocks
+        stop = partition.table_size if last else int(partition.starts[end])
+        yield slice(first, end), slice(begin, stop)
+        first = end
+
+
+def check_columns(log_shares: FloatArray, starts: IntArray, name: str) -> None:
+    """Check that in each column the probabilities from each start to the next add up to one."""
+    for column in log_shares.T:
+        check_sums(np.add.reduceat(np.exp(column), starts), name)
+
+
+def check_lines(tables: FloatArray, name: str) -> None:
+    """Check that the probabilities in each line of each table add up to one."""
+    at_once = max(AT_ONCE // tables[0].size, 1)
+    for begin in range(0, len(tables), at_once):
+        check_sums(tables[begin : begin + at_once].sum(axis=2), name)
 
 
 def check_totals(log_totals: FloatArray, name: str) -> None:
@@ -88,8 +126,12 @@ def check_forest(parent: npt.NDArray[Any], n: int) -> None:
         return
     if parent.min() < 0 or parent.max() > n:
         raise ModelFileError("parent holds a variable that is out of range")
-    above = np.concatenate([parent, np.full((1, parent.shape[1]), n)]).astype(np.int64)
-    for _ in range(n.bit_length() + 1):
-        above = np.take_along_axis(above, above, axis=0)
-    if (above != n).any():
-        raise ModelFileError("parent holds a cycle; a tree has none")
+    for column in parent.T:
+        above = np.append(column, n).astype(np.int32)
+        for _ in range(n.bit_length() + 1):
+            farther = np.empty_like(above)
+            for begin in range(0, n + 1, AT_ONCE):
+                farther[begin : begin + AT_ONCE] = above[above[begin : begin + AT_ONCE]]
+            above = farther
+        if above.min() < n:
+            raise ModelFileError("parent holds a cycle; a tree has none")

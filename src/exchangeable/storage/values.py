@@ -97,6 +97,7 @@ class Reader:
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget) -> None:
         self._arrays = arrays
+        self._texts: dict[str, str] = {}
         self.budget = budget
         self.special: dict[str, Callable[[Any], Any]] = {}
 
@@ -111,11 +112,19 @@ class Reader:
         return self._arrays[key]
 
     def decode(self, value: Any, name: str) -> Any:
-        """Return the value that JSON stands for."""
+        """Return the value that JSON stands for, which may be used up.
+
+        Lists become what they stand for in their place, entry by entry, and equal texts are kept
+        once: a wide table has many of both.
+        """
+        if isinstance(value, str):
+            return self._texts.setdefault(value, value)
         if not isinstance(value, dict | list):
             return value
         if isinstance(value, list):
-            return [self.decode(entry, name) for entry in value]
+            for position, entry in enumerate(value):
+                value[position] = self.decode(entry, name)
+            return value
         if "array" in value:
             return self.array(value, name)
         if "scalar" in value:
@@ -131,7 +140,7 @@ class Reader:
             if key == "path" and isinstance(inner, str):
                 return Path(inner)
             if key == "tuple" and isinstance(inner, list):
-                return tuple(self.decode(entry, name) for entry in inner)
+                return tuple(self.decode(inner, name))
             if key == "mapping" and isinstance(inner, list):
                 return self._mapping(inner, name)
         raise ModelFileError(f"{name} is {short(value)}, which stands for nothing")
@@ -164,7 +173,7 @@ class Reader:
             or math.prod(shape) != len(entries)
         ):
             raise ModelFileError(f"{name} is an array whose shape {shape!r} does not fit it")
-        plain = [self.decode(entry, name) for entry in entries]
+        plain = self.decode(entries, name)
         if not all(entry is None or isinstance(entry, bool | int | float | str) for entry in plain):
             raise ModelFileError(f"{name} is an array that holds other things than labels")
         array = np.empty(len(plain), dtype=object)

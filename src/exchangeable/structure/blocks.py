@@ -13,7 +13,7 @@ from exchangeable.structure.learner import (
     is_method,
 )
 
-AUTO = "auto"
+AUTO, GIVEN = "auto", "given"
 
 
 class Blocks(BaseEstimator):
@@ -26,11 +26,12 @@ class Blocks(BaseEstimator):
 
     Parameters
     ----------
-    method : {"auto", "evidence", "welch", "independent", "full"}, default="auto"
+    method : {"auto", "evidence", "welch", "independent", "full"}, list or dict, default="auto"
         ``"welch"`` is the paper's sweep: sort by mean, cut where Welch's t-test rejects.
         ``"evidence"`` merges neighbours of a sweep's blocks as long as the evidence grows.
         ``"independent"`` makes every variable a block, ``"full"`` one block of all. ``"auto"`` is
-        what suits the family.
+        what suits the family. Lists of variables are the blocks themselves, which have no settings
+        except `shrinkage`.
     significance : float, default=0.1
         Significance level of the sweep, and of conditions 2 and 3. Evidence merging of classes,
         whose sweep has the level `start`, uses it for conditions 2 and 3 alone.
@@ -48,6 +49,9 @@ class Blocks(BaseEstimator):
     relearn : bool, optional
         Whether EM goes on learning blocks, or keeps those it begins with. By default the paper's
         family goes on and weighted urns do not.
+    shrinkage : float, optional
+        Pseudo-rows that pull each edge of a tree towards independence, or each free parameter of an
+        edge between blocks, for families with trees; by default what suits the family.
 
     Examples
     --------
@@ -55,11 +59,13 @@ class Blocks(BaseEstimator):
     >>> model = ExchangeableClassifier(blocks=Blocks("welch", significance=0.05))
     >>> model.set_params(blocks__significance=0.01).blocks
     Blocks(method='welch', significance=0.01)
+    >>> ExchangeableClassifier("tree", blocks=Blocks(shrinkage=50.0)).blocks
+    Blocks(shrinkage=50.0)
     """
 
     def __init__(
         self,
-        method: str = AUTO,
+        method: Any = AUTO,
         *,
         significance: float = 0.1,
         start: float | None = None,
@@ -67,6 +73,7 @@ class Blocks(BaseEstimator):
         conditions: Sequence[int] = (1,),
         accept: str = "all",
         relearn: bool | None = None,
+        shrinkage: float | None = None,
     ) -> None:
         self.method = method
         self.significance = significance
@@ -75,27 +82,23 @@ class Blocks(BaseEstimator):
         self.conditions = conditions
         self.accept = accept
         self.relearn = relearn
+        self.shrinkage = shrinkage
 
 
 def as_blocks(blocks: Any) -> tuple[Blocks, Any]:
     """Return the settings that `blocks` stands for, and its method or the blocks that are given."""
-    if isinstance(blocks, Blocks):
-        if not isinstance(blocks.method, str) or blocks.method not in (AUTO, *METHODS):
-            raise ValueError(
-                f"Blocks(method={blocks.method!r}) is unknown; expected one of "
-                f"{', '.join((AUTO, *METHODS))}; lists of blocks have no settings"
-            )
-        return blocks, blocks.method
-    if isinstance(blocks, str):
-        if blocks not in (AUTO, *METHODS):
-            raise ValueError(
-                f"blocks={blocks!r} is unknown; expected one of {', '.join((AUTO, *METHODS))}, "
-                "a Blocks object, or a partition given as lists of variables"
-            )
-        return Blocks(blocks), blocks
-    if isinstance(blocks, Iterator):
+    settings = blocks if isinstance(blocks, Blocks) else Blocks(blocks)
+    method = settings.method
+    if isinstance(method, str) and method not in (AUTO, *METHODS):
+        inside = settings is blocks
+        raise ValueError(
+            f"{f'Blocks(method={method!r})' if inside else f'blocks={method!r}'} is unknown; "
+            f"expected one of {', '.join((AUTO, *METHODS))}, "
+            f"{'' if inside else 'a Blocks object, '}or a partition given as lists of variables"
+        )
+    if isinstance(method, Iterator):
         raise TypeError("blocks is an iterator, which can be read only once; pass a list")
-    return Blocks(), blocks
+    return settings, method
 
 
 def structure_of(
@@ -114,13 +117,13 @@ def structure_of(
     start = (0.5 if labelled else 0.1) if settings.start is None else settings.start
     checked = BlockSettings(settings.significance, start, settings.prior, settings.conditions)
     structure = check_structure(method, checked, n_variables, classes, names)
-    if is_method(method):
-        _refuse_unused(settings, method, labelled)
+    _refuse_unused(settings, kind_of(method), labelled)
     return structure
 
 
 def _refuse_unused(settings: Blocks, method: str, labelled: bool) -> None:
     """Refuse settings that were changed but would make no difference, whatever the rows are."""
+    asked = "blocks given as lists" if method == GIVEN else f"blocks={method!r}"
     learned, merged = method in ("welch", "evidence"), method == "evidence"
     further = set(settings.conditions) != {1}
     table = (
@@ -146,11 +149,11 @@ def _refuse_unused(settings: Blocks, method: str, labelled: bool) -> None:
     for name, used, changed, reason in table:
         if changed and not used:
             raise ValueError(
-                f"{name}={getattr(settings, name)!r} does not go with blocks={method!r}: {reason}; "
-                "leave it away"
+                f"{name}={getattr(settings, name)!r} does not go with {asked}: {reason}; leave it "
+                "away"
             )
 
 
 def kind_of(method: Any) -> str:
     """Return the method's name, ``"given"`` for blocks that are given."""
-    return method if is_method(method) else "given"
+    return method if is_method(method) else GIVEN

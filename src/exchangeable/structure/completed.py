@@ -16,7 +16,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.groups import group_ones
 from exchangeable.families.common.class_rows import ClassRows, Completion, class_rows
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.contract import Model
 from exchangeable.families.sums import Sums

@@ -14,7 +14,7 @@ from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
 from exchangeable.data.stream.chunk import Chunk
-from exchangeable.families.common.recipes import Labelled, Recipe
+from exchangeable.families.common.streaming.recipes import Labelled, Recipe
 from exchangeable.families.common.tables import block_counts
 from exchangeable.partitions import Labels, Partition
 from exchangeable.runtime.kernel_cache import compiled

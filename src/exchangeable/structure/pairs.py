@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.columns import take_columns
+from exchangeable.data.columns.selection import take_columns
 from exchangeable.data.groups import Group
 from exchangeable.data.rows import Rows
-from exchangeable.families.common.log_linear import pair_sums
+from exchangeable.families.common.log_linear.scores import pair_sums
 from exchangeable.partitions import Partition
 
 MOST_VARIABLES = 512

@@ -14,7 +14,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.groups import Group
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.moments import sum_moments
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition

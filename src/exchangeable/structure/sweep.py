@@ -19,8 +19,8 @@ _compile = compiled()
 
 LINES_TOGETHER = 4096
 """Variables, over all classes, that one thread sweeps at a time."""
-OCTAVES, DIGITS = 16, 6
-"""Means are sorted into buckets by their exponent, up to 16 below the highest, and six digits."""
+OCTAVES, DIGITS = 8, 7
+"""Means are sorted into buckets by their exponent, up to 8 below the highest, and seven digits."""
 SMALL_BUCKET = 48
 """Buckets of more variables are sorted by merging."""
 

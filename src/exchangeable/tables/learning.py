@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from exchangeable.data.column import KINDS
-from exchangeable.data.column import MOST_LEVELS as MOST_CATEGORIES
-from exchangeable.data.kinds import decide
+from exchangeable.data.columns.column import KINDS
+from exchangeable.data.columns.column import MOST_LEVELS as MOST_CATEGORIES
+from exchangeable.data.columns.kinds import decide
 from exchangeable.tables.coding import MOST_LEVELS, Coding, Column, learn_column
 from exchangeable.tables.layout import Choice, choose_columns
 from exchangeable.tables.ordering import alphabetical

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exchangeable.data.raw_columns import raw_columns
+from exchangeable.data.columns.raw import raw_columns
 from exchangeable.estimators.kinds import schema_of
 from exchangeable.tables.layout import Layout
 from exchangeable.tables.problems import Problems

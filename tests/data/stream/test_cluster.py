@@ -196,9 +196,5 @@ def test_collections_that_do_not_go_together_are_refused(rows: Any) -> None:
         ExchangeableClassifier().fit(there)
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         ExchangeableClassifier().fit(there, y, sample_weight=np.zeros(1200))
-    with pytest.raises(
-        ValueError, match="X in chunks or on a cluster does not go with family='neural independent'"
-    ):
-        ExchangeableMixture(2, family="neural independent").fit(there)
-    with pytest.raises(ValueError, match="partition 1 of X: it has weights that are negative"):
+    with pytest.raises(ValueError, match=r"partition 1 of X: .* is -1\.0; weights must be finite"):
         ExchangeableMixture(2).fit(there, sample_weight=np.where(np.arange(1200) == 500, -1, 1))

@@ -11,7 +11,7 @@ from exchangeable.data.stream.sources import as_source
 from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.problem import Problem
 from exchangeable.partitions import Partition
 from exchangeable.structure.proposals import Proposal

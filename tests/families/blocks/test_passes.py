@@ -139,3 +139,62 @@ def test_small_posteriors_are_kept_as_long_as_their_squares_are_numbers(share):
     log_prior = np.log([1 - share, share])
     found = passes.score(RowCounts.of(examples, partitions), tables, log_prior)
     np.testing.assert_allclose(found.posterior, [[1 - share, share]] * 2, rtol=1e-9)
+
+
+def candidates_of(examples, rng, n_variables, scales, n_classes=3):
+    """Return blocks with random look-ups, of which some are likelier than others."""
+    found = []
+    for scale in scales:
+        labels = rng.integers(0, 12, (n_classes, n_variables))
+        partitions = [
+            Partition.from_labels(np.unique(line, return_inverse=True)[1]) for line in labels
+        ]
+        tables = Tables.layout(partitions)
+        tables.values[:] = -scale * rng.random(tables.values.size)
+        found.append((RowCounts.of(examples, partitions), tables))
+    return found
+
+
+@pytest.mark.parametrize("scale", [0.1, 3.0, 200.0])
+def test_estimates_in_single_precision_are_as_wrong_as_is_said(scale):
+    rng, X, _ = make(density=0.3, n_variables=40)
+    examples, _ = merge_equal_rows(Observed(rows_of(X)), rng.random(len(X)) * 5)
+    [(counted, tables)] = candidates_of(examples, rng, 40, [scale])
+    log_prior = np.log(rng.dirichlet(np.ones(3)))
+    table = counted.counter.bundles.spread(tables)
+    limit = passes._limiting(counted, table, tables, log_prior).run(1)
+    exact = passes.score(counted, tables, log_prior).log_likelihood
+    error = examples.total * passes.single_error(tables, log_prior)
+    assert 0 < error < 1e-4 * examples.total * (1 + scale)
+    assert exact <= limit <= exact + 2 * error
+
+
+@pytest.mark.parametrize("guess", [0, 1, 2])
+@pytest.mark.parametrize("scales", [(1.0, 2.0, 3.0), (3.0, 1.0, 2.0), (2.0, 3.0, 1.0)])
+def test_the_likeliest_candidate_is_found_whatever_the_guess(guess, scales):
+    rng, X, _ = make(density=0.3, n_variables=40)
+    examples, _ = merge_equal_rows(Observed(rows_of(X)), np.ones(len(X)))
+    candidates = candidates_of(examples, rng, 40, scales)
+    log_prior = np.log(np.full(3, 1 / 3))
+    scored = [passes.score(*each, log_prior) for each in candidates]
+    best = int(np.argmax([each.log_likelihood for each in scored]))
+    winner, found = passes.likeliest(candidates, log_prior, guess, 1)
+    assert winner == best
+    assert found.log_likelihood == scored[best].log_likelihood
+    np.testing.assert_array_equal(found.posterior, scored[best].posterior)
+
+
+@pytest.mark.parametrize("guess", [0, 1])
+@pytest.mark.parametrize("known", [False, True])
+def test_candidates_that_no_estimate_can_tell_apart_are_scored(guess, known):
+    """Equal ones, and those under which something is impossible or whose rows have labels."""
+    rng, X, _ = make(density=0.3, n_variables=40)
+    clamp = np.where(np.arange(len(X)) % 3, -1, 0) if known else np.empty(0, dtype=np.int64)
+    examples = Examples(rows_of(X), np.ones(len(X)), clamp)
+    [same] = candidates_of(examples, rng, 40, [2.0])
+    log_prior = np.log(np.full(3, 1 / 3))
+    assert passes.likeliest([same, same], log_prior, guess, 1)[0] == 0
+    counted, tables = same
+    impossible = Tables.layout(counted.partitions, np.full(tables.values.size, -np.inf))
+    assert passes.likeliest([(counted, impossible), same], log_prior, guess, 1)[0] == 1
+    assert passes.likeliest([same, (counted, impossible)], log_prior, guess, 1)[0] == 0

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from enumeration import all_states
-from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable import Blocks, ExchangeableClassifier, ExchangeableMixture
 from exchangeable.families import REGISTRY
 from exchangeable.plotting import ContributionsDisplay
 from exchangeable.report import report_html
@@ -51,9 +51,9 @@ def test_coupled_counts_are_fitted_better_than_by_independent_blocks():
 
 @pytest.mark.parametrize("shrinkage", [1e-6, 25.0, 400.0])
 def test_shrinkage_adds_rows_in_which_two_blocks_are_independent(shrinkage):
-    """Blocks of one variable: a hundred rows, and so many more with independent blocks."""
+    """Blocks of one variable: a hundred rows, and this many more with independent blocks."""
     X = np.repeat(np.array([[1, 1], [1, 0], [0, 1], [0, 0]]), (40, 10, 20, 30), axis=0)
-    model = mixture(X, blocks=[[0], [1]], pooling=1e-6, shrinkage=shrinkage)
+    model = mixture(X, blocks=Blocks([[0], [1]], shrinkage=shrinkage), pooling=1e-6)
     assert model.edges_[0].tolist() == [[1, 0]]
     expected = (40 + shrinkage * 0.5 * 0.6) / (100 + shrinkage)
     np.testing.assert_allclose(np.exp(model.score_samples([[1, 1]])), expected, rtol=1e-5)
@@ -91,9 +91,9 @@ def test_single_variables_given_as_blocks_are_the_chow_liu_trees(monkeypatch):
     """Over blocks of one variable each it has the edges and scores of the family of trees."""
     monkeypatch.setattr("exchangeable.families.trees.family.PENALTY", 1.0)
     X = coupled(500)
-    alike = dict(pooling=1e-6, shrinkage=3.0, tol=1e-9)
-    counts = mixture(X, 1, blocks=[[j] for j in range(N)], **alike)
-    plain = mixture(X, 1, family="tree", blocks="auto", **alike)
+    alike = dict(pooling=1e-6, tol=1e-9)
+    counts = mixture(X, 1, blocks=Blocks([[j] for j in range(N)], shrinkage=3.0), **alike)
+    plain = mixture(X, 1, family="tree", blocks=Blocks(shrinkage=3.0), **alike)
     edges = [{frozenset(edge) for edge in model.edges_[0].tolist()} for model in (counts, plain)]
     assert edges[0] == edges[1]
     assert len(edges[0]) == N - 1
@@ -102,7 +102,8 @@ def test_single_variables_given_as_blocks_are_the_chow_liu_trees(monkeypatch):
 
 def test_training_likelihood_rises_but_for_rounding_and_prior():
     X = np.concatenate([coupled(600), coupled(600, -1, 1), 1 - coupled(300, seed=2)])
-    model = mixture(X, 3, pooling=1e-3, shrinkage=1e-3, tol=0.0, max_iter=30)
+    blocks = Blocks(BLOCKS, shrinkage=1e-3)
+    model = mixture(X, 3, pooling=1e-3, blocks=blocks, tol=0.0, max_iter=30)
     assert len(model.history_[0]) > 3
     assert np.diff(model.history_[0]).min() > -2e-4
     assert model.log_likelihood_ == pytest.approx(max(model.history_[0]), abs=1e-9)

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import comb
 
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.hidden_trees.edges import rooted_tree
 from exchangeable.families.hidden_trees.family import HiddenFamily, count_gains
 from exchangeable.families.hidden_trees.row_sums import pair_masses
 from exchangeable.families.problem import Problem
@@ -105,3 +106,18 @@ def test_the_root_tells_most_about_the_others_and_runs_disturb_the_tree():
         family.learn_tree(data, np.random.default_rng(seed)).tobytes() for seed in range(30)
     }
     assert len(disturbed) > 3
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 0.0])
+@pytest.mark.parametrize("rng", [None, np.random.default_rng(0)])
+def test_there_is_one_root_whatever_the_gains_are(number, rng):
+    """Kernels rely on it."""
+    gains = np.arange(25.0).reshape(5, 5)
+    gains[2:, :], gains[:, 2:] = number, number
+    with np.errstate(invalid="ignore"):
+        parent = rooted_tree(gains, rng)
+    assert np.count_nonzero(parent == 5) == 1
+    above = np.append(parent, 5)
+    for _ in range(5):
+        parent = above[parent]
+    assert (parent == 5).all()

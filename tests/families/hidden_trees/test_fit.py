@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from exchangeable import ExchangeableClassifier, ExchangeableDensity, ExchangeableMixture
+from exchangeable import Blocks, ExchangeableDensity, ExchangeableMixture
 from exchangeable.families import REGISTRY
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.problem import Problem
@@ -67,9 +67,11 @@ def test_the_likelihood_grows_without_a_prior_that_matters(blocks, holes):
     if holes:
         rows[np.random.default_rng(0).random(rows.shape) < 0.2] = np.nan
     model = ExchangeableMixture(
-        5, blocks="auto" if blocks is None else blocks, pooling=1e-9, shrinkage=1e-9,
+        5,
+        pooling=1e-9,
+        blocks=Blocks("auto" if blocks is None else blocks, shrinkage=1e-9),
         **{**HIDDEN, "tol": 0.0},
-    )  # fmt: skip
+    )
     with pytest.warns(match="did not converge"):
         history = np.array(model.fit(rows).history_[0])
     assert history.size > 20
@@ -173,8 +175,3 @@ def test_density_tries_hidden_trees():
 def test_options_that_do_not_go_together(options, message):
     with pytest.raises(ValueError, match=message):
         ExchangeableMixture(2, **{**HIDDEN, **options}).fit(X)
-
-
-def test_a_classifier_says_what_to_use_instead():
-    with pytest.raises(ValueError, match="fit an ExchangeableMixture to the rows of each class"):
-        ExchangeableClassifier("hidden tree").fit(X, X[:, 0])

@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 import exchangeable
 from enumeration import all_states
 from exchangeable import (
+    Blocks,
     ExchangeableDensity,
     ExchangeableMixture,
     ModelFileError,
@@ -28,8 +29,8 @@ from exchangeable.families.leaf_trees import choice
 from exchangeable.families.leaf_trees.leaves import Leaf
 from exchangeable.families.leaf_trees.model import LeafModel
 from exchangeable.families.leaf_trees.tree import LeafTree, States
-from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.model import MixedModel
+from exchangeable.families.mixed.parts.levels import Levels
 from exchangeable.families.statistics.model import FittedBlock, MixedBlocksModel
 from own_statistic import Alternations
 
@@ -331,7 +332,7 @@ def test_what_is_missing_from_a_file_is_named() -> None:
 def test_a_search_tries_statistics_in_hidden_trees() -> None:
     search = ExchangeableDensity(families=["hidden tree"], blocks=WEEK, max_components=2, tol=0.1)
     search.set_params(n_init=1, random_state=0, n_jobs=1, time_budget=3).fit(DAYS)
-    assert search.best_params_["blocks"] == WEEK
+    assert search.best_params_["blocks"].method == WEEK
     refitted = ExchangeableMixture(**search.best_params_, random_state=0, n_jobs=1).fit(DAYS)
     assert refitted.score(NEW_DAYS) == pytest.approx(search.score(NEW_DAYS), abs=0.5)
     total = logsumexp(search.score_samples(np.array([[np.nan] * 28])))
@@ -353,7 +354,8 @@ FEW: dict[str, Any] = dict(family="hidden tree", blocks=WEEK, random_state=0, n_
 def test_shrinkage_pulls_edges_between_leaves_to_independence() -> None:
     spread = []
     for shrinkage in (1e-6, 10.0):
-        model = ExchangeableMixture(2, max_iter=1, tol=0, shrinkage=shrinkage, **FEW).fit(DAYS)
+        settings = FEW | {"blocks": Blocks(WEEK, shrinkage=shrinkage)}
+        model = ExchangeableMixture(2, max_iter=1, tol=0, **settings).fit(DAYS)
         tree = model._model.trees[0]
         below = tree.hidden.parent < len(tree.leaves)
         spread.append(np.ptp(tree.hidden.edges[below], axis=1).mean())

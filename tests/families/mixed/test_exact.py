@@ -11,8 +11,8 @@ from scipy import integrate, stats
 from scipy.special import logsumexp
 
 from exchangeable import ExchangeableMixture, Kinds
-from exchangeable.data.kinds import decide
-from exchangeable.data.schema import typed, typed_rows
+from exchangeable.data.columns.kinds import decide
+from exchangeable.data.columns.schema import typed, typed_rows
 from exchangeable.families.contract import Normal
 
 N = 300

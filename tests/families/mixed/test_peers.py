@@ -15,11 +15,11 @@ from scipy.special import gammaln
 from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 
 from exchangeable import ExchangeableClassifier, ExchangeableMixture, Kinds
+from exchangeable.data.columns.kinds import decide
 from exchangeable.data.examples import merge_equal_rows
-from exchangeable.data.kinds import decide
 from exchangeable.families import REGISTRY
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.mixed.totals import log_counts
+from exchangeable.families.mixed.algebra.totals import log_counts
 from exchangeable.fitting.em import StopRule, run_em
 from exchangeable.fitting.runs import begin, families_of
 from exchangeable.fitting.tasks import problem_of

@@ -16,11 +16,11 @@ from scipy.special import gammaln, logsumexp
 
 import exchangeable
 from exchangeable import ExchangeableClassifier, ExchangeableMixture
+from exchangeable.data.columns.schema import typed
 from exchangeable.data.rows import ColumnType
-from exchangeable.data.schema import typed
-from exchangeable.families.mixed.level_urn import LevelUrn
-from exchangeable.families.mixed.part import Prior
-from exchangeable.families.mixed.polya import Polya
+from exchangeable.families.mixed.parts.base import Prior
+from exchangeable.families.mixed.parts.level_urn import LevelUrn
+from exchangeable.families.mixed.parts.polya import Polya
 
 TOP = 60
 GRID = np.array(list(itertools.product(range(TOP), range(TOP))), dtype=float)

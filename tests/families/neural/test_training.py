@@ -16,6 +16,9 @@ from exchangeable.data.examples import merge_equal_rows
 from exchangeable.data.observed import as_observed
 from exchangeable.families import REGISTRY, as_family
 from exchangeable.families.common.em_data import InMemory
+from exchangeable.families.neural import family as neural_family
+from exchangeable.families.neural.family import work
+from exchangeable.families.neural.settings import checked
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.runs import Runs
 from exchangeable.fitting.tasks import problem_of, spec_of
@@ -23,6 +26,7 @@ from exchangeable.runtime.clock import Clock, OutOfTime
 
 pytest.importorskip("jax")
 from exchangeable.devices import batches, engine, training
+from exchangeable.devices import steps as device_steps
 
 FAMILIES = ["neural independent", "neural urns", "neural tree"]
 N = 8
@@ -76,6 +80,22 @@ def test_held_out_rows_end_training() -> None:
     assert model.n_iter_ < 100
     assert model.valid_history_[0][-1] == pytest.approx(model.score(VALID), rel=1e-5)
     assert model.log_likelihood_ == pytest.approx(model.score(X), rel=1e-5)
+
+
+def test_points_of_the_components_settle_where_held_out_rows_are_likelier() -> None:
+    found = {
+        steps: ExchangeableMixture(
+            4, family=Neural(settle=steps), random_state=0, tol=0.05, max_iter=60
+        ).fit(X, X_valid=VALID)
+        for steps in (0, 64)
+    }
+    still, settled = found[0], found[64]
+    iterations = 64 // training.SETTLE_STEPS
+    assert still.n_iter_ < settled.n_iter_ <= still.n_iter_ + iterations
+    assert settled.valid_history_[0][: still.n_iter_] == still.valid_history_[0][:-1]
+    assert max(settled.valid_history_[0][still.n_iter_ : -1]) > still.valid_history_[0][-2]
+    assert settled.score(VALID) >= max(settled.valid_history_[0][:-1]) - 1e-5
+    assert np.ptp(settled.weights_) > 0
 
 
 @pytest.mark.filterwarnings("ignore:training did not converge")
@@ -147,7 +167,9 @@ def test_training_looks_at_the_clock_between_steps(monkeypatch: pytest.MonkeyPat
         return steps(*arguments)
 
     monkeypatch.setattr(engine, "train_steps", slow)
+    monkeypatch.setattr(neural_family, "TRAINING_PART", 1.0)
     monkeypatch.setattr(training, "SCAN", 1)
+    monkeypatch.setattr(device_steps, "SCAN", 1)
     iteration = 10.0 * training.LEAST_STEPS
 
     def run(deadline: float, patient: bool = False) -> Any:
@@ -167,6 +189,31 @@ def test_training_looks_at_the_clock_between_steps(monkeypatch: pytest.MonkeyPat
     assert not cut.converged
     assert len(cut.history) == 5
     assert now[0] <= 4.6 * iteration
+
+
+def test_components_settle_in_time_kept_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, settled = [0.0], [0]
+    train, learn = training.Training._train_steps, training.Training._learn_points
+
+    def slow(self: Any, network: Any, handed: Any) -> Any:
+        now[0] += 10.0 * len(handed.rates)
+        return train(self, network, handed)
+
+    def quick(self: Any, network: Any, handed: Any) -> Any:
+        settled[0] += 1
+        now[0] += 1.0
+        return learn(self, network, handed)
+
+    monkeypatch.setattr(training.Training, "_train_steps", slow)
+    monkeypatch.setattr(training.Training, "_learn_points", quick)
+    deadline = 10.0 * 10.0 * training.LEAST_STEPS
+    runs = runs_of()
+    clock = Clock(deadline, lambda: now[0])
+    problem = replace(runs.problem, clock=clock, valid=runs.problem.examples)
+    cut = replace(runs, problem=problem).run(0)
+    assert settled[0] > 0
+    assert not cut.converged
+    assert now[0] <= deadline
 
 
 def test_training_recovers_from_numbers_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,6 +252,7 @@ def test_training_that_diverges_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         ({"points": 0}, "points must be at least 1, got 0"),
         ({"layers": (8, 0)}, "layers must be at least 1, got 0"),
         ({"patience": 0}, "patience must be at least 1, got 0"),
+        ({"settle": -1}, "settle must be at least 0, got -1"),
     ],
 )
 def test_settings_that_make_no_sense_are_named(settings: Any, message: str) -> None:
@@ -216,7 +264,7 @@ def test_settings_that_make_no_sense_are_named(settings: Any, message: str) -> N
 
 def test_settings_travel_with_the_model(tmp_path: Path) -> None:
     neural = Neural("tree", latent=3, layers=(8,))
-    model = fitted(neural, max_iter=2, tol=10.0)
+    model = fitted(neural, max_iter=4, tol=10.0)
     exchangeable.save(model, tmp_path / "model.exch")
     again = exchangeable.load(tmp_path / "model.exch")
     assert repr(again.family) == repr(neural)
@@ -263,3 +311,19 @@ def test_importing_the_package_does_not_import_jax_and_its_absence_is_explained(
     assert done.stdout.strip() == (
         "family='neural tree' needs jax, which is not installed; pip install 'exchangeable[neural]'"
     )
+
+
+def test_memory_grows_with_the_layers_that_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow, wide = (checked(Neural(layers=layers)) for layers in [(8,), (1000, 1000)])
+    assert work(100, N, 10**6, wide) > work(100, N, 10**6, narrow) + 7e9
+    monkeypatch.setenv("EXCHANGEABLE_MEMORY", "4e9")
+    with pytest.raises(MemoryError, match=r"needs at least .* GB of memory.*choose fewer"):
+        ExchangeableMixture(10_000, family=Neural(layers=(100_000,))).fit(X)
+
+
+def test_components_that_take_too_much_memory_do_not_settle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settled = fitted(max_iter=60)
+    monkeypatch.setattr(training, "MOST_SETTLE_BYTES", 0.0)
+    assert fitted(max_iter=60).n_iter_ < settled.n_iter_

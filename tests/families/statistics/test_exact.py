@@ -11,15 +11,20 @@ import exchangeable
 from enumeration import all_states
 from exchangeable import (
     EVM,
+    AtLeast,
     Blocks,
     Count,
     ExchangeableClassifier,
+    ExchangeableDensity,
     ExchangeableMixture,
     FiniteState,
+    FirstAndLast,
     ModelFileError,
+    Nested,
     Pooled,
     Runs,
     Transitions,
+    WeightedSum,
 )
 from exchangeable.structure.statistic_blocks import log_evidence
 from own_statistic import Alternations
@@ -138,6 +143,41 @@ def test_evidence_chooses_the_statistic_that_made_the_rows() -> None:
     assert repr(model._model.blocks[0].statistic) == "Count(5)"
 
 
+class Counted(Runs):
+    """Takes note of how many rows it was computed for."""
+
+    n_rows = 0
+
+    def _index(self, X: Any) -> Any:
+        self.n_rows += len(X)
+        return super()._index(X)
+
+    def _log_sizes_each(self, rows: Any) -> Any:
+        self.n_rows += len(rows)
+        return super()._log_sizes_each(rows)
+
+
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_values_are_computed_once_per_row_whatever_em_does() -> None:
+    for data in (X, HOLED):
+        distinct = len(np.unique(np.nan_to_num(data, nan=-1.0), axis=0))
+        runs = Counted(5)
+        options: dict[str, Any] = dict(n_init=3, max_iter=15, tol=0.0, random_state=0)
+        ExchangeableMixture(3, blocks=[(range(5), runs)], **options).fit(data)
+        assert 0 < runs.n_rows <= distinct
+    runs = Counted(5)
+    search: dict[str, Any] = dict(max_components=3, n_init=2, random_state=0, n_jobs=1)
+    model = ExchangeableDensity(["blocks"], blocks=[(range(5), runs)], **search).fit(HOLED)
+    assert len(model.table_) > 3
+    assert runs.n_rows <= 2 * len(HOLED)  # as they are, and filled for the pooled prior
+
+
+def test_all_starts_choose_the_same_statistic() -> None:
+    choice = [(range(5), ["count", "first and last", "runs", "transitions"])]
+    average = ExchangeableMixture(2, blocks=choice, n_init=6, combine="average", random_state=0)
+    assert average.fit(HOLED).weights_.size == 12
+
+
 def test_the_evidence_is_a_sequence_of_predictions() -> None:
     """The chain rule: each row predicted by those before it, as a Dirichlet prior says."""
     runs, prior = Runs(4), 0.7
@@ -189,8 +229,16 @@ def test_blocks_that_make_no_sense(blocks: Any, message: str) -> None:
 def test_families_without_statistics_say_so() -> None:
     with pytest.raises(ValueError, match="do not go with family='urns'; they go with blocks"):
         ExchangeableMixture(2, family="urns", blocks=BLOCKS).fit(X)
-    with pytest.raises((TypeError, ValueError), match="method"):
-        ExchangeableMixture(2, blocks=Blocks(BLOCKS)).fit(X)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="edges of trees, which family='blocks' does not have"):
+        ExchangeableMixture(2, blocks=Blocks(BLOCKS, shrinkage=2.0)).fit(X)
+
+
+def test_blocks_with_statistics_may_stand_in_an_object() -> None:
+    plain, inside = (
+        ExchangeableMixture(2, blocks=blocks, random_state=0).fit(X).score_samples(X)
+        for blocks in (BLOCKS, Blocks(BLOCKS))
+    )
+    np.testing.assert_array_equal(plain, inside)
 
 
 class TestFiles:
@@ -216,6 +264,24 @@ class TestFiles:
         np.testing.assert_array_equal(again.score_samples(STATES), model.score_samples(STATES))
         with pytest.raises(ModelFileError, match="If you trust it"):
             exchangeable.load(path)  # trust ends with the call
+
+    @pytest.mark.parametrize("outer", [WeightedSum([1, 2, 0, 4]), Runs(4), FirstAndLast(4)])
+    def test_statistics_of_statistics(self, outer: FiniteState, tmp_path: Path) -> None:
+        pairs = Nested(outer, AtLeast(2, 1), [[0, 1], [2, 3], [4, 5], [6, 7]])
+        model = ExchangeableMixture(1, blocks=[(range(8), pairs)]).fit(X)
+        exchangeable.save(model, tmp_path / "model.exch")
+        again = exchangeable.load(tmp_path / "model.exch")
+        np.testing.assert_array_equal(again.score_samples(STATES), model.score_samples(STATES))
+
+    def test_one_s_own_inside_another_must_be_trusted(self, tmp_path: Path) -> None:
+        mine = Nested(Alternations(4), AtLeast(2, 1), [[0, 1], [2, 3], [4, 5], [6, 7]])
+        model = ExchangeableMixture(1, blocks=[(range(8), mine)]).fit(X)
+        path = tmp_path / "model.exch"
+        exchangeable.save(model, path)
+        with pytest.raises(ModelFileError, match="If you trust it"):
+            exchangeable.load(path)
+        again = exchangeable.load(path, statistics=["own_statistic:Alternations"])
+        np.testing.assert_array_equal(again.score_samples(STATES), model.score_samples(STATES))
 
     def test_functions_cannot_be_saved(self, tmp_path: Path) -> None:
         parity = FiniteState(8, lambda odd, x: (odd ^ x, 0), start=0, final=lambda odd: odd)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from enumeration import all_states
+from exchangeable import Blocks
 from exchangeable.families.trees.model import TreeModel
 from made_rows import clusters, fit_mixture
 
@@ -17,7 +18,7 @@ def test_one_component_of_single_variables_is_the_chow_liu_tree():
     X[:, 2] = np.where(rng.random(600) < 0.8, X[:, 0], X[:, 2])
     X[:, 1] = np.where(rng.random(600) < 0.6, X[:, 2], X[:, 1])
     X[:, 3] = np.where(rng.random(600) < 0.5, X[:, 2], X[:, 3])
-    weak = dict(pooling=1e-6, shrinkage=1e-6)
+    weak = dict(pooling=1e-6, blocks=Blocks(shrinkage=1e-6))
     model = fit_mixture(X, 1, family="tree", **weak)
     edges = list(itertools.combinations(range(4), 2))
     best = max(
@@ -51,14 +52,14 @@ def tree_likelihood(X, edges):
 
 
 def pair_rows(n11, n10, n01, n00):
-    """Return rows of two variables, so many of each kind."""
+    """Return rows of two variables, this many of each kind."""
     return np.repeat(np.array([[1, 1], [1, 0], [0, 1], [0, 0]]), (n11, n10, n01, n00), axis=0)
 
 
 @pytest.mark.parametrize("shrinkage", [1e-6, 25.0, 400.0])
 def test_shrinkage_adds_rows_in_which_the_two_ends_of_an_edge_are_independent(shrinkage):
     X = pair_rows(40, 10, 20, 30)
-    model = fit_mixture(X, 1, family="tree", pooling=1e-9, shrinkage=shrinkage)
+    model = fit_mixture(X, 1, family="tree", pooling=1e-9, blocks=Blocks(shrinkage=shrinkage))
     expected = (40 + shrinkage * 0.5 * 0.6) / (100 + shrinkage)
     assert model.edges_[0].shape == (1, 2)
     np.testing.assert_allclose(np.exp(model.score_samples([[1, 1]])), expected, rtol=1e-6)
@@ -73,15 +74,15 @@ def test_an_edge_must_gain_more_than_its_penalty_of_two(n11, n_edges):
     gain = cells @ np.log(cells / 25)
     assert 0.1 < gain < 10
     assert (gain > 2) == bool(n_edges)
-    model = fit_mixture(X, 1, family="tree", pooling=1e-9, shrinkage=1e-9)
+    model = fit_mixture(X, 1, family="tree", pooling=1e-9, blocks=Blocks(shrinkage=1e-9))
     assert len(model.edges_[0]) == n_edges
 
 
 def test_a_weighted_tree_expects_what_is_observed():
     """Given the counts, every variable and every edge is on as often as in the rows."""
     X = clusters(500)
-    options = dict(family="weighted tree", pooling=1e-6, shrinkage=1e-6, tol=1e-10, max_iter=500)
-    model = fit_mixture(X, 1, **options)
+    priors = dict(pooling=1e-6, blocks=Blocks(shrinkage=1e-6))
+    model = fit_mixture(X, 1, family="weighted tree", tol=1e-10, max_iter=500, **priors)
     states = all_states(6)
     log_p, counts = model.score_samples(states), states.sum(axis=1)
     p = np.exp(log_p)

@@ -6,7 +6,7 @@ import pytest
 from enumeration import all_states
 from exchangeable.data.observed import Observed
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.log_linear_model import expect_rows
+from exchangeable.families.common.log_linear.model import expect_rows
 from exchangeable.families.problem import Problem
 from exchangeable.families.urns import polynomials
 from exchangeable.families.urns.family import UrnFamily

@@ -5,7 +5,7 @@ import pytest
 
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
-from exchangeable.families.common.log_linear_model import LogLinearModel, expect_rows
+from exchangeable.families.common.log_linear.model import LogLinearModel, expect_rows
 from exchangeable.families.urns import hole_pass
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, unique_labels
 from exchangeable.data import packed_kernels
+from exchangeable.data.columns.raw import missing_entries
 from exchangeable.data.examples import MAX_PACKED, Examples, encoded, listed
 from exchangeable.data.forms import CODE_BITS, Codes, Words
 from exchangeable.data.groups import NO_WEIGHTS, Group
-from exchangeable.data.raw_columns import missing_entries
 from exchangeable.data.rows import CountRows, Rows, TypedRows, take_rows
 
 SAMPLE = 256
@@ -79,11 +79,11 @@ class Chunk:
         """Return the rows of positive weight, with the numbers of their classes if given."""
         if classes is None:
             return self.examples
-        number = self._numbers(classes)
+        number = self.numbers(classes)
         counting = number[np.flatnonzero(self.weights)] if self.weights.size else number
         return replace(self.examples, clamp=counting)
 
-    def _numbers(self, classes: npt.NDArray[Any]) -> IntArray:
+    def numbers(self, classes: npt.NDArray[Any]) -> IntArray:
         """Return the number of each row's class, −1 for labels that are none of them."""
         result = np.full(self._labels.size, -1)
         given = np.flatnonzero(~self._unlabelled)
@@ -123,7 +123,7 @@ class Chunk:
 
     def groups(self, classes: npt.NDArray[Any]) -> list[Group]:
         """Return the rows of each class, with their weights."""
-        number = self._numbers(classes)
+        number = self.numbers(classes)
         weights = self.weights
         members = [np.flatnonzero(number == y) for y in range(classes.size)]
         return [Group(m, weights[m] if weights.size else weights) for m in members]

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exchangeable.arrays import check_sizes_of_weights
+from exchangeable.data.columns.schema import Schema
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.packed import PackedBits
-from exchangeable.data.schema import Schema
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import ChunkError, add, observe
 from exchangeable.data.stream.waiting import cluster_error, result_of
@@ -141,8 +142,7 @@ def _prepare(
         for name, values in (("labels", label), ("weights", weight)):
             if values is not None and values.size and values.shape != (rows.n_rows,):
                 raise ValueError(f"it has {rows.n_rows} rows and {name} of shape {values.shape}")
-        if not (np.isfinite(weight) & (weight >= 0)).all():
-            raise ValueError("it has weights that are negative or not finite")
+        check_sizes_of_weights(weight)
         return Chunk(rows, label, weight, holes=observed.holes)
     except (ValueError, TypeError) as error:
         raise ChunkError(f"partition {number} of X: {error}") from error

@@ -18,12 +18,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_array
 
 from exchangeable.arrays import FloatArray
+from exchangeable.data.columns.schema import Schema
 from exchangeable.data.containers import as_matrix
 from exchangeable.data.groups import NO_WEIGHTS
 from exchangeable.data.observed import Observed, as_observed, flags
 from exchangeable.data.packed import PackedBits, bytes_of
 from exchangeable.data.rows import as_rows
-from exchangeable.data.schema import Schema
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.sources import Source, as_source
 from exchangeable.storage.files import replacing

@@ -13,16 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from exchangeable.arrays import FloatArray, is_sparse
-from exchangeable.data.column_facts import ColumnFacts, Seen, facts_of, numbers_of
-from exchangeable.data.kinds import decided_kinds, made_schema, sparse_schema, told_kinds
-from exchangeable.data.observed import Observed
-from exchangeable.data.one_hot import OneHot, one_hot_of
-from exchangeable.data.packed import PackedBits
-from exchangeable.data.raw_columns import RawColumn, library_of, raw_columns
-from exchangeable.data.schema import Schema
-from exchangeable.data.stream.passes import ChunkError, add
-from exchangeable.data.stream.sources import Source
-from exchangeable.data.transforms import (
+from exchangeable.data.columns.facts import ColumnFacts, Seen, facts_of, numbers_of
+from exchangeable.data.columns.kinds import decided_kinds, made_schema, sparse_schema, told_kinds
+from exchangeable.data.columns.one_hot import OneHot, one_hot_of
+from exchangeable.data.columns.raw import RawColumn, library_of, raw_columns
+from exchangeable.data.columns.schema import Schema
+from exchangeable.data.columns.transforms import (
     Moments,
     Transform,
     likeliest_power,
@@ -30,6 +26,10 @@ from exchangeable.data.transforms import (
     rows_for_power,
     yeo_johnson,
 )
+from exchangeable.data.observed import Observed
+from exchangeable.data.packed import PackedBits
+from exchangeable.data.stream.passes import ChunkError, add
+from exchangeable.data.stream.sources import Source
 
 
 class RawTable(Protocol):
@@ -141,7 +141,7 @@ class Reader:
 def decide_table(
     table: RawTable, kinds: Any, unseen: str = "hole", bend: bool = True, groups: Any = None
 ) -> Schema | None:
-    """Return what each column is, as `exchangeable.data.kinds.decide` does for a table in memory.
+    """Return what each column is, as `data.columns.kinds.decide` does for a table in memory.
 
     None where all are binary and are read as numbers.
     """

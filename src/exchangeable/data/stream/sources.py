@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from exchangeable.arrays import check_sparse
+from exchangeable.data.columns.raw import library_of
 from exchangeable.data.containers import arrow_column, arrow_matrix
 from exchangeable.data.observed import Observed
 from exchangeable.data.packed import PackedBits, release, rows_per_chunk
-from exchangeable.data.raw_columns import library_of
 
 MAPPED_BYTES = 1 << 26
 """A memory map of fewer bytes than this is treated as any other array."""

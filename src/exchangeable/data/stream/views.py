@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import IntArray
-from exchangeable.data.columns import take_columns
+from exchangeable.data.columns.selection import take_columns
 from exchangeable.data.rows import NO_BITS, NO_INDICES, Rows
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.passes import Passes

@@ -19,7 +19,7 @@ from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.blocks import passes
 from exchangeable.families.common import table_kernels
 from exchangeable.families.common.moments import sum_moments
-from exchangeable.families.common.recipes import PosteriorRecipe
+from exchangeable.families.common.streaming.recipes import PosteriorRecipe
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.sums import Sums
 from exchangeable.partitions import Partition

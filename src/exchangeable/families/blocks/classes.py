@@ -13,10 +13,10 @@ from exchangeable.data.rows import Rows
 from exchangeable.data.sketch import Sketch
 from exchangeable.data.stream.passes import Passes
 from exchangeable.families.blocks import chunk_sums
-from exchangeable.families.blocks.batch_holes import drawn_rows, with_expected
 from exchangeable.families.blocks.family import BlockFamily
+from exchangeable.families.blocks.holes.batches import drawn_rows, with_expected
 from exchangeable.families.blocks.model import BlockModel
-from exchangeable.families.common.recipes import Labelled, class_weights
+from exchangeable.families.common.streaming.recipes import Labelled, class_weights
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.families.problem import Problem
 from exchangeable.partitions import Partition

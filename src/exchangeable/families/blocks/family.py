@@ -15,9 +15,9 @@ from exchangeable.families.blocks.model import BlockModel, known_sums
 from exchangeable.families.blocks.new_blocks import histograms_in
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.moments import sum_moments
-from exchangeable.families.common.of_chunks import rows_at
-from exchangeable.families.common.recipes import Dealt, PosteriorRecipe, Scored
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.of_chunks import rows_at
+from exchangeable.families.common.streaming.recipes import Dealt, PosteriorRecipe, Scored
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.mixture import Mixture

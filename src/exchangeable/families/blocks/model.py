@@ -12,12 +12,15 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import Rows
 from exchangeable.data.sketch import Sketch
-from exchangeable.families.blocks import expected, holes, passes, saved
-from exchangeable.families.blocks.hole_states import HoleStates
+from exchangeable.families.blocks import passes, saved
+from exchangeable.families.blocks.holes import expected
+from exchangeable.families.blocks.holes import passes as holes
+from exchangeable.families.blocks.holes.states import HoleStates
 from exchangeable.families.blocks.passes import BlockSums, Posteriors
 from exchangeable.families.blocks.row_counts import RowCounts
-from exchangeable.families.common import on_device, table_kernels
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common import table_kernels
+from exchangeable.families.common.log_linear import on_device
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.common.tables import Tables, score_tables
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.mixture import Mixture
@@ -30,6 +33,7 @@ from exchangeable.runtime.uniforms import Uniforms
 SMALL_TABLES = 1 << 18
 """Tables with fewer entries than this are not worth several threads."""
 COUNTS = "counts of rows in blocks"
+WINNER = "the candidate that was the likeliest"
 
 
 @dataclass
@@ -107,11 +111,10 @@ class BlockModel(Model):
         log_factorial = log_factorials(self.partitions[0].labels.size)
         tables = self._empty_tables(like)
         if tables.values.size < SMALL_TABLES:
-            sizes = np.concatenate([partition.sizes for partition in self.partitions])
             table_kernels.fill_table(
                 np.concatenate(self.histograms),
                 tables.starts,
-                sizes,
+                np.concatenate([partition.sizes for partition in self.partitions]),
                 alpha,
                 np.repeat(self.totals, np.diff(tables.first_block)),
                 log_factorial,
@@ -195,6 +198,12 @@ class BlockModel(Model):
         if observed.holes is None:
             return score_tables(observed.ones, self.made_tables, n_jobs)
         return holes.score(observed, self.made_tables, n_jobs)
+
+    def log_totals(self) -> FloatArray:
+        """Return log Σ_x P(x | y) of each class, by the values that scoring reads."""
+        tables = map(self.made_tables.of_class, range(self.n_classes))
+        by_class = map(saved.block_totals, self.partitions, tables)
+        return np.array([sum(float(some.sum()) for some in totals) for totals in by_class])
 
     def marginals(self, observed: Observed, y: int) -> FloatArray:
         """Return P(x_j = 1 | e, y) for every row and variable."""
@@ -280,12 +289,11 @@ class BlockModel(Model):
         """Return the likeliest candidate, and what a pass under it sums; counts are shared.
 
         The counts of the rows in its blocks are kept, so that blocks that stay as they are need not
-        be counted again.
+        be counted again. Which candidate has won the last time is the guess for the next.
         """
         models: list[Any] = [candidate.model for candidate in candidates]
-        log_prior = candidates[0].log_prior
-        winner = len(candidates) - 1
-        if not winner:
+        log_prior, last = candidates[0].log_prior, len(candidates) - 1
+        if not last:
             sums = models[0].expect(data, log_prior, moments)
             _forget_all_but(data, models[0])
             return sums, candidates[0]
@@ -297,14 +305,13 @@ class BlockModel(Model):
                 return cls._best_by_scores(data, candidates)
             looked_up = [each.tables for each in states if each]
         counted = [row_counts_of(data, model.partitions) for model in models]
-        pairs = zip(counted, looked_up, strict=True)
-        scores = passes.score_each(list(pairs), log_prior, data.n_jobs)
-        for number in range(winner):
-            if scores[number].log_likelihood >= scores[winner].log_likelihood:
-                winner = number
+        pairs = list(zip(counted, looked_up, strict=True))
+        guess = min(data.memo.get(WINNER, last), last)
+        winner, scores = passes.likeliest(pairs, log_prior, guess, data.n_jobs)
+        data.memo[WINNER] = winner
         _forget_all_but(data, models[winner])
-        last = (counted[winner], scores[winner], states[winner], moments, data.n_jobs)
-        return models[winner]._summed(*last), candidates[winner]
+        rest = (counted[winner], scores, states[winner], moments, data.n_jobs)
+        return models[winner]._summed(*rest), candidates[winner]
 
     @classmethod
     def _best_by_scores(

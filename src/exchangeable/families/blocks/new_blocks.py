@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.blocks import chunk_sums, holes, passes
-from exchangeable.families.blocks.expected import settled_counts
-from exchangeable.families.blocks.hole_states import state_layout
+from exchangeable.families.blocks import chunk_sums, passes
+from exchangeable.families.blocks.holes import passes as holes
+from exchangeable.families.blocks.holes.expected import settled_counts
+from exchangeable.families.blocks.holes.states import state_layout
 from exchangeable.families.blocks.model import COUNTS
 from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.common.tables import Tables
 from exchangeable.structure.proposals import Proposal
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from exchangeable.families.blocks.model import BlockModel
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.mixture import Mixture, weighed
 
 

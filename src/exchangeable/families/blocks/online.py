@@ -15,7 +15,7 @@ from exchangeable.data.sketch import Sketch
 from exchangeable.families.blocks.family import BlockFamily
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.steps import REVISION, factors
+from exchangeable.families.common.streaming.steps import REVISION, factors
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.structure.proposals import learners_of

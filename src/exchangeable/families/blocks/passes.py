@@ -10,8 +10,8 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.families.blocks import kernels
 from exchangeable.families.blocks.row_counts import RowCounts
-from exchangeable.families.common import linear_kernels, on_device
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear import linear_kernels, on_device
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.common.moments import (
     add_parts,
     lines_per_row,
@@ -59,18 +59,36 @@ def score(
     counts: RowCounts, tables: Tables, log_prior: FloatArray, n_jobs: int | None = None
 ) -> Posteriors:
     """Return the posteriors of all rows under some parameters, and their log-likelihood."""
-    return score_each([(counts, tables)], log_prior, n_jobs)[0]
+    return _scoring(counts, counts.counter.bundles.spread(tables), log_prior).run(n_jobs)
 
 
-def score_each(
+def likeliest(
     candidates: Sequence[tuple[RowCounts, Tables]],
     log_prior: FloatArray,
+    guess: int,
     n_jobs: int | None = None,
-) -> list[Posteriors]:
-    """Do the same for several candidates, all at once."""
-    spread = run(lambda each: each[0].counter.bundles.spread(each[1]), candidates, n_jobs)
-    pairs = zip(candidates, spread, strict=True)
-    return run_together([_scoring(each[0], table, log_prior) for each, table in pairs], n_jobs)
+) -> tuple[int, Posteriors]:
+    """Return which candidate makes the rows likeliest, and their posteriors under it.
+
+    The `guess` is scored; the others are first estimated in single precision, and scored only
+    where that does not show that they are less likely. Of several that are equally likely the last
+    candidate comes last, otherwise the later one first.
+    """
+    tables = run(lambda each: each[0].counter.bundles.spread(each[1]), candidates, n_jobs)
+    pairs = [(counts, table) for (counts, _), table in zip(candidates, tables, strict=True)]
+    others = [number for number in range(len(pairs)) if number != guess]
+    limits = [_limiting(*pairs[number], candidates[number][1], log_prior) for number in others]
+    guessed, *at_most = run_together([_scoring(*pairs[guess], log_prior), *limits], n_jobs)
+    left = [
+        number
+        for number, limit in zip(others, at_most, strict=True)
+        if not limit < guessed.log_likelihood
+    ]
+    scored = run_together([_scoring(*pairs[number], log_prior) for number in left], n_jobs)
+    found = {guess: guessed, **dict(zip(left, scored, strict=True))}
+    last = len(pairs) - 1
+    winner = max(found, key=lambda n: (found[n].log_likelihood, n if n < last else -1))
+    return winner, found[winner]
 
 
 def _scoring(
@@ -89,6 +107,38 @@ def _scoring(
 
     parts = examples.parts(counts.steps + 2 * log_prior.size)
     return Job(one, parts, lambda likelihoods: Posteriors(sum(likelihoods), posterior.T))
+
+
+def _limiting(
+    counts: RowCounts, table: FloatArray, tables: Tables, log_prior: FloatArray
+) -> Job[Any, Any, float]:
+    """Return the job of an upper limit of the log-likelihood, infinite where none is known."""
+    examples, bundles = counts.counter.examples, counts.counter.bundles
+    error = examples.total * single_error(tables, log_prior)
+    parts = examples.parts(counts.steps + log_prior.size)
+    if examples.clamp.size or not np.isfinite(error):
+        parts, error = [], np.inf
+    short, priors = table.astype(np.float32), log_prior.astype(np.float32)
+
+    def one(span: tuple[int, int]) -> float:
+        log_likelihood, weights = 0.0, examples.weights
+        for piece in counts.pieces(span):
+            log_likelihood += kernels.estimate_numbers(piece, weights, priors, bundles, short)
+        return log_likelihood
+
+    return Job(one, parts, lambda estimates: sum(estimates) + error)
+
+
+def single_error(tables: Tables, log_prior: FloatArray) -> float:
+    """Return by how much log P of a row may be wrong in single precision.
+
+    Each of its look-ups and sums may be wrong by one part in 2^24 of the largest score that there
+    can be, each e^x by 1e-6. It is not finite where something is impossible.
+    """
+    largest = np.maximum.reduceat(np.abs(tables.values), tables.starts)
+    of_class = np.add.reduceat(largest, tables.first_block[:-1]) - log_prior
+    n_sums = int(np.diff(tables.first_block).max()) + 2
+    return float(2.0**-23 * n_sums * of_class.max() + 2e-6 * (log_prior.size + 1))
 
 
 def histograms(

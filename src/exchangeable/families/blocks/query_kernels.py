@@ -9,14 +9,14 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.families.blocks.hole_counters import count_row, forget_row
-from exchangeable.families.blocks.hole_kernels import (
+from exchangeable.families.blocks.holes.counters import count_row, forget_row
+from exchangeable.families.blocks.holes.kernels import (
     NEGLIGIBLE,
     highest_weight,
     pair_slot,
     remember,
 )
-from exchangeable.families.blocks.hole_states import n_states
+from exchangeable.families.blocks.holes.states import n_states
 from exchangeable.runtime.bits import popcount
 from exchangeable.runtime.kernel_cache import compiled
 from exchangeable.runtime.loops import copy, fill, inlined, total

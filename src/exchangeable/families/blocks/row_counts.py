@@ -20,7 +20,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.forms import Words
 from exchangeable.families.blocks import kernels
 from exchangeable.families.blocks.bundles import Bundles
-from exchangeable.families.blocks.hole_states import state_layout
+from exchangeable.families.blocks.holes.states import state_layout
 from exchangeable.families.blocks.kernels import Piece
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition

@@ -19,8 +19,12 @@ from exchangeable.data.groups import Group, group_ones
 from exchangeable.data.observed import part_rows
 from exchangeable.data.rows import Rows, as_rows
 from exchangeable.data.stream.chunk import Chunk
-from exchangeable.families.common.placed_numbers import Crowd, PlacedNumbers, stretches_by_rank
-from exchangeable.families.common.recipes import PosteriorRecipe
+from exchangeable.families.common.streaming.placed_numbers import (
+    Crowd,
+    PlacedNumbers,
+    stretches_by_rank,
+)
+from exchangeable.families.common.streaming.recipes import PosteriorRecipe
 from exchangeable.families.contract import Model
 from exchangeable.runtime.uniforms import Uniforms
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import Rows
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.mixture import Mixture
 
 
@@ -55,6 +55,13 @@ class Features(Protocol):
     @property
     def scored(self) -> npt.NDArray[np.bool_]:
         """Which features generative scores look at."""
+
+    @property
+    def hidden_together(self) -> IntArray:
+        """Numbers that features share which are known or hidden together.
+
+        Empty where weights are not chosen for rows with half of their columns hidden as well.
+        """
 
     def start(self, scores: LogLinear) -> FloatArray:
         """Return shared terms to begin with."""

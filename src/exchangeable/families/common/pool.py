@@ -9,9 +9,10 @@ import numpy as np
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
-from exchangeable.families.common import count_smoothing, log_linear
+from exchangeable.families.common import count_smoothing
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.log_linear import scores as log_linear
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.common.tables import group_histograms
 from exchangeable.partitions import Partition
 
@@ -21,6 +22,8 @@ ALL_COUNTS = 4096
 """Blocks of up to this many variables have a probability for every count."""
 MOST_KNOWN = 1000
 """Histograms that are kept."""
+LEAST_CHANCE = 1e-15
+"""No variable is on, or off, with less probability than this."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Pool:
     rows : InMemory or Streamed
         The set, without holes.
     means : array of shape (n_variables,)
-        How probable each variable is to be on.
+        How probable each variable is to be on; none is certain.
     known : dict
         Histograms that were counted, by the blocks.
     """
@@ -50,7 +53,7 @@ class Pool:
     @classmethod
     def of(cls, rows: InMemory | Streamed, strength: float, alpha: float) -> "Pool":
         """Return the pool of some rows."""
-        means = (rows.summed(_ones) + alpha) / (rows.total + 2 * alpha)
+        means = chances(rows.summed(_ones) + alpha, rows.total + 2 * alpha)
         return cls(strength, alpha, rows, means)
 
     @property
@@ -96,6 +99,18 @@ class Pool:
             known[reach:] = 0.0
             parts.append(known / known.sum())
         return np.concatenate(parts)
+
+
+def chances(ones: FloatArray, totals: FloatArray | float) -> FloatArray:
+    """Return how probable variables are to be on, none of them certain.
+
+    With little smoothing a share is 0 or 1 to the last digit, and ones that are added in another
+    order than all rows may even be more.
+
+    >>> bool(chances(np.array([60.000000000000014]), 60.0) < 1)
+    True
+    """
+    return np.clip(ones / totals, LEAST_CHANCE, 1 - LEAST_CHANCE)
 
 
 def everyone(examples: Examples) -> Group:

@@ -12,21 +12,19 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.stream.chunk import Chunk
-from exchangeable.families.common import log_linear
 from exchangeable.families.common.class_rows import ClassRows, class_rows
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.log_linear import NO_NUMBERS, LinearSums, LogLinear
-from exchangeable.families.common.pool import Pool
-from exchangeable.families.common.recipes import PosteriorRecipe
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.log_linear import scores as log_linear
+from exchangeable.families.common.log_linear.scores import NO_NUMBERS, LinearSums, LogLinear
+from exchangeable.families.common.pool import Pool, chances
+from exchangeable.families.common.streaming.recipes import PosteriorRecipe
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Family, Model
 
 OWN_SHARE = 0.25
 """How far a component's first means lean towards its row."""
 NAIVE_STEPS = 5
 """Of naive Bayes, from components that lean towards rows."""
-LEAST_CHANCE = 1e-15
-"""No variable is on, or off, with less probability than this where EM starts."""
 ACTIVE = 1e-6
 """Rows of less posterior than this do not count when pairs are summed to choose a tree."""
 
@@ -103,11 +101,6 @@ def naive_start(
     if isinstance(rows, InMemory):
         return sums
     return replace(sums, recipe=rows.to_find(naive))
-
-
-def chances(ones: FloatArray, totals: FloatArray) -> FloatArray:
-    """Return how probable each variable is to be on in each class, none of it certain."""
-    return np.clip(ones / totals, LEAST_CHANCE, 1 - LEAST_CHANCE)
 
 
 def independent(means: FloatArray) -> tuple[FloatArray, FloatArray]:

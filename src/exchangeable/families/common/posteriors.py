@@ -39,20 +39,20 @@ class RowPriors(NamedTuple):
 
 
 @inlined
-def _exponentiate(joint, size, highest, total):  # type: ignore[no-untyped-def]
+def _exponentiate(joint, first, last, highest, total):  # type: ignore[no-untyped-def]
     """Replace the joint by its exponential, each column relative to its highest; add up columns."""
-    for r in range(size):
+    for r in range(highest.size):
         highest[r] = -np.inf
         total[r] = 0.0
     for y in range(joint.shape[0]):
-        line = joint[y]
-        for r in range(size):
+        line = joint[y, first:last]
+        for r in range(line.size):
             highest[r] = max(highest[r], line[r])
-    for r in range(size):
+    for r in range(highest.size):
         highest[r] = highest[r] if highest[r] > -np.inf else 0.0
     for y in range(joint.shape[0]):
-        line = joint[y]
-        for r in range(size):
+        line = joint[y, first:last]
+        for r in range(line.size):
             difference = line[r] - highest[r]
             value = scaled_power(max(difference, LOG_LEAST))
             line[r] = value if difference > LOG_LEAST else 0.0
@@ -60,11 +60,11 @@ def _exponentiate(joint, size, highest, total):  # type: ignore[no-untyped-def]
 
 
 @vectorise
-def settle(joint, begin, end, priors, posterior):  # type: ignore[no-untyped-def]
+def settle(joint, column, begin, end, priors, posterior):  # type: ignore[no-untyped-def]
     """Write the posteriors of a tile of log P(x, y) and return its weighted log-likelihood.
 
-    The tile holds the rows begin..end; the `priors` (`RowPriors`) and ``posterior[class, row]`` are
-    those of all rows. The joint is overwritten.
+    The tile holds the rows begin..end, from a column of the joint on; the `priors` (`RowPriors`)
+    and ``posterior[class, row]`` are those of all rows. The joint is overwritten.
     """
     n_classes, size = joint.shape[0], end - begin
     weights, clamp = priors.weights[begin:end], priors.clamp[begin:end]
@@ -73,8 +73,8 @@ def settle(joint, begin, end, priors, posterior):  # type: ignore[no-untyped-def
     log_likelihood = 0.0
     for r in range(clamp.size):
         if clamp[r] >= 0:
-            log_likelihood += weights[r] * joint[clamp[r], r]
-    _exponentiate(joint, size, highest, total)
+            log_likelihood += weights[r] * joint[clamp[r], column + r]
+    _exponentiate(joint, column, column + size, highest, total)
     least = 1.0  # the highest of a column is 1, unless all are impossible
     for r in range(size):
         least = min(least, total[r])
@@ -82,13 +82,13 @@ def settle(joint, begin, end, priors, posterior):  # type: ignore[no-untyped-def
         for r in range(size):
             if clamp.size and clamp[r] >= 0:
                 for y in range(n_classes):
-                    joint[y, r] = 0.0
-                joint[clamp[r], r] = 1.0
+                    joint[y, column + r] = 0.0
+                joint[clamp[r], column + r] = 1.0
             elif total[r] == 0.0:
                 # An impossible row says nothing about its component.
                 log_likelihood = -np.inf
                 for y in range(n_classes):
-                    joint[y, r] = np.exp(priors.log_prior[y])
+                    joint[y, column + r] = np.exp(priors.log_prior[y])
             else:
                 continue
             highest[r], total[r] = 0.0, 1.0
@@ -98,8 +98,8 @@ def settle(joint, begin, end, priors, posterior):  # type: ignore[no-untyped-def
     for r in range(size):
         log_likelihood += highest[r]
     for y in range(n_classes):
-        line, out = joint[y], posterior[y, begin:end]
-        for r in range(size):
+        line, out = joint[y, column : column + size], posterior[y, begin:end]
+        for r in range(line.size):
             out[r] = line[r] * total[r]
     return log_likelihood
 

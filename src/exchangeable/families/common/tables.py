@@ -102,17 +102,18 @@ class Tables:
     values: FloatArray
 
     @classmethod
-    def layout(cls, partitions: Sequence[Partition]) -> Self:
-        """Return tables for some partitions, their values not yet set."""
-        first_block = np.cumsum([0] + [partition.n_blocks for partition in partitions])
-        lengths = np.concatenate([partition.sizes for partition in partitions]) + 1
-        ends = np.cumsum(lengths)
-        labels = np.empty(
-            (partitions[0].labels.size, len(partitions)), dtype=label_type(first_block[-1])
-        )
-        for y, partition in enumerate(partitions):
-            np.add(partition.labels, first_block[y], out=labels[:, y], casting="unsafe")
-        return cls(labels, first_block, ends - lengths, np.empty(ends[-1]))
+    def layout(cls, partitions: Sequence[Partition], values: FloatArray | None = None) -> Self:
+        """Return tables for some partitions, their values not yet set unless they are given."""
+        n_blocks = [len(partition.sizes) for partition in partitions]
+        lines = np.stack([partition.labels for partition in partitions])
+        first_block = np.cumsum([0, *n_blocks])
+        first_entry = first_block + lines.shape[1] * np.arange(first_block.size)
+        starts = np.concatenate([partition.starts for partition in partitions])
+        starts += np.repeat(first_entry[:-1], n_blocks)
+        labels = np.empty(lines.shape[::-1], dtype=label_type(first_block[-1]))
+        np.add(lines.T, first_block[:-1], out=labels, casting="unsafe")
+        end = first_entry[-1]
+        return cls(labels, first_block, starts, np.empty(end) if values is None else values)
 
     @property
     def arrays(self) -> TableArrays:

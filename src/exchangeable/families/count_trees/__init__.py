@@ -29,7 +29,8 @@ SPECS = (
         cannot={
             "device": "each class has bins and edges of its own, which do not make one array; its "
             "passes are made on the processor",
-            "hybrid": "its scores are not log-linear in the variables; choose another family",
+            "hybrid": "weights of single variables make the variables of a block unequal, and a "
+            "tree over counts has only blocks of equal ones; choose another family",
             "relearn": "its blocks are always learned before its trees, and stay while those are",
         },
     ),

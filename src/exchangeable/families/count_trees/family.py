@@ -10,7 +10,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.class_rows import class_rows
 from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.pooled import ACTIVE, PooledFamily
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.count_trees.forest import (
     MOST_BINS,

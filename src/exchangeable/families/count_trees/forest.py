@@ -15,7 +15,7 @@ from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.groups import Group
 from exchangeable.data.observed import Observed, flags
 from exchangeable.data.rows import Rows
-from exchangeable.families.blocks import holes
+from exchangeable.families.blocks.holes import passes as holes
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.common.forests import best_tree
 from exchangeable.families.common.tables import block_counts

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
-from exchangeable.families.common.log_linear_model import posteriors_with_holes
+from exchangeable.families.common.log_linear.model import posteriors_with_holes
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.count_trees import saved
 from exchangeable.families.count_trees.forest import CHUNK, CountForest, CountTree

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.blocks.hole_counters import count_row, forget_row, new_counters
+from exchangeable.families.blocks.holes.counters import count_row, forget_row, new_counters
 from exchangeable.families.blocks.query_kernels import pick, write_chances, write_drawn, write_first
 from exchangeable.families.count_trees.kernels import (
     collect,

@@ -14,6 +14,7 @@ from exchangeable.storage.checks import (
     CLOSE,
     check_counts,
     check_forest,
+    check_sums,
     checked_partitions,
     needed,
     numbers,
@@ -41,7 +42,7 @@ def decode(
 ) -> tuple[list[CountForest], list[FloatArray], list[FloatArray]]:
     """Return the parameters of arrays that were read, everything checked."""
     arrays = dict(zip(ARRAYS, needed(read, ARRAYS), strict=True))
-    partitions = checked_partitions(arrays["labels"])
+    partitions = checked_partitions(arrays["labels"], arrays["log_q"].size)
     sizes = [partition.table_size for partition in partitions]
     n_blocks = [partition.n_blocks for partition in partitions]
     for name, size in (("bins", sum(sizes)), ("parent", sum(n_blocks))):
@@ -67,9 +68,7 @@ def decode(
     for forest, known, ratio in zip(forests, by_class, ratios, strict=True):
         margins = forest.bin_masses(np.exp(known))
         for child, _ in forest.edges():
-            totals = np.exp(forest.table(ratio, child)) @ margins[child]
-            if not (np.abs(totals - 1.0) < CLOSE).all():
-                raise ModelFileError("log_ratio holds probabilities that do not add up to one")
+            check_sums(np.exp(forest.table(ratio, child)) @ margins[child], "log_ratio")
     return forests, by_class, ratios
 
 

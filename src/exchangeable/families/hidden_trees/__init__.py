@@ -29,15 +29,18 @@ SPECS = (
         needs_smoothing=True,
         most_variables=4_000,
         memory=_memory,
+        class_components=8,
         cannot={
-            "classes": "its components are hidden states, which nobody can label; fit an "
-            "ExchangeableMixture to the rows of each class, or choose another family",
+            "hybrid": "its scores are logarithms of sums over hidden states, not log-linear in its "
+            "parameters; choose another family",
             "accept": "its blocks are not learned",
             "relearn": "its blocks are not learned",
             "exact completion": "a maximum over rows of a sum over hidden states is hard; the "
             "answer is searched for up to a limit of work, and says whether it is certain",
         },
         other_kinds="mixed tree",
-        search=SearchSpace(16, 128, (0.5, 0.5), alone=True, nanoseconds=1500.0, most_on_device=256),
+        search=SearchSpace(
+            *(16, 128, (0.5, 0.5)), alone=True, nanoseconds=300.0, growth=1.6, most_on_device=256
+        ),
     ),
 )

@@ -36,13 +36,17 @@ def table_gains(both: FloatArray, starts: IntArray, total: float) -> FloatArray:
 def rooted_tree(gains: FloatArray, rng: np.random.Generator | None) -> npt.NDArray[np.int32]:
     """Return each block's parent in the tree of highest gains, disturbed where there is a `rng`.
 
-    The root is the block that tells most about the others.
+    The root is the block that tells most about the others. There is one, whatever the gains are:
+    kernels rely on it.
+
+    >>> rooted_tree(np.full((3, 3), np.nan), None).tolist()
+    [3, 0, 0]
     """
     if rng is not None:
         noise = np.triu(rng.normal(0.0, DISTURBANCE, gains.shape), 1)
         gains *= np.exp(noise + noise.T)
     ranked = np.argsort(-gains.sum(axis=1), kind="stable")
-    above = best_tree(np.maximum(gains, LEAST_GAIN)[np.ix_(ranked, ranked)])
+    above = best_tree(np.fmax(gains, LEAST_GAIN)[np.ix_(ranked, ranked)])
     parent = np.empty(above.size, dtype=np.int32)
     parent[ranked] = np.append(ranked, above.size)[above]
     return parent

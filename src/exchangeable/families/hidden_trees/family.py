@@ -5,6 +5,7 @@ from the rows, the others from what the rows tell about pairs, disturbed at rand
 differ make a better average.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from exchangeable.families.common import forest_kernels
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.pooled import PooledFamily
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.hidden_trees.edges import rooted_tree, shrunken_edges, table_gains
 from exchangeable.families.hidden_trees.model import HiddenModel
@@ -30,9 +31,10 @@ from exchangeable.families.hidden_trees.start import (
     mixture_in_disguise,
     n_components,
 )
+from exchangeable.families.hidden_trees.steps import take_steps
 from exchangeable.families.hidden_trees.tree import HiddenTree
 from exchangeable.families.mixture import Mixture
-from exchangeable.families.sums import Sums
+from exchangeable.families.sums import Batch, Sums
 from exchangeable.partitions import Partition
 from exchangeable.structure.proposals import Proposal
 
@@ -111,14 +113,25 @@ class HiddenFamily(PooledFamily):
         old, new = (model.trees[0].messages.log_q for model in (before, after))
         return float(self.problem.pool.strength * (self.shares @ (new - old)).sum())
 
+    def steps(
+        self, data: Any, mixture: Mixture, sums: Any, batches: Sequence[Batch]
+    ) -> tuple[Mixture, Sums]:
+        """Take a step of EM for each batch of rows."""
+        return take_steps(self, data, mixture, sums, batches)
+
+    def pseudo_counts(self) -> tuple[FloatArray, float]:
+        """Return the pseudo-rows of each count, and those of each line of an edge."""
+        return self.problem.pool.strength * self.shares, self.problem.shrinkage
+
     def following(self, data: Any, model: Any, sums: Any, step: int) -> list[Model]:
         """Return the parameters that fit the posteriors, the prior included."""
         tree, starts, summed = model.trees[0].messages, self.partition.starts, sums.tree
-        counts = summed.counts + self.problem.pool.strength * self.shares[:, None]
+        pseudo, shrinkage = self.pseudo_counts()
+        counts = summed.counts + pseudo[:, None]
         totals = np.add.reduceat(counts, starts, axis=0)
         log_q = np.log(counts / np.repeat(totals, self.partition.sizes + 1, axis=0))
         masses = np.add.reduceat(summed.counts, starts, axis=0)
-        edges = shrunken_edges(tree.parent, summed.pairs, masses, self.problem.shrinkage)
+        edges = shrunken_edges(tree.parent, summed.pairs, masses, shrinkage)
         return [HiddenModel([HiddenTree.make(self.partition, tree.parent, log_q, edges)])]
 
     def learn_tree(

@@ -1,12 +1,12 @@
 """Passes over rows for a tree of blocks with hidden states: what blocks show, scores, sums."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.data.examples import Examples
+from exchangeable.data.examples import row_parts
 from exchangeable.data.observed import Observed
 from exchangeable.families.hidden_trees import kernels, symbol_kernels
 from exchangeable.families.hidden_trees.kernels import PosteriorSums
@@ -69,6 +69,10 @@ class Symbols:
         block, ones, holes = np.concatenate(symbols, axis=1)
         return cls(codes, block, ones, holes)
 
+    def take(self, rows: IntArray) -> "Symbols":
+        """Return what the blocks show in some of the rows."""
+        return replace(self, codes=self.codes[rows])
+
 
 @dataclass(frozen=True)
 class Messages(TreeOfStates):
@@ -105,6 +109,17 @@ class Messages(TreeOfStates):
         out = np.zeros(self.log_q.shape)
         symbol_kernels.spread(self.emissions(symbols), log_evidence, mass, out)
         return out
+
+    def log_totals(self) -> FloatArray:
+        """Return log Σ_x P(x | z_root) for every state of the root."""
+        below = np.zeros((self.parent.size + 1, self.n_states))
+        ends = self.partition.starts + self.partition.sizes + 1
+        for b in self.order[::-1]:
+            counts = self.log_q[self.partition.starts[b] : ends[b]]
+            below[b] += np.log(np.exp(counts).sum(axis=0))
+            if self.parent[b] < self.parent.size:
+                below[self.parent[b]] += np.log(self.edges[b] @ np.exp(below[b]))
+        return np.asarray(below[self.order[0]])
 
     def emissions(self, symbols: Symbols) -> Emissions:
         """Return symbols and parameters as kernels read them."""
@@ -149,15 +164,24 @@ class TreeSums:
     counts: FloatArray
     pairs: FloatArray
 
+    def moved(self, to: "TreeSums", rate: float) -> "TreeSums":
+        """Return sums on the way to others, which they reach at a rate of 1."""
+        return TreeSums(
+            (1 - rate) * self.log_likelihood + rate * to.log_likelihood,
+            (1 - rate) * self.totals + rate * to.totals,
+            (1 - rate) * self.counts + rate * to.counts,
+            (1 - rate) * self.pairs + rate * to.pairs,
+        )
+
 
 def expect_messages(
     messages: Messages,
-    examples: Examples,
+    weights: FloatArray,
     symbols: Symbols,
     log_prior: FloatArray,
     n_jobs: int | None = None,
 ) -> TreeSums:
-    """Find the posteriors of all hidden states, and sum them."""
+    """Find the posteriors of all hidden states of rows with some weights, and sum them."""
     h, n_blocks = messages.n_states, messages.parent.size
     log_evidence = messages.log_evidence(symbols)
     evidence, top = scaled(log_evidence)
@@ -168,7 +192,7 @@ def expect_messages(
         sums = PosteriorSums(np.zeros(log_evidence.shape), np.zeros((n_blocks, h, h)), np.zeros(h))
         log_likelihood = kernels.expect_tree(
             symbols.codes[part],
-            examples.weights[part],
+            weights[part],
             offsets[part],
             evidence,
             messages.tree,
@@ -178,7 +202,8 @@ def expect_messages(
         )
         return log_likelihood, sums
 
-    parts = examples.parts(6 * n_blocks * h * h, 8 * (n_blocks * h * h + log_evidence.size))
+    sizes = 6 * n_blocks * h * h, 8 * (n_blocks * h * h + log_evidence.size)
+    parts = row_parts(weights.size, *sizes)
     (log_likelihood, sums), *others = run(one, parts, n_jobs)
     for more_likelihood, more in others:
         log_likelihood += more_likelihood

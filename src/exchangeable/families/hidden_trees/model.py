@@ -57,6 +57,10 @@ class HiddenModel(RootedTrees):
             ]
         return by_class
 
+    def log_totals(self) -> FloatArray:
+        """Return log Σ_x P(x | y) of each class, by messages of which nothing is kept."""
+        return np.concatenate([tree.messages.log_totals()[tree.states] for tree in self.trees])
+
     def on_page(self) -> OnPage:
         """Return, for each tree, blocks, parents, look-ups by count and state, and its edges."""
         trees = [
@@ -81,7 +85,7 @@ class HiddenModel(RootedTrees):
         """Find the posteriors of all hidden states of one tree, and sum them."""
         messages = self.trees[0].messages
         symbols = Symbols.of(data.examples.observed, messages.partition)
-        tree = expect_messages(messages, data.examples, symbols, log_prior, data.n_jobs)
+        tree = expect_messages(messages, data.examples.weights, symbols, log_prior, data.n_jobs)
         return HiddenSums(tree.log_likelihood, NO_POSTERIOR, tree.totals, tree)
 
     def expect_on(

@@ -14,6 +14,7 @@ from exchangeable.storage.checks import (
     CLOSE,
     check_counts,
     check_forest,
+    check_lines,
     checked_partitions,
     needed,
     numbers,
@@ -54,7 +55,7 @@ def _tree(
     edges: npt.NDArray[Any],
     states: npt.NDArray[Any],
 ) -> Parameters:
-    partitions = checked_partitions(labels)
+    partitions = checked_partitions(labels, len(log_q) if log_q.ndim else 0)
     partition = partitions[0]
     n_blocks = partition.n_blocks
     if len(partitions) != 1 or parent.dtype != np.int32 or parent.shape != (n_blocks,):
@@ -69,8 +70,7 @@ def _tree(
     for column in log_q.T:
         check_counts(column, [partition], "log_q")
     edges = numbers(edges, "edges", (n_blocks, h, h), low=0.0, high=1.0 + CLOSE)
-    if not (np.abs(edges.sum(axis=2) - 1.0) < CLOSE).all():
-        raise ModelFileError("edges hold probabilities that do not add up to one")
+    check_lines(edges, "edges")
     if states.dtype != np.int64 or states.ndim != 1 or not states.size:
         raise ModelFileError(f"states are {states.dtype} of shape {states.shape}")
     if states.min() < 0 or states.max() >= h or (np.diff(states) <= 0).any():

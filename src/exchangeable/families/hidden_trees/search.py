@@ -46,7 +46,7 @@ class Choices(NamedTuple):
         log P of a symbol's best completion, which may be another for every state, and of what
         complete blocks show.
     first, number : arrays of shape (n_symbols,)
-        The codes of a symbol's completions: so many, from the first on.
+        The codes of a symbol's completions: where they begin, and how many there are.
     agreed : array of shape (n_symbols,)
         The one that the first state prefers.
     open : array of shape (n_symbols,)

@@ -21,12 +21,8 @@ from exchangeable.families.contract import FamilySpec
 from exchangeable.families.hidden_trees import SPECS as HIDDEN
 from exchangeable.families.later import later
 from exchangeable.families.mixed import KINDS
-from exchangeable.families.statistics import SPECS as STATISTICS
 
-CANNOT = dict(HIDDEN[0].cannot) | {
-    "device": "its leaves are models of several families, whose rows and sums make no one array; "
-    "its passes are made on the processor",
-}
+CANNOT = dict(HIDDEN[0].cannot)
 
 
 def _tree(**own: Any) -> FamilySpec:
@@ -45,8 +41,7 @@ SPECS = (
     _tree(
         summary="one tree over blocks with a hidden state each, which show values of statistics",
         statistics=True,
-        cannot=CANNOT
-        | {name: STATISTICS[0].cannot[name] for name in ("command line", "accept", "relearn")},
+        cannot=CANNOT,
     ),
     _tree(
         name="mixed tree",

@@ -13,7 +13,7 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray, normalize_log
 from exchangeable.data.examples import Examples
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.hidden_trees.edges import rooted_tree, shrunken_edges, table_gains
 from exchangeable.families.hidden_trees.row_sums import halved_pairs
@@ -41,7 +41,7 @@ from exchangeable.families.leaf_trees.streaming import (
 )
 from exchangeable.families.leaf_trees.tree import LeafTree, States, partition_of
 from exchangeable.families.mixed.family import MixedFamily
-from exchangeable.families.mixed.row_sums import held_sums
+from exchangeable.families.mixed.rows.sums import held_sums
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import Sums
 from exchangeable.structure.proposals import Proposal

@@ -7,13 +7,13 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Family
 from exchangeable.families.leaf_trees.choice import chosen_statistic
 from exchangeable.families.leaf_trees.leaves import Leaf
 from exchangeable.families.leaf_trees.start import column_ranks, statistic_ranks
 from exchangeable.families.mixed.family import MixedFamily
-from exchangeable.families.mixed.row_sums import held_sums
+from exchangeable.families.mixed.rows.sums import held_sums
 from exchangeable.families.problem import Problem
 from exchangeable.families.statistics.family import StatisticFamily
 from exchangeable.partitions import Partition

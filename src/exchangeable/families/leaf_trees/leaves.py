@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray
+from exchangeable.data.columns.schema import typed, typed_rows
 from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, TypedRows
-from exchangeable.data.schema import typed, typed_rows
 from exchangeable.families.contract import Model
 from exchangeable.families.mixed.model import MixedModel
 from exchangeable.families.statistics.model import MixedBlocksModel

@@ -25,6 +25,7 @@ from exchangeable.families.hidden_trees.rooted import RootedTrees
 from exchangeable.families.hidden_trees.states import scaled
 from exchangeable.families.leaf_trees import saved
 from exchangeable.families.leaf_trees.leaves import Shown, jacobians, shown_chunks
+from exchangeable.families.leaf_trees.on_device import expect_on_device
 from exchangeable.families.leaf_trees.tree import LeafTree, partition_of
 from exchangeable.families.page import OnPage
 from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
@@ -159,6 +160,21 @@ class LeafModel(RootedTrees):
         chunks = shown_chunks(tree.leaves, tree.hidden.n_states, examples)
         return reduce(add, run(one, chunks, data.n_jobs))
 
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> LeafSums | None:
+        """Do the same on a device; leaves are asked on the processor."""
+        tree, examples = self.trees[0], data.examples
+        shift = jacobians(examples.observed)
+        found = []
+        for span, shown in shown_chunks(tree.leaves, tree.hidden.n_states, examples):
+            weights = examples.weights[span]
+            given = shown.log_evidence(tree.leaves), weights, log_prior
+            there = expect_on_device(tree.hidden, shown, *given, device, data, span.start)
+            log_likelihood = there.log_likelihood + float(weights @ shift[span])
+            found.append(_shared_out(tree, shown, log_likelihood, there.sums))
+        return reduce(add, found)
+
     def log_totals(self) -> FloatArray:
         """Return, for each class, the log-total of a leaf in a state that is farthest from 0.
 
@@ -202,13 +218,20 @@ def _expect(
     log_likelihood = kernels.expect_tree(
         shown.codes, weights, offsets, evidence, hidden.tree, log_prior, hidden.tile, sums
     )
+    return _shared_out(tree, shown, log_likelihood, sums)
+
+
+def _shared_out(
+    tree: LeafTree, shown: Shown, log_likelihood: float, sums: PosteriorSums
+) -> LeafSums:
+    """Return the sums of some rows; leaves sum by how much each state has of what they show."""
     by_leaf = shown.by_leaf(sums.by_symbol)
     leaves = [
         leaf.model.shared_out(rows, mass)
         for leaf, rows, mass in zip(tree.leaves, shown.rows, by_leaf, strict=True)
     ]
     masses = np.stack([mass.sum(axis=0) for mass in by_leaf])
-    pairs = sums.pairs * hidden.edges
+    pairs = sums.pairs * tree.hidden.edges
     return LeafSums(log_likelihood, NO_POSTERIOR, sums.totals, pairs, masses, leaves)
 
 

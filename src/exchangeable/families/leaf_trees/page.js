@@ -29,10 +29,14 @@ class LeafTree extends StateTree {
     const own = Float64Array.from(variables, (j) => row[j]), holes = Array.from(own.keys()).filter((i) => unknown(own[i]));
     const listed = holes.reduce((product, i) => product * (levels[i] || Infinity), 1) <= MOST_WAYS;
     let rows = [own];
+    if (model.alternatives) return { listed: true, ways: model.alternatives(own).map((each) => this.way(model, each)) };
     if (listed) for (const i of holes) rows = rows.flatMap((each) => Array.from({ length: levels[i] }, (_, v) => Float64Array.from(each, (value, k) => (k === i ? v : value))));
     else rows = [...new Map(states.map((state) => state.complete().row).map((each) => [each.join(), each])).values()];
-    return { listed, ways: rows.map((each) => ({ own: each, log: model.evaluate(each, -1).map(({ score }) => score) })) };
+    return { listed, ways: rows.map((each) => this.way(model, each)) };
   }
+
+  /* A completion of a block, and what it scores in each state. */
+  way(model, own) { return { own, log: model.evaluate(own, -1).map(({ score }) => score) }; }
 
   mostProbable(row, logPrior, only) {
     const shown = this.shown(row), found = this.leaves.map((leaf, b) => this.ways(leaf, row, shown[b])), choices = found.map(({ ways }) => ways);

@@ -10,7 +10,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.leaf_trees.leaves import MODELS, Leaf
 from exchangeable.families.leaf_trees.tree import LeafTree, States
 from exchangeable.storage.archive import ModelFileError
-from exchangeable.storage.checks import CLOSE, check_forest, needed, numbers
+from exchangeable.storage.checks import CLOSE, check_forest, check_lines, needed, numbers
 
 ARRAYS = ("parent", "edges", "states", "models", "sizes", "variables")
 KINDS = tuple(MODELS)
@@ -87,8 +87,9 @@ def _states(parent: npt.NDArray[Any], edges: npt.NDArray[Any], n_leaves: int) ->
         raise ModelFileError("a hidden tree has one root")
     h = edges.shape[-1] if edges.ndim else 0
     checked: FloatArray = numbers(edges, "edges", (n_leaves, h, h), low=0.0, high=1.0 + CLOSE)
-    if not h or not (np.abs(checked.sum(axis=2) - 1.0) < CLOSE).all():
-        raise ModelFileError("edges hold probabilities that do not add up to one")
+    if not h:
+        raise ModelFileError("edges are of no state")
+    check_lines(checked, "edges")
     return States(parent, checked)
 
 

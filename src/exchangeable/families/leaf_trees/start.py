@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray, normalize_log
+from exchangeable.data.columns.schema import typed_rows
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
-from exchangeable.data.schema import typed_rows
 from exchangeable.families.hidden_trees.start import START_POOLING, SURE, States
 from exchangeable.families.leaf_trees.leaves import Shown
 from exchangeable.families.statistics.values import values_of

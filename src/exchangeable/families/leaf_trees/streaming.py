@@ -17,8 +17,8 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.views import ChangedPasses
-from exchangeable.families.common.recipes import PosteriorRecipe
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.recipes import PosteriorRecipe
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.hidden_trees.row_sums import halved_pairs
 from exchangeable.families.hidden_trees.start import States as StartStates
 from exchangeable.families.leaf_trees.leaves import Columns, Leaf, Shown, chunk_rows

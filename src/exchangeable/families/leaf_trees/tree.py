@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.columns.schema import typed, typed_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, CountRows, TypedRows
-from exchangeable.data.schema import typed, typed_rows
 from exchangeable.families.contract import Completions, Normal, Normals, averaged
 from exchangeable.families.hidden_trees import query_kernels
 from exchangeable.families.hidden_trees.rooted import RootedTree

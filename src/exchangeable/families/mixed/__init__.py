@@ -59,7 +59,7 @@ SPECS = (
         features=later(f"{__name__}.features", "MixedFeatures.of"),
         kinds=KINDS,
         row_priors=True,
-        conditional=later(f"{__name__}.conditional", "conditional"),
+        conditional=later(f"{__name__}.algebra.conditional", "conditional"),
         cannot=CANNOT,
     ),
     FamilySpec(
@@ -77,6 +77,9 @@ SPECS = (
         kinds=KINDS,
         row_priors=True,
         cannot=CANNOT
-        | {"hybrid": "scores of its urns are not log-linear; family='mixed' can be trained so"},
+        | {
+            "hybrid": "Pólya's urns are not an exponential family: their scores are not log-linear "
+            "in any parameters; family='mixed' can be trained so"
+        },
     ),
 )

@@ -13,8 +13,8 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.rows import ColumnType
-from exchangeable.families.mixed.part import Part, Prior
-from exchangeable.families.mixed.parts import INDEPENDENT, block_kind
+from exchangeable.families.mixed.parts.base import Part, Prior
+from exchangeable.families.mixed.parts.choice import INDEPENDENT, block_kind
 from exchangeable.partitions import Partition
 
 NEIGHBOURS = 3

@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from exchangeable.arrays import FloatArray
+from exchangeable.data.columns.schema import typed_rows
 from exchangeable.data.examples import Examples
 from exchangeable.data.rows import ColumnType, CountRows
-from exchangeable.data.schema import typed_rows
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.family import QuickFit
 from exchangeable.families.mixed.evidence import Merging, learn_blocks, some_rows
-from exchangeable.families.mixed.levels import Levels
 from exchangeable.families.mixed.model import MixedModel, MixedSums
-from exchangeable.families.mixed.part import Part
-from exchangeable.families.mixed.parts import TOGETHER, URNS, lay_out
+from exchangeable.families.mixed.parts.base import Part
+from exchangeable.families.mixed.parts.choice import TOGETHER, URNS, lay_out
+from exchangeable.families.mixed.parts.levels import Levels
 from exchangeable.families.mixed.quick import QuickLevels
-from exchangeable.families.mixed.row_sums import (
+from exchangeable.families.mixed.rows.sums import (
     Near,
     answers,
     begin_parts,

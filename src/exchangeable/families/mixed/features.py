@@ -17,18 +17,18 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from exchangeable.arrays import FloatArray, IntArray, is_sparse
-from exchangeable.data.column import WITH_LEVELS
+from exchangeable.data.columns.column import WITH_LEVELS
+from exchangeable.data.columns.schema import typed_rows
 from exchangeable.data.examples import Examples
 from exchangeable.data.rows import NO_BITS, ColumnType, CountRows, Rows
-from exchangeable.data.schema import typed_rows
 from exchangeable.families.common.features import SharedTerms
-from exchangeable.families.common.log_linear import LogLinear
-from exchangeable.families.mixed.count_bins import CountBins
-from exchangeable.families.mixed.levels import Levels
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.mixed.model import MixedModel
-from exchangeable.families.mixed.normals import LOG_TWO_PI, Normals
-from exchangeable.families.mixed.part import Part, Prior
-from exchangeable.families.mixed.tied import Tied
+from exchangeable.families.mixed.parts.base import Part, Prior
+from exchangeable.families.mixed.parts.count_bins import CountBins
+from exchangeable.families.mixed.parts.levels import Levels
+from exchangeable.families.mixed.parts.normals import LOG_TWO_PI, Normals
+from exchangeable.families.mixed.parts.tied import Tied
 from exchangeable.families.mixture import Mixture, weighed
 from exchangeable.families.problem import Problem
 from exchangeable.partitions import Partition
@@ -134,6 +134,12 @@ class MixedFeatures:
         found = np.asarray(~repeats)
         found[len(self.cells) :] = False
         return found
+
+    @property
+    def hidden_together(self) -> IntArray:
+        """Those of a count, where all columns are counts."""
+        only_counts = all(kind.kind == "count" for kind in self.types)
+        return self.columns if only_counts else np.empty(0, dtype=np.int64)
 
     @cached_property
     def _cell_column(self) -> IntArray:

@@ -25,7 +25,7 @@ def settle_rows(joint, start, priors, work, posterior, mass):  # type: ignore[no
             line, tile = joint[y], work[y]
             for row in range(begin, end):
                 tile[row - begin] = line[row]
-        worth += settle(work, start + begin, start + end, priors, posterior)
+        worth += settle(work, np.int64(0), start + begin, start + end, priors, posterior)
         weights = priors.weights[start + begin : start + end]
         for y in range(joint.shape[0]):
             share, line = posterior[y, start + begin : start + end], mass[y, begin:end]

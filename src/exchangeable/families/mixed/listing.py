@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.mixed.part import Normal, Part
+from exchangeable.families.mixed.parts.base import Normal, Part
 
 
 def all_completions(values: FloatArray, levels: IntArray, most: int) -> list[FloatArray] | None:

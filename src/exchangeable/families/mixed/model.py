@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray, is_sparse
+from exchangeable.data.columns.schema import typed, typed_rows
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, CountRows, TypedRows
-from exchangeable.data.schema import typed, typed_rows
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.contract import Arrays, Model
 from exchangeable.families.items import ItemScale
 from exchangeable.families.mixed import kernels, saved
 from exchangeable.families.mixed.listing import all_completions, block_shares
-from exchangeable.families.mixed.part import Normal, Part, PartSums, add_sums
-from exchangeable.families.mixed.row_sums import check_types
+from exchangeable.families.mixed.parts.base import Normal, Part, PartSums, add_sums
+from exchangeable.families.mixed.rows.sums import check_types
 from exchangeable.families.page import OnPage
 from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition

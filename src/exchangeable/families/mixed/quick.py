@@ -5,17 +5,22 @@ from functools import cached_property
 import numpy as np
 
 from exchangeable.arrays import FloatArray
+from exchangeable.data.columns.schema import typed_rows
 from exchangeable.data.examples import Examples
-from exchangeable.data.schema import typed_rows
 from exchangeable.families.mixed import em_kernels
-from exchangeable.families.mixed.codes import coded, positions
-from exchangeable.families.mixed.levels import Levels
-from exchangeable.families.mixed.part import Prior
+from exchangeable.families.mixed.parts.base import Prior
+from exchangeable.families.mixed.parts.levels import Levels
+from exchangeable.families.mixed.rows.codes import coded, positions
+from exchangeable.runtime.interrupts import check_interrupt
 
 OWN_SHARE = 0.25
 """How far a class leans towards a row at the start."""
 SHORT = 15
 """Steps after which the best of several starts is chosen."""
+ROUND = 3
+"""Steps of a round of EM, two and one that looks ahead; the next needs its parameters only."""
+ENTRIES = 1e8
+"""Entries that are read at a time, some tenths of a second, before an interrupt is looked for."""
 
 
 class QuickLevels:
@@ -86,7 +91,10 @@ class QuickLevels:
     def run(
         self, parameters: em_kernels.LevelParameters, tol: float, max_iter: int
     ) -> tuple[float, int, bool]:
-        """Run EM in place; return the log-likelihood, the number of steps, and whether it ended."""
+        """Run EM in place; return the log-likelihood, the number of steps, and whether it ended.
+
+        An interrupt from the keyboard ends it with an error.
+        """
         shares, prior = parameters
         by_code = prior.size, len(self.rows.members)
         workspace = em_kernels.Workspace(
@@ -104,10 +112,22 @@ class QuickLevels:
             em_kernels.LevelParameters(np.empty_like(shares), np.empty_like(prior))
             for _ in range(3)
         )
-        found: tuple[float, int, bool] = em_kernels.run(
-            self.rows, self.layout, parameters, workspace, points, tol, max_iter
-        )
-        return found
+        some = ROUND * max(int(ENTRIES / (ROUND * self.rows.codes.size * prior.size)), 1)
+        n_steps, converged = 0, False
+        while True:
+            check_interrupt()
+            likelihood, more, converged = em_kernels.run(
+                self.rows,
+                self.layout,
+                parameters,
+                workspace,
+                points,
+                tol,
+                min(some, max_iter - n_steps),
+            )
+            n_steps += more
+            if converged or n_steps >= max_iter:
+                return likelihood, n_steps, converged
 
     def fit(
         self,

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import IntArray
-from exchangeable.data.column import KINDS, MOST_LEVELS, WITH_LEVELS
+from exchangeable.data.columns.column import KINDS, MOST_LEVELS, WITH_LEVELS
 from exchangeable.data.rows import ColumnType
-from exchangeable.families.mixed.part import Arrays, Part
-from exchangeable.families.mixed.parts import PARTS
+from exchangeable.families.mixed.parts.base import Arrays, Part
+from exchangeable.families.mixed.parts.choice import PARTS
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import needed
 

@@ -13,25 +13,32 @@ from exchangeable.families.neural.settings import Neural
 from exchangeable.families.trees.limits import MOST_VARIABLES
 
 CANNOT = {
-    "classes": "its components share one network, which classes would each need for themselves",
-    "semi_supervised": "its components are not classes",
-    "partial_fit": "its network is trained over all rows; use fit",
-    "warm_start": "nothing of its network is left after a fit; use fit without it",
-    "chunks": "its rows are dealt out at random many times; load X into memory",
+    "semi_supervised": "shares of rows without a label change from step to step, and a step cannot "
+    "go on from components: the network that decoded them cannot be computed back",
+    "partial_fit": "the gradient of its network is not made of sums of fixed size over rows, so "
+    "that rows which are gone would not count; use fit",
+    "warm_start": "a fit leaves components, from which the network that decoded them cannot be "
+    "computed back; use fit without it",
     "accept": "its blocks are not learned",
     "relearn": "its blocks are not learned",
-    "pooling": "it has no prior but the network; held-out rows keep it from overfitting",
-    "checkpoint": "its training goes on in memory alone; leave checkpoint away",
+    "pooling": "its components are functions of one network, not of sums to which pseudo-rows "
+    "could be added; held-out rows keep it from overfitting",
+    "hybrid": "its classes are mixtures, whose scores are logarithms of sums over components, not "
+    "log-linear in its parameters; choose another family",
+    "checkpoint": "a checkpoint holds components, from which the network that decodes them cannot "
+    "be computed back; leave checkpoint away",
 }
-N_COMPONENTS = 8192
+N_COMPONENTS, CLASS_COMPONENTS = 8192, 1024
+FIRST_COMPONENTS = 2048
+"""Of a search: these are trained in half of the time."""
 
 
-STEPS = {"learning_rate": (2.5, 1.6), "latent": (2.0, 1.4)}
+STEPS = {"n_components": (4.0, 2.0), "learning_rate": (2.5, 1.6), "latent": (2.0, 1.4)}
 """What a search tries, and by which factors."""
 TREE_STEPS = {**STEPS, "trees": (4.0, 2.0)}
 
 
-START_UP = 6.0
+START_UP = 8.0
 """Seconds that it takes to compile, about."""
 
 
@@ -39,12 +46,13 @@ def _space(
     nanoseconds: float, squared: float = 0.0, steps: Mapping[str, tuple[float, ...]] = STEPS
 ) -> SearchSpace:
     return SearchSpace(
-        N_COMPONENTS,
+        FIRST_COMPONENTS,
         N_COMPONENTS,
         alone=True,
         steps=steps,
         nanoseconds=nanoseconds,
         squared=squared,
+        growth=0.6,
         start_up=START_UP,
     )
 
@@ -53,6 +61,7 @@ COMMON: dict[str, Any] = {
     "needs": "jax",
     "memory": later(f"{__name__}.family", "work"),
     "components": N_COMPONENTS,
+    "class_components": CLASS_COMPONENTS,
     "most_per_row": float("inf"),
     "held_out": 0.1,
     "cannot": CANNOT,
@@ -67,7 +76,7 @@ SPECS = (
         blocks_hint="its variables are independent in each component",
         settings=Neural("independent"),
         refits="tree",
-        search=_space(3.0),
+        search=_space(5.0),
         **COMMON,
     ),
     FamilySpec(
@@ -80,7 +89,7 @@ SPECS = (
         most_variables=MOST_VARIABLES,
         settings=Neural("urns"),
         refits="urns",
-        search=_space(9.0, 0.05),
+        search=_space(15.0, 0.08),
         **COMMON,
     ),
     FamilySpec(
@@ -93,7 +102,7 @@ SPECS = (
         most_variables=MOST_VARIABLES,
         settings=Neural("tree"),
         refits="tree",
-        search=_space(7.0, steps=TREE_STEPS),
+        search=_space(14.0, steps=TREE_STEPS),
         **COMMON,
     ),
 )

@@ -42,7 +42,7 @@ class Independent(Component):
     def __init__(self, means: FloatArray, n_columns: int, holes: bool) -> None:
         self.n_variables = means.size
         self.head = Head("odds", n_columns, holes)
-        self.bias = padded(np.log(means) - np.log1p(-means), n_columns)[None]
+        self.bias = odds_of(means, n_columns)[None]
         self.constants = {"real": (np.arange(n_columns) < means.size).astype(np.float32)}
 
     def model(self, outputs: FloatArray) -> Model:
@@ -51,6 +51,6 @@ class Independent(Component):
         return TreeModel.make(-np.logaddexp(0.0, slope).sum(axis=0), np.ascontiguousarray(slope))
 
 
-def padded(values: FloatArray, size: int) -> FloatArray:
-    """Return some values with zeros after them."""
-    return np.concatenate([values, np.zeros(size - values.size)])
+def odds_of(means: FloatArray, n_columns: int) -> FloatArray:
+    """Return log-odds, with zeros after them for columns of nothing."""
+    return np.pad(np.log(means) - np.log1p(-means), (0, n_columns - means.size))

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,16 +17,17 @@ from exchangeable.devices.choice import (
     import_jax,
     out_of_memory_told,
 )
-from exchangeable.devices.head import SHARE_CELLS
+from exchangeable.devices.head import SHARE_CELLS, Settings
 from exchangeable.families.contract import Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.neural.components import Component, Independent
 from exchangeable.families.neural.points import even_points
-from exchangeable.families.neural.settings import checked
-from exchangeable.families.neural.trees import Trees, first_trees, n_trees
+from exchangeable.families.neural.settings import Neural, checked
+from exchangeable.families.neural.trees import ParentArray, Trees, n_trees, tree_of
 from exchangeable.families.neural.urns import Urns
 from exchangeable.families.problem import Problem, fill_by_frequency
 from exchangeable.runtime.clock import OutOfTime, Pace
+from exchangeable.runtime.memory import check_memory
 
 JAX_BYTES = 5e8
 """What JAX, its compiler and a batch take, about."""
@@ -35,13 +36,44 @@ NEGLIGIBLE = 1e-5
 LEAST_CHANCE = 1e-6
 FEWEST_ITERATIONS = 4
 """Training that was cut short before has hardly begun, and is not judged."""
+TRAINING_PART = 0.6
+"""Part of the time, where it is limited, after which the components settle."""
+FIRST_ITERATIONS = 10
+"""Of independent variables, before trees are chosen."""
 NO_SCORES = np.empty(0)
+DEFAULTS = checked(Neural())
 
 
-def work(n_rows: int, n_variables: int, n_components: int) -> float:
-    """Return about how many bytes a fit takes: JAX, rows, components, and scores for shares."""
-    scores = 12.0 * min(SHARE_CELLS, float(n_rows) * n_components)
-    return JAX_BYTES + scores + float(n_rows) * n_variables + 16.0 * n_components * n_variables
+def work(n_rows: int, n_variables: int, n_components: int, settings: Settings = DEFAULTS) -> float:
+    """Return about how many bytes a fit takes: JAX, rows, components, and scores for shares.
+
+    Components are decoded in single precision, layer by layer, and become double ones.
+    """
+    scores = 12.0 * max(min(SHARE_CELLS, float(n_rows) * n_components), n_components)
+    layers = 4.0 * (2 * settings.latent + sum(settings.layers))
+    components = n_components * (layers + 20.0 * n_columns(n_variables))
+    return JAX_BYTES + scores + float(n_rows) * n_variables + components
+
+
+class Stage(NamedTuple):
+    """What is trained at a time.
+
+    Attributes
+    ----------
+    component : Component
+        What the outputs of the network stand for.
+    most : int
+        Most iterations.
+    last : bool
+        Whether it is the last.
+    layers : list of (weights, offset), optional
+        The network to begin with.
+    """
+
+    component: Component
+    most: int
+    last: bool = True
+    layers: Any = None
 
 
 class NeuralTrainer(Trainer, ABC):
@@ -66,36 +98,37 @@ class NeuralTrainer(Trainer, ABC):
         problem, purpose = self.problem, f"family={self.problem.settings.family!r}"
         device = find_device(problem.device, purpose)
         examples, k = problem.rows.rows, problem.n_components
-        check_room(device, work(examples.n_rows, examples.n_variables, k), purpose)
+        least = work(examples.n_rows, examples.n_variables, k, self.settings)
         (training,) = import_jax(purpose, "exchangeable.devices.training")
         rows, valid = self.rows()
         columns = n_columns(rows.rows.n_variables)
         holes = rows.holes is not None or valid.holes is not None
-        self._component = component = self.component(data, rng, columns, holes)
-        settings = self.settings
-        final = even_points(k, settings.latent, rng)
-        points = (
-            final if k <= settings.points else even_points(settings.points, settings.latent, rng)
-        )
-        task = training.Task(
-            component.head,
-            component.constants,
-            component.bias,
-            symbols(rows, columns, holes),
-            symbols(valid, columns, holes),
-            points,
-            final,
-        )
-        if holes:
-            settings = replace(settings, batch_size=min(settings.batch_size, component.most_rows))
-        self._training = training.Training(task, settings, rng, device, Pace(problem.clock))
-        n_iter = 0
-        with out_of_memory_told(purpose):
-            for worth in self._training.iterations(tol, max_iter):
-                n_iter += 1
-                yield worth
-        if self._training.late and n_iter < FEWEST_ITERATIONS and not problem.clock.patient:
+        seen = [symbols(each, columns, holes) for each in (rows, valid)]
+        latent, n_points = self.settings.latent, self.settings.points
+        final = even_points(k, latent, rng)
+        points = final if k <= n_points else even_points(n_points, latent, rng)
+        n_iter, clock = 0, problem.clock
+        pace = Pace(clock.part(TRAINING_PART) if self.settings.settle else clock)
+        for stage in self.stages(rng, columns, holes, max_iter):
+            self._component = component = stage.component
+            settings, head = self.settings, component.head
+            if holes:
+                size = min(settings.batch_size, component.most_rows)
+                settings = replace(settings, batch_size=size)
+            check_memory_on(device, least + head.room(settings.batch_size, len(points)), purpose)
+            task = training.Task(head, component.constants, component.bias, *seen, points, final)
+            with out_of_memory_told(purpose):
+                self._training = training.Training(task, settings, rng, device, pace, stage.layers)
+                for worth in self._training.iterations(tol, stage.most, stage.last):
+                    n_iter += 1
+                    yield worth
+            if self._training.late:
+                break
+        if self._training.late and n_iter < FEWEST_ITERATIONS and not clock.patient:
             raise OutOfTime(f"there was time for {n_iter} iterations, too few to judge it")
+        pace.clock = clock
+        with out_of_memory_told(purpose):
+            yield from self._training.settled(max_iter - n_iter)
 
     def mixture(self, data: Any) -> Mixture:
         """Return the components of the best decoder, except those of negligible share."""
@@ -127,21 +160,15 @@ class NeuralTrainer(Trainer, ABC):
         """Return the rows to fit and the rows to stop by."""
         return self.problem.rows, self.problem.valid_rows or self.problem.rows
 
+    def stages(
+        self, rng: np.random.Generator, n_columns: int, holes: bool, max_iter: int
+    ) -> Iterator[Stage]:
+        """Yield what to train, one after the other; each has been trained before the next."""
+        yield Stage(self.component(n_columns, holes), max_iter)
+
     @abstractmethod
-    def component(
-        self, data: Any, rng: np.random.Generator, n_columns: int, holes: bool
-    ) -> Component:
-        """Return what the outputs of the network stand for."""
-
-
-class IndependentTrainer(NeuralTrainer):
-    """Components of independent variables."""
-
-    def component(
-        self, data: Any, rng: np.random.Generator, n_columns: int, holes: bool
-    ) -> Component:
-        """Return components that begin at the means of the rows."""
-        return Independent(self.means(), n_columns, holes)
+    def component(self, n_columns: int, holes: bool) -> Component:
+        """Return what the outputs of the network stand for, to begin with."""
 
     def means(self) -> FloatArray:
         """Return how often each variable is on among the rows that know it, smoothed."""
@@ -154,7 +181,15 @@ class IndependentTrainer(NeuralTrainer):
         return np.asarray((on + alpha) / (known + 2 * alpha))
 
 
-class UrnTrainer(IndependentTrainer):
+class IndependentTrainer(NeuralTrainer):
+    """Components of independent variables."""
+
+    def component(self, n_columns: int, holes: bool) -> Component:
+        """Return components that begin at the means of the rows."""
+        return Independent(self.means(), n_columns, holes)
+
+
+class UrnTrainer(NeuralTrainer):
     """Components of weighted urns, trained on rows whose holes are filled by a draw."""
 
     def rows(self) -> tuple[Examples, Examples]:
@@ -162,23 +197,41 @@ class UrnTrainer(IndependentTrainer):
         rows, valid = super().rows()
         return fill_by_frequency(rows), fill_by_frequency(valid)
 
-    def component(
-        self, data: Any, rng: np.random.Generator, n_columns: int, holes: bool
-    ) -> Component:
+    def component(self, n_columns: int, holes: bool) -> Component:
         """Return components that begin at the means of the rows, with their counts."""
         return Urns(self.means(), n_columns)
 
 
-class TreeTrainer(NeuralTrainer):
-    """Components of trees."""
+class TreeTrainer(IndependentTrainer):
+    """Components of trees: of what independent variables in each component leave unexplained."""
 
-    def component(
-        self, data: Any, rng: np.random.Generator, n_columns: int, holes: bool
-    ) -> Component:
-        """Return components that begin as a small mixture of trees."""
+    def stages(
+        self, rng: np.random.Generator, n_columns: int, holes: bool, max_iter: int
+    ) -> Iterator[Stage]:
+        """Yield independent variables, and then trees that begin without effect."""
+        first = min(FIRST_ITERATIONS, max_iter // 2)
+        yield Stage(self.component(n_columns, holes), first, last=False)
         k = self.problem.n_components
         count = n_trees(self.settings.trees, min(self.settings.points, k), k)
-        return Trees(first_trees(self.problem, data, count, rng), n_columns, holes)
+        parents = [
+            self._tree(rng, varied=self.problem.varied or number > 0) for number in range(count)
+        ]
+        trees = Trees(np.stack(parents, axis=1), self.means(), n_columns, holes)
+        begin = self._training.repeated(2 * count)
+        yield Stage(trees, max_iter - first, layers=begin)
+
+    def _tree(self, rng: np.random.Generator, varied: bool) -> ParentArray:
+        """Return the tree of the pairs that go together most; a varied one for weighted rows."""
+        weights, n = self.problem.rows.weights, self.problem.rows.rows.n_variables
+        drawn = weights * rng.standard_exponential(weights.size) if varied else weights
+        return tree_of(self._training.gains(drawn)[:n, :n])
+
+
+def check_memory_on(device: Any, n_bytes: float, purpose: str) -> None:
+    """Refuse training that needs more memory than its device, or this machine, can give."""
+    check_room(device, n_bytes, purpose)
+    if device.platform == "cpu":
+        check_memory(n_bytes, purpose, "choose fewer components, points or rows in a batch")
 
 
 def symbols(examples: Examples, n_columns: int, holes: bool) -> Symbols:

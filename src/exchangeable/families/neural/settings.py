@@ -43,6 +43,9 @@ class Neural(BaseEstimator):
         How often it is cut, to three tenths each time, before training ends.
     trees : int, default=1
         For trees: how many there are, shared by the components.
+    settle : int, default=512
+        Most steps, after training, in which the components leave the latent space: what the last
+        layer reads is learned for each, and their shares, while held-out rows grow likelier.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class Neural(BaseEstimator):
         patience: int = 3,
         cuts: int = 2,
         trees: int = 1,
+        settle: int = 512,
     ) -> None:
         self.component = component
         self.latent = latent
@@ -76,6 +80,7 @@ class Neural(BaseEstimator):
         self.patience = patience
         self.cuts = cuts
         self.trees = trees
+        self.settle = settle
 
     @property
     def family(self) -> str:
@@ -101,6 +106,7 @@ def checked(neural: Neural) -> Settings:
         check_count(neural.patience, "patience"),
         check_count(neural.cuts, "cuts", 0),
         check_count(neural.trees, "trees"),
+        check_count(neural.settle, "settle", 0),
     )
 
 

@@ -1,11 +1,10 @@
 """Trees as components: outputs are log-odds of each variable given its parent off, and on.
 
-A few trees are shared by all components: every so many points have the same one, and a part of the
-network's last layer of their own.
+A few trees are shared by all components, which take turns with them; each tree has a part of the
+network's last layer.
 """
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,13 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
 from exchangeable.devices.head import FEW_POINTS, LARGEST, Head
+from exchangeable.families.common.forests import best_tree
 from exchangeable.families.contract import Model
-from exchangeable.families.mixture import Mixture
-from exchangeable.families.neural.components import Component
-from exchangeable.families.problem import Problem
-from exchangeable.families.trees.family import TreeFamily
+from exchangeable.families.neural.components import Component, odds_of
 from exchangeable.families.trees.model import TreeModel
-from exchangeable.structure.proposals import Proposal
 
-POOLING, SHRINKAGE = 8.0, 32.0
-"""Pseudo-rows of the mixture of trees that training begins with."""
-LEAST_ALPHA = 1e-6
-EM_STEPS = 8
+PENALTY = 2.0
+"""What an edge must gain in log-likelihood to be there."""
 BATCH_WITH_HOLES = 64
 """Rows with holes need messages of every row, point and variable."""
 ParentArray = npt.NDArray[np.int32]
@@ -35,14 +29,14 @@ class Trees(Component):
 
     most_rows = BATCH_WITH_HOLES
 
-    def __init__(self, model: TreeModel, n_columns: int, holes: bool) -> None:
-        self.n_variables, k = model.slope.shape
+    def __init__(
+        self, parents: ParentArray, means: FloatArray, n_columns: int, holes: bool
+    ) -> None:
+        self.n_variables, k = parents.shape
         self.head = Head("conditional odds", n_columns, holes, groups=k)
-        self.parents = model.parent
-        off, on = np.zeros((2, k, n_columns))
-        off[:, : self.n_variables], on[:, : self.n_variables] = log_odds(model)
-        self.bias = np.concatenate([off, on], axis=1)
-        above = model.parent.T
+        self.parents = parents
+        self.bias = np.tile(odds_of(means, n_columns), (k, 2))
+        above = parents.T
         wide = np.full((k, n_columns), n_columns, dtype=np.int32)
         wide[:, : self.n_variables] = np.where(above == self.n_variables, n_columns, above)
         self.constants = {
@@ -82,41 +76,13 @@ def n_trees(wanted: int, n_points: int, n_components: int) -> int:
     return max(count for count in range(1, wanted + 1) if common % count == 0)
 
 
-def first_trees(problem: Problem, data: Any, count: int, rng: np.random.Generator) -> TreeModel:
-    """Return a small mixture of trees, fitted by a few steps of EM."""
-    small = replace(
-        problem, n_components=count, pooling=POOLING, shrinkage=SHRINKAGE, log_prior=None
-    )
-    small = replace(small, alpha=max(problem.alpha, LEAST_ALPHA))
-    if problem.varied:  # runs to be averaged should have different trees
-        rows = problem.rows
-        drawn = rows.weights * rng.standard_exponential(rows.weights.size)
-        small = replace(small, examples=replace(rows, weights=drawn))
-        data = replace(data, examples=small.rows)
-    family = TreeFamily(small)
-    sums: Any = family.start(data, "rows", rng)
-    mixture = family.first(data, sums, Proposal([]), None, rng)
-    for step in range(1, EM_STEPS + 1):
-        problem.clock.check()
-        sums = data.expect(mixture)
-        models = family.following(data, mixture.model, sums, step)
-        mixture = Mixture(models[0], family.log_shares(sums.totals))
-    model: Any = mixture.model
-    return TreeModel.make(model.base, model.slope, model.parent, model.pair)
+def tree_of(gains: FloatArray) -> ParentArray:
+    """Return each variable's parent in the tree of the edges that gain most, if they gain enough.
 
-
-def log_odds(model: TreeModel) -> tuple[FloatArray, FloatArray]:
-    """Return the log-odds of each variable given its parent off, and on, by tree."""
-    n, k = model.slope.shape
-    off, on = np.zeros((2, k, n))
-    for y in range(k):
-        parent, slope = model.parent[:, y], model.slope[:, y].copy()
-        for nodes in levels(parent):
-            off[y, nodes], on[y, nodes] = slope[nodes], slope[nodes] + model.pair[nodes, y]
-            above, real = parent[nodes], parent[nodes] < n
-            gain = np.logaddexp(0.0, on[y, nodes]) - np.logaddexp(0.0, off[y, nodes])
-            np.add.at(slope, above[real], gain[real])
-    return off, on
+    >>> tree_of(np.array([[0, 9, 5], [9, 0, 1], [5, 1, 0.0]])).tolist()
+    [3, 0, 0]
+    """
+    return best_tree(gains - PENALTY)
 
 
 def levels(parent: npt.NDArray[Any]) -> list[npt.NDArray[np.int32]]:

@@ -11,7 +11,7 @@ import numpy as np
 from exchangeable.arrays import FloatArray
 from exchangeable.devices.head import LARGEST, Head
 from exchangeable.families.contract import Model
-from exchangeable.families.neural.components import Component, padded
+from exchangeable.families.neural.components import Component, odds_of
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition
 
@@ -22,8 +22,7 @@ class Urns(Component):
     def __init__(self, means: FloatArray, n_columns: int) -> None:
         self.n_variables = means.size
         self.head = Head("odds and counts", n_columns, False)
-        odds = padded(np.log(means) - np.log1p(-means), n_columns)
-        self.bias = np.concatenate([odds, np.zeros(n_columns + 1)])[None]
+        self.bias = np.pad(odds_of(means, n_columns), (0, n_columns + 1))[None]
         self.constants = {"real": (np.arange(n_columns) < means.size).astype(np.float32)}
 
     def model(self, outputs: FloatArray) -> Model:

@@ -15,13 +15,6 @@ SPECS = (
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
         statistics=True,
-        cannot={
-            "device": "a statistic may be anything that Python computes; passes over its values "
-            "are made on the processor",
-            "command line": "options cannot say which statistic a block has; use Python",
-            "hybrid": "its scores are not log-linear in the variables; leave statistics away",
-            "accept": "lists of blocks have no settings",
-            "relearn": "lists of blocks have no settings",
-        },
+        features=later(f"{__name__}.features", "StatisticFeatures.of"),
     ),
 )

@@ -11,7 +11,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.blocks.family import BlockFamily, held_sums
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -93,7 +93,7 @@ class StatisticFamily(BlockFamily):
         fitted = []
         for block in named:
             tried = [(statistic, next(found)) for statistic in block.statistics]
-            worth = [log_evidence(h, t.log_sizes(), EVIDENCE_PRIOR) for t, h in tried]
+            worth = [self._log_evidence(*each) for each in tried]
             statistic, histograms = tried[int(np.argmax(worth))]
             fitted.append(self._fitted(block.variables, statistic, histograms))
         rest = None
@@ -102,6 +102,15 @@ class StatisticFamily(BlockFamily):
             rest = self.inner.first(rows, sums, blocks, None, rng).model
         model = MixedBlocksModel(fitted, rest, self.others)  # type: ignore[arg-type]
         return Mixture(model, self.log_shares(sums.totals))
+
+    def _log_evidence(self, statistic: Statistic, histograms: FloatArray) -> float:
+        """Return the evidence of a statistic, class by class where classes are known.
+
+        A mixture of distributions of T is a distribution of T, so that the rows as a whole tell
+        which T it is, whatever components they start from: all starts choose the same.
+        """
+        own = histograms if self.problem.labelled else histograms.sum(axis=1, keepdims=True)
+        return log_evidence(own, statistic.log_sizes(), EVIDENCE_PRIOR)
 
     def _fitted(
         self, variables: IntArray, statistic: Statistic, histograms: FloatArray

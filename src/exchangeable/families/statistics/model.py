@@ -9,21 +9,24 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
-from exchangeable.data.columns import example_columns, observed_columns
+from exchangeable.data.columns.selection import example_columns, observed_columns
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.blocks.model import BlockModel
 from exchangeable.families.blocks.passes import BlockSums, soft_histograms
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.log_linear_model import settle
+from exchangeable.families.common.log_linear import on_device
 from exchangeable.families.common.moments import sum_moments
 from exchangeable.families.contract import Arrays, Model
-from exchangeable.families.statistics import saved
+from exchangeable.families.page import OnPage
+from exchangeable.families.statistics import passes, saved
+from exchangeable.families.statistics.on_device import expect_values
 from exchangeable.families.statistics.values import Reader, values_in, values_of
 from exchangeable.families.sums import NO_MOMENTS, NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.model import StatisticModel
+from exchangeable.statistics.on_page import page_steps
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
 REST = "rows of the rest"
@@ -66,7 +69,7 @@ class FittedBlock:
     @cached_property
     def log_urns(self) -> FloatArray:
         """The log-probability of one member of each S_t, in each class."""
-        return np.asarray(self.log_q - self.statistic.log_sizes()[:, None])
+        return np.asarray(self.log_q - self.statistic.log_sizes_of_all[:, None])
 
     def of_class(self, y: int) -> StatisticModel:
         """Return the distribution of one class."""
@@ -155,6 +158,21 @@ class MixedBlocksModel(Model):
             result.append(by_block)
         return result
 
+    def on_page(self) -> OnPage | None:
+        """Return the tables of the statistics, and what their values score, if all have tables."""
+        blocks, steps = [], 0.0
+        for block in self.blocks:
+            told = block.statistic._on_page()
+            if told is None:
+                return None
+            urns = np.ascontiguousarray(block.log_urns.T)
+            blocks.append({"variables": block.variables, "statistic": told, "urns": urns})
+            steps += (1 + 2 * self.n_classes) * page_steps(told)
+        rest = [] if self.rest is None else [self.rest.on_page()]
+        steps += sum(each.steps for each in rest)
+        data = {"classes": self.n_classes, "blocks": blocks, "others": self.others, "rest": rest}
+        return OnPage("statistics", "exchangeable.families.statistics", data, steps)
+
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
         total = np.zeros((observed.n_rows, self.n_classes))
@@ -164,6 +182,13 @@ class MixedBlocksModel(Model):
         if self.rest is not None:
             total += self.rest.score(observed_columns(observed, self.others), n_jobs)
         return total
+
+    def log_totals(self) -> FloatArray:
+        """Return log Σ_x P(x | y) of each class, which are those of its blocks added up."""
+        totals = np.zeros(self.n_classes) if self.rest is None else self.rest.log_totals()
+        for block in self.blocks:
+            totals += np.logaddexp.reduce(block.log_q, axis=0)
+        return totals
 
     def score_examples(self, examples: Examples, n_jobs: int | None = None) -> FloatArray:
         """Do the same for examples, whose values of the statistics are found only once."""
@@ -249,20 +274,39 @@ class MixedBlocksModel(Model):
     ) -> StatisticSums:
         """Find the posteriors of all rows, and sum what the next parameters are made of."""
         examples = data.examples
-        joint = self.score_examples(examples, data.n_jobs) + log_prior
-        log_likelihood, posterior = settle(joint, examples, log_prior)
-        mass = examples.weights[:, None] * posterior
-        histograms = self._histograms(examples, mass)
+        rest = np.empty((0, 0))
+        if self.rest is not None:
+            rest = self.rest.score(rest_of(examples, self.others).observed, data.n_jobs)
+        urns = [block.log_urns for block in self.blocks]
+        values = values_of(examples, self._readers)
+        passed = passes.over_cells(examples, values, urns, rest, log_prior, data.n_jobs)
+        log_likelihood, posterior, histograms = passed
         inner = None
         if self.rest is not None:
             inner = given_sums(self.rest, rest_data(data, self.others), posterior, moments)
         return StatisticSums(
             log_likelihood,
             posterior,
-            mass.sum(axis=0),
+            examples.weights @ posterior,
             histograms,
             inner,
             moments=NO_MOMENTS if inner is None else inner.moments,
+        )
+
+    def expect_on(
+        self, device: Any, data: RowsInMemory, log_prior: FloatArray, moments: bool = False
+    ) -> StatisticSums | None:
+        """Do the same on a device, for complete rows and blocks that stay."""
+        urns = [block.log_urns for block in self.blocks]
+        finite = all(np.isfinite(each).all() for each in urns)
+        if moments or not finite or not on_device.can(data.examples):
+            return None
+        values = values_of(data.examples, self._readers)
+        others = None if self.rest is None else rest_of(data.examples, self.others).rows
+        found = expect_values(device, data, values, urns, self.rest, others, log_prior)
+        whole = found.whole
+        return StatisticSums(
+            whole.log_likelihood, whole.posterior, whole.totals, found.histograms, found.inner
         )
 
     def shared_out(self, examples: Examples, mass: FloatArray) -> StatisticSums:

@@ -11,6 +11,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.statistics import Statistic
 from exchangeable.statistics.saved import decode_statistic, encode_statistic
 from exchangeable.storage.archive import ModelFileError
+from exchangeable.storage.checks import check_columns
 
 Triple = tuple[IntArray, Statistic, FloatArray]
 PREFIX = "rest_"
@@ -86,8 +87,9 @@ def _numbers(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> IntArray:
 
 def _log_q(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> FloatArray:
     log_q = arrays.get(name)
-    if log_q is None or log_q.ndim != 2 or log_q.dtype.kind != "f" or not log_q.shape[1]:
+    if log_q is None or log_q.ndim != 2 or log_q.dtype.kind != "f" or not log_q.size:
         raise ModelFileError(f"{name} is not a table of numbers")
     if not (log_q <= 1e-9).all():
         raise ModelFileError(f"{name} holds what is not the logarithm of a probability")
+    check_columns(log_q, np.zeros(1, dtype=np.int64), name)
     return np.ascontiguousarray(log_q, dtype=np.float64)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from threading import RLock
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.statistics import Statistic
 
+FINDING = RLock()
 UNSAFE = 1e-200
 """Sums of products that are less than this are computed again by their logarithms."""
 
@@ -50,13 +53,23 @@ class Values:
         """Number of rows."""
         return self.complete.size + self.holed.size
 
+    @cached_property
+    def cells(self) -> npt.NDArray[np.int32]:
+        """The position of each row's value, or the number of values plus its pattern's."""
+        cells = np.empty(self.n_rows, dtype=np.int32)
+        cells[self.complete] = self.position
+        cells[self.holed] = self.log_sizes.shape[1] + self.pattern
+        return cells
+
+    def table(self, log_urns: FloatArray) -> FloatArray:
+        """Return what every cell scores, given log P of a member of each S_t in each class."""
+        if not self.holed.size:
+            return log_urns
+        return np.concatenate([log_urns, log_dot(self.log_sizes, log_urns)])
+
     def scores(self, log_urns: FloatArray) -> FloatArray:
         """Return log P(e | y), given the log-probability of a member of each S_t in each class."""
-        out = np.empty((self.n_rows, log_urns.shape[1]))
-        out[self.complete] = log_urns[self.position]
-        if self.holed.size:
-            out[self.holed] = log_dot(self.log_sizes, log_urns)[self.pattern]
-        return out
+        return self.table(log_urns)[self.cells]
 
     def histograms(self, mass: FloatArray, log_urns: FloatArray) -> FloatArray:
         """Return the mass of each class that is expected to have each value.
@@ -68,16 +81,20 @@ class Values:
         log_urns : array of shape (n_values, n_classes)
             By which holes are filled.
         """
-        n_values, n_classes = log_urns.shape
-        out = np.empty((n_values, n_classes))
-        for y in range(n_classes):
-            out[:, y] = np.bincount(self.position, mass[self.complete, y], minlength=n_values)
+        n_cells = self.log_sizes.shape[1] + len(self.log_sizes)
+        by_cell = np.empty((n_cells, mass.shape[1]))
+        for y, own in enumerate(mass.T):
+            by_cell[:, y] = np.bincount(self.cells, own, minlength=n_cells)
+        return self.expected(by_cell, log_urns)
+
+    def expected(self, by_cell: FloatArray, log_urns: FloatArray) -> FloatArray:
+        """Return the same, given the mass of each class in each cell."""
+        n_values = len(log_urns)
+        out = by_cell[:n_values].copy()
         if self.holed.size:
-            n_patterns = len(self.log_sizes)
-            for y in range(n_classes):
-                own = np.ascontiguousarray(mass[self.holed, y])
-                by_pattern = np.bincount(self.pattern, own, minlength=n_patterns)
-                out[:, y] += _expected(self.log_sizes, log_urns[:, y], by_pattern.astype(float))
+            for y in range(out.shape[1]):
+                by_pattern = np.ascontiguousarray(by_cell[n_values:, y])
+                out[:, y] += _expected(self.log_sizes, log_urns[:, y], by_pattern)
         return out
 
 
@@ -114,10 +131,11 @@ Reader = tuple[IntArray, Statistic]
 def values_of(examples: Examples, readers: Sequence[Reader]) -> list[Values]:
     """Return T of examples for several blocks, found when first asked for and kept with them."""
     keys = [("values", variables.tobytes(), id(statistic)) for variables, statistic in readers]
-    new = [number for number, key in enumerate(keys) if key not in examples.derived]
-    found = values_in(examples.observed, [readers[number] for number in new]) if new else []
-    for number, values in zip(new, found, strict=True):
-        examples.derived[keys[number]] = (values, readers[number][1])  # keeps its identity in use
+    with FINDING:  # runs side by side ask for the same values
+        new = [number for number, key in enumerate(keys) if key not in examples.derived]
+        found = values_in(examples.observed, [readers[number] for number in new]) if new else []
+        for number, values in zip(new, found, strict=True):
+            examples.derived[keys[number]] = (values, readers[number][1])  # keeps its identity
     return [examples.derived[key][0] for key in keys]
 
 

@@ -10,7 +10,7 @@ from exchangeable.families.common import forest_kernels
 from exchangeable.families.common.count_prior import CountPrior
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.forests import best_tree
-from exchangeable.families.common.log_linear import LinearSums
+from exchangeable.families.common.log_linear.scores import LinearSums
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.pooled import (
     PooledFamily,
@@ -19,7 +19,7 @@ from exchangeable.families.common.pooled import (
     pooled_score,
     with_pool,
 )
-from exchangeable.families.common.streamed import Streamed
+from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem

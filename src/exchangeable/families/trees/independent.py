@@ -11,6 +11,8 @@ from exchangeable.data.observed import Observed, flags
 WORTH_A_PRODUCT = 1 / 16
 """Share of ones from which a product of matrices is faster than adding up the ones of a row."""
 MANY_CLASSES = 256
+LEAST_SHARE = 1e-300
+"""Smaller shares are none: processors are slow with numbers that are nearly too small for them."""
 
 
 def dense(observed: Observed, n_classes: int) -> bool:
@@ -37,5 +39,18 @@ def score(observed: Observed, base: FloatArray, slope: FloatArray, off: FloatArr
         known = ~rows.hole_flags()
         read = np.flatnonzero(known.any(axis=0))
         out[part] = on[:, read].astype(np.float64) @ slope[read]
-        out[part] -= known[:, read].astype(np.float64) @ off[read]
+        if known[:, read].all():  # the same entries of every row
+            out[part] -= off[read].sum(axis=0)
+        else:
+            out[part] -= known[:, read].astype(np.float64) @ off[read]
     return out
+
+
+def mean_marginals(observed: Observed, shares: FloatArray, chances: FloatArray) -> FloatArray:
+    """Return Σ_y share_y·P(x_j = 1 | e, y), shape (n_rows, n_variables).
+
+    `chances` are P(x_j = 1 | y), shape (n_classes, n_variables).
+    """
+    known = ~observed.hole_flags()
+    means = np.where(shares < LEAST_SHARE, 0.0, shares) @ chances
+    return np.where(known, flags(observed.ones) * shares.sum(axis=1)[:, None], means)

@@ -16,8 +16,8 @@ from scipy.special import expit
 
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
-from exchangeable.families.common.log_linear import NO_NUMBERS, NO_PARENTS, LogLinear
-from exchangeable.families.common.log_linear_model import LogLinearModel
+from exchangeable.families.common.log_linear.model import LogLinearModel
+from exchangeable.families.common.log_linear.scores import NO_NUMBERS, NO_PARENTS, LogLinear
 from exchangeable.families.contract import Arrays
 from exchangeable.families.page import OnPage
 from exchangeable.families.trees import (
@@ -26,9 +26,11 @@ from exchangeable.families.trees import (
     polynomials,
     query_kernels,
     saved,
+    shared,
 )
 from exchangeable.families.trees.polynomial_kernels import Workspace
 from exchangeable.families.trees.polynomials import Forest
+from exchangeable.families.trees.shared import SharedTrees
 from exchangeable.partitions import Partition
 
 ParentArray = npt.NDArray[np.int32]
@@ -121,6 +123,10 @@ class TreeModel(LogLinearModel):
             return np.asarray(self.base + self._off.sum(axis=0))
         if not self.log_q.size:
             return super().log_totals()
+        if self.n_classes > 1:  # one at a time, so that what each takes does not add up
+            each = [self.only(np.array([y])).log_totals() for y in range(self.n_classes)]
+            polynomials.forget_shapes()
+            return np.concatenate(each)
         by_count, weights = self.scores.by_count, self.counts[0]
         with np.errstate(invalid="ignore"):
             shares = np.where(by_count == -np.inf, 0.0, np.exp(by_count + weights))
@@ -150,6 +156,13 @@ class TreeModel(LogLinearModel):
     def own_marginals(self) -> FloatArray | None:
         """P(x_j = 1 | y), shape (n_classes, n_variables), of independent variables."""
         return np.ascontiguousarray(expit(self.slope.T)) if self.independent else None
+
+    @cached_property
+    def _shared(self) -> list[SharedTrees]:
+        """Plain trees by the edges they share, where many share them."""
+        if not self.parent.size or self.log_q.size:
+            return []
+        return shared.share_edges(self.base, self.slope, self.parent, self.pair)
 
     @property
     def n_parameters(self) -> int:
@@ -228,10 +241,14 @@ class TreeModel(LogLinearModel):
 
     def score(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
         """Return log P(e | y), shape (n_rows, n_classes): e are a row's known entries."""
-        if self.independent and (
-            observed.holes is not None or independent.dense(observed, self.n_classes)
-        ):
+        by_product = observed.holes is not None or independent.dense(observed, self.n_classes)
+        if by_product and self.independent:
             return independent.score(observed, self.base, self.slope, self._off)
+        if by_product and self._shared:
+            if observed.holes is not None:
+                return shared.score(self._shared, observed, self.n_classes, n_jobs)
+            natural = self.base, self.slope, self.parent, self.pair
+            return shared.score_complete(self._shared, observed, natural)
         return super().score(observed, n_jobs)
 
     def score_class(self, states: SymbolArray, y: int, out: FloatArray) -> None:
@@ -246,6 +263,14 @@ class TreeModel(LogLinearModel):
         back = np.empty_like(out)
         back[:, order] = out
         return back
+
+    def mean_marginals(self, observed: Observed, shares: FloatArray) -> FloatArray:
+        """Return Σ_y shares[row, y]·P(x_j = 1 | e, y), all classes at once if edges are shared."""
+        if self.own_marginals is not None:
+            return independent.mean_marginals(observed, shares, self.own_marginals)
+        if self._shared:
+            return shared.mean_marginals(self._shared, observed, shares)
+        return super().mean_marginals(observed, shares)
 
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y)."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.mixture import Mixture, weighed
 from exchangeable.families.trees.model import TreeModel
 

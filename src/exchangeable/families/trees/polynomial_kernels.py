@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.trees.merge_kernels import PAD, Merges, divide_out, multiply, sum_out
+from exchangeable.families.trees.merge_kernels import PAD, Merges, divide_out, multiply
 from exchangeable.runtime.kernel_cache import for_kernels
 from exchangeable.runtime.loops import inlined, total
 
@@ -47,8 +47,9 @@ class Workspace(NamedTuple):
         Where each factor's polynomials begin, and their degree.
     sums : array of shape (2·n, 2)
         The sums of the coefficients, of `off` and of `on`.
-    nodes : array of shape (n + 1, 2)
-        What is multiplied to a node's subtrees where it is off, and where it is on.
+    nodes : array of shape (n + 1, 3)
+        What is multiplied to a node's subtrees where it is off, and where it is on, and by how much
+        more where its parent is on, too.
     scales : array of shape (n,)
         What the product of each merge was divided by.
     coefficients : array of shape (top + 1,)
@@ -78,7 +79,7 @@ class Workspace(NamedTuple):
             d_on,
             factors=np.empty((2 * n, 2), dtype=np.int64),
             sums=np.empty((2 * n, 2)),
-            nodes=np.empty((n + 1, 2)),
+            nodes=np.empty((n + 1, 3)),
             scales=np.empty(n),
             coefficients=np.empty(top + 1),
         )
@@ -209,7 +210,7 @@ def upward(forest, state, tilt, counting, top, workspace):  # type: ignore[no-un
             all_off, all_on = all_off * sums[below, 0], all_on * sums[below, 1]
         own = all_off + all_on if all_off + all_on > 0.0 else 1.0
         scale, log_scale = _take_out(own, scale, log_scale + larger)
-        nodes[v, 0], nodes[v, 1] = is_off / own, is_on / own
+        nodes[v, 0], nodes[v, 1], nodes[v, 2] = is_off / own, is_on / own, linked
         sums[v, 0], sums[v, 1] = nodes[v, 0], nodes[v, 1]
         shift = 1 if moves and top > 0 else 0
         position = _lift(v, below, linked, shift, top, position, off, on, factors, sums)
@@ -245,7 +246,7 @@ def _unmerge(x, y, factor, scale, values, d, factors):  # type: ignore[no-untype
         for i in range(begin, begin + last + 1):
             d[i] /= scale
     divide_out(values, short, short_degree, d, begin, last, d, long, long_degree)
-    sum_out(values, long, long_degree, d, begin, last, d, short, short_degree)
+    divide_out(values, long, long_degree, d, begin, last, d, short, short_degree)
     for i in range(1, PAD + 1):
         d[long + long_degree + i], d[short + short_degree + i] = 0.0, 0.0
 
@@ -297,7 +298,7 @@ def downward(forest, state, seeds, counting, top, workspace, ones, pairs):  # ty
     `upward` must have left in the workspace.
     """
     product, end, left, right, _ = forest.merges
-    parent, pair = forest.parent, forest.pair
+    parent = forest.parent
     off, on, d_off, d_on = workspace.off, workspace.on, workspace.d_off, workspace.d_on
     factors, nodes, scales = workspace.factors, workspace.nodes, workspace.scales
     n = parent.size
@@ -310,7 +311,7 @@ def downward(forest, state, seeds, counting, top, workspace, ones, pairs):  # ty
     for i in range(n + 1):
         v = i - 1 if i else n
         if v < n:
-            linked = np.exp(pair[v]) if parent[v] < n else 0.0
+            linked = nodes[v, 2] if parent[v] < n else 0.0
             shift = 1 if counting and state[v] < 0 and top > 0 else 0
             by_on, by_both = _lower(v, product[v], linked, shift, on, d_off, d_on, factors, nodes)
             ones[v] += by_on

@@ -74,16 +74,31 @@ def _shape(parents: bytes) -> tuple[IntArray, IntArray, Merges]:
 
     Parents stay the same while EM runs, so this is kept. The arrays are not to be written to.
     """
-    parent = np.frombuffer(parents, dtype=np.int64).copy()
-    n = parent.size
-    order, node = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-    forest_kernels.order_nodes(parent, order, node)
-    above = node[parent[order]]
+    order, above = nodes_of(np.frombuffer(parents, dtype=np.int64))
+    n = order.size
     product, end, first = np.empty((3, n + 1), dtype=np.int64)
     left, right, following, stack = np.empty((4, n), dtype=np.int64)
     merges = Merges(product, end, left, right, np.zeros(2 * n, dtype=np.int64))
     plan_merges(above, merges, first, following, stack)
     return order, above, merges
+
+
+def nodes_of(parent: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
+    """Return an order of the variables in which parents come first, and the parents in that order.
+
+    >>> [each.tolist() for each in nodes_of(np.array([2, 0, 3]))]
+    [[2, 0, 1], [3, 0, 1]]
+    """
+    n = parent.size
+    order, node = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    variables = parent.astype(np.int64)
+    forest_kernels.order_nodes(variables, order, node)
+    return order, node[variables[order]]
+
+
+def forget_shapes() -> None:
+    """Free what is kept of the forests that were last asked about."""
+    _shape.cache_clear()
 
 
 class CountWeights(NamedTuple):

@@ -15,9 +15,6 @@ SPECS = (
         "single variables",
         pooling=8.0,
         needs_smoothing=True,
-        cannot={
-            "accept": "its components change their blocks all at once",
-        },
         search=SearchSpace(),
         normalise=later(f"{__name__}.normalising", "normalise"),
         conditional=later(f"{__name__}.conditional", "conditional"),

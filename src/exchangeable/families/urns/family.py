@@ -1,7 +1,7 @@
 """Weighted urns: how sums become weights and the distributions of counts."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,10 @@ import numpy as np
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.families.common.count_prior import CountPrior
-from exchangeable.families.common.log_linear import LinearSums
-from exchangeable.families.common.log_linear_model import expect_rows
-from exchangeable.families.common.pooled import PooledFamily, chances, pooled_score, with_pool
+from exchangeable.families.common.log_linear.model import expect_rows
+from exchangeable.families.common.log_linear.scores import LinearSums
+from exchangeable.families.common.pool import chances
+from exchangeable.families.common.pooled import PooledFamily, pooled_score, with_pool
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.urns.model import UrnModel
@@ -79,6 +80,30 @@ class UrnFamily(PooledFamily):
         partitions = [old if old.same_as(new) else new for old, new in pairs]
         return self._with_counts(data, partitions, model.log_weights, sums)
 
+    def candidates(
+        self, data: Any, model: Any, sums: Any, step: int, proposals: Sequence[Proposal]
+    ) -> list[Model]:
+        """Return the models to choose from, or the one whose components have chosen each."""
+        models = super().candidates(data, model, sums, step, proposals)
+        if self.problem.accept == "all":
+            return models
+        return [reduce(partial(self._best_of_each, data, sums), models)]
+
+    def _best_of_each(self, data: Any, sums: Any, old: Model, new: Model) -> Model:
+        """Return the model in which every component has those blocks that explain its share better.
+
+        Given the posteriors the expected log-likelihood is a sum over components.
+        """
+        worth = [
+            data.summed(partial(_expected, model=each, n_jobs=data.n_jobs), sums.shares)
+            for each in (old, new)
+        ]
+        better = worth[1] > worth[0]
+        if better.all() or not better.any():
+            return new if better.all() else old
+        chosen = [new if take else old for take in better]
+        return type(old).stack([each.only(np.array([y])) for y, each in enumerate(chosen)])
+
     def prior_gain(self, before: Any, after: Any) -> float:
         """Return the gain in what the pseudo-rows are expected to score; 0 where blocks differ."""
         if not _same(before.partitions, after.partitions):
@@ -128,6 +153,14 @@ def centred(log_weights: FloatArray) -> FloatArray:
     middle = np.maximum(log_weights, LOG_LEAST).mean(axis=0)
     bounded: FloatArray = np.clip(log_weights - middle, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT)
     return bounded
+
+
+def _expected(
+    examples: Examples, posterior: FloatArray, model: Model, n_jobs: int | None
+) -> FloatArray:
+    """Return what each component's share of the rows is expected to score."""
+    mass = examples.weights[:, None] * posterior
+    return np.asarray((mass * model.score(examples.observed, n_jobs)).sum(axis=0))
 
 
 def _held(

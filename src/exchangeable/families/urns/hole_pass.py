@@ -4,7 +4,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples, row_lengths
-from exchangeable.families.common.log_linear import NO_NUMBERS, LinearSums
+from exchangeable.families.common.log_linear.scores import NO_NUMBERS, LinearSums
 from exchangeable.families.common.posteriors import RowPriors
 from exchangeable.families.urns import hole_kernels
 from exchangeable.families.urns.hole_kernels import HoleRoom, HoleUrns, tile_lines

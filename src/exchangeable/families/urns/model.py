@@ -16,8 +16,8 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
-from exchangeable.families.common.log_linear import LinearSums, LogLinear
-from exchangeable.families.common.log_linear_model import LogLinearModel
+from exchangeable.families.common.log_linear.model import LogLinearModel
+from exchangeable.families.common.log_linear.scores import LinearSums, LogLinear
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.contract import Arrays
 from exchangeable.families.items import ItemScale
@@ -110,9 +110,8 @@ class UrnModel(LogLinearModel):
     def log_totals(self) -> FloatArray:
         """Return log Σ_x P(x | y): NaN where a polynomial that is needed is not a number."""
         totals = []
-        for partition, log_q, known in zip(
-            self.partitions, self.log_q, self.polynomials, strict=True
-        ):
+        for y, (partition, log_q) in enumerate(zip(self.partitions, self.log_q, strict=True)):
+            [known] = self.only(np.array([y])).polynomials
             possible = log_q > -np.inf
             shares = np.where(possible, np.exp(log_q), 0.0)
             shares[possible & ~np.isfinite(known.log_e)] = np.nan

@@ -3,7 +3,7 @@
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.mixture import Mixture, weighed
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.partitions import Partition

@@ -36,7 +36,7 @@ def decode(
 ) -> tuple[list[Partition], FloatArray, list[FloatArray]]:
     """Return the parameters of arrays that were read, everything checked."""
     labels, log_weights, log_q = needed(arrays, ARRAYS)
-    partitions = checked_partitions(labels)
+    partitions = checked_partitions(labels, log_q.size)
     shape = (partitions[0].labels.size, len(partitions))
     log_weights = numbers(log_weights, "log_weights", shape, low=-700, high=700)
     size = sum(partition.table_size for partition in partitions)

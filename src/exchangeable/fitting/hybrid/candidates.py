@@ -166,11 +166,13 @@ class Candidates:
 
     @cached_property
     def halves(self) -> npt.NDArray[np.bool_]:
-        """Random halves of the variables; none where these are made of the user's columns."""
-        shape = (N_HALVES, self.design.n_variables)
-        if self.design.scored.size or self.given is not None:
+        """Random halves of the variables, or of what they are made of; none of mixed kinds."""
+        together = self.design.hidden_together
+        if (self.design.scored.size and not together.size) or self.given is not None:
             return np.empty((0, 0), dtype=np.bool_)
-        return np.random.default_rng(0).random(shape) < 0.5
+        places = together if together.size else np.arange(self.design.n_variables)
+        shape = (N_HALVES, int(places.max(initial=-1)) + 1)
+        return np.asarray(np.random.default_rng(0).random(shape) < 0.5)[:, places]
 
     def fit_all(self) -> list[Fit]:
         """Return the fits to all rows."""

@@ -20,7 +20,7 @@ from exchangeable.data.observed import Observed, flags
 from exchangeable.data.rows import Rows, take_rows
 from exchangeable.families import REGISTRY, normalised
 from exchangeable.families.common.em_data import InMemory
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.grouped import GroupedModel
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
@@ -33,7 +33,7 @@ from exchangeable.structure.blocks import Blocks, structure_of
 
 Floats = npt.NDArray[np.float32]
 SMALLEST_BATCH, LARGEST_BATCH, STEPS = 16, 256, 64
-"""Rows of a step: so many that an epoch has this many steps, if they are within bounds."""
+"""Bounds for the rows of a step, and the steps that an epoch has within these."""
 RATE, EPOCHS, PATIENCE = 0.03, 20, 5
 FIRST, SECOND, TINY = 0.9, 0.999, 1e-8
 """Adam's decay rates, and what keeps its steps finite."""

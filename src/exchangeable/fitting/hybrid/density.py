@@ -14,7 +14,7 @@ import numpy as np
 from exchangeable.arrays import UNASSIGNED, FloatArray, IntArray
 from exchangeable.data.observed import Observed
 from exchangeable.families import normalised
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.fitting.hybrid.design import Design, settle
 from exchangeable.fitting.hybrid.lbfgs import lbfgs
 from exchangeable.fitting.hybrid.scores import reduced
@@ -62,7 +62,7 @@ class Hidden:
     Attributes
     ----------
     masks : array of shape (n_masks, n_variables)
-        1 where a variable is hidden.
+        1 where a variable is hidden, or a column of which variables are features.
     known : array of shape (n_masks, n_rows, width)
         What the known variables of each row score; of two classes the second against the first.
     labels, weights : arrays of shape (n_masks * n_rows,)
@@ -78,15 +78,43 @@ class Hidden:
     n_jobs: int | None = None
 
     @classmethod
-    def of(cls, scores: LogLinear, design: Design, n_jobs: int | None = None) -> "Hidden":
-        """Hide a random half of the variables, some more and some less, in several ways."""
+    def of(
+        cls,
+        scores: LogLinear,
+        design: Design,
+        n_jobs: int | None = None,
+        columns: IntArray | None = None,
+        never: IntArray | None = None,
+    ) -> "Hidden":
+        """Hide a random half of the variables, some more and some less, in several ways.
+
+        `columns` says of which column each variable is a feature, if columns are hidden as a whole;
+        `never` which of them are always known.
+        """
+        columns = np.arange(design.n_variables) if columns is None else columns
         rng = np.random.default_rng(0)
         shares = np.linspace(0.2, 0.8, N_MASKS)[:, None]
-        masks = (rng.random((N_MASKS, design.rows.n_variables)) < shares).astype(np.float64)
+        masks = rng.random((N_MASKS, int(columns.max(initial=-1)) + 1)) < shares
+        if never is not None:
+            masks[:, never] = False
         base, slope = reduced(scores.base[None])[0], reduced(scores.slope)
-        known = [design.scores((1.0 - mask)[:, None] * slope, base, n_jobs) for mask in masks]
+        known = [
+            design.scores(np.where(mask[columns, None], 0.0, slope), base, n_jobs) for mask in masks
+        ]
         weights = np.tile(design.weights / (design.total * N_MASKS), N_MASKS)
-        return cls(masks, np.stack(known), np.tile(design.labels, N_MASKS), weights, n_jobs)
+        labels = np.tile(design.labels, N_MASKS)
+        return cls(masks.astype(np.float64), np.stack(known), labels, weights, n_jobs)
+
+    def by_column(self, log_totals: FloatArray) -> tuple[float, FloatArray]:
+        """Return the average loss, and its gradient by what hidden columns add to the scores.
+
+        The gradient has the width of conditional fits: of two classes, by the second alone.
+        """
+        residuals = self.known + (self.masks @ reduced(log_totals))[:, None]
+        by_row = residuals.reshape(self.labels.size, -1)
+        loss = settle(by_row, self.labels, self.weights, self.n_jobs)
+        by_mask = np.ones(residuals.shape[1]) @ residuals
+        return loss, self.masks.T @ by_mask
 
     def loss(self, log_totals: FloatArray, chances: FloatArray) -> tuple[float, FloatArray]:
         """Return the average loss, and its gradient by what is added to all slopes of a variable.
@@ -98,11 +126,8 @@ class Hidden:
         chances : array of shape (n_variables, n_classes)
             How probable it is to be on.
         """
-        residuals = self.known + (self.masks @ reduced(log_totals))[:, None]
-        by_row = residuals.reshape(self.labels.size, -1)
-        loss = settle(by_row, self.labels, self.weights, self.n_jobs)
-        by_mask = np.ones(residuals.shape[1]) @ residuals
-        return loss, np.einsum("jk,jk->j", self.masks.T @ by_mask, reduced(chances))
+        loss, gradient = self.by_column(log_totals)
+        return loss, np.einsum("jk,jk->j", gradient, reduced(chances))
 
 
 def _with_slopes(

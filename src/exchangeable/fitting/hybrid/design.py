@@ -21,6 +21,7 @@ the number of threads."""
 
 NO_NUMBERS = np.empty((0, 0))
 ALL_SCORED = np.empty(0, dtype=np.bool_)
+EACH_BY_ITSELF = np.empty(0, dtype=np.int64)
 
 
 def ones_of_rows(rows: Rows) -> Rows:
@@ -51,6 +52,9 @@ class Design:
         Variables that are numbers, which follow those of `rows`.
     scored : array of bool of shape (n_variables,) or (0,)
         Which variables generative scores look at; empty for all of `rows`.
+    hidden_together : array of int of shape (n_variables,) or (0,)
+        Numbers that variables share if they are known or hidden together; empty where each is so by
+        itself.
     """
 
     rows: Rows
@@ -59,6 +63,7 @@ class Design:
     n_classes: int
     numbers: FloatArray = field(default_factory=lambda: NO_NUMBERS)
     scored: npt.NDArray[np.bool_] = field(default_factory=lambda: ALL_SCORED)
+    hidden_together: IntArray = field(default_factory=lambda: EACH_BY_ITSELF)
 
     @property
     def n_variables(self) -> int:
@@ -96,7 +101,7 @@ class Design:
         rows = take_rows(self.rows, chosen)
         numbers = self.numbers[chosen] if self.numbers.size else self.numbers
         own = self.labels[chosen], self.weights[chosen]
-        return Design(rows, *own, self.n_classes, numbers, self.scored)
+        return Design(rows, *own, self.n_classes, numbers, self.scored, self.hidden_together)
 
     def scores(self, slope: FloatArray, start: FloatArray, n_jobs: int | None = None) -> FloatArray:
         """Return start + Σ_j slope[j]·x_j of each row; `start` broadcasts to all rows."""

@@ -8,11 +8,11 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.groups import Group
 from exchangeable.data.observed import Observed
-from exchangeable.families.common import log_linear
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear import scores as log_linear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.contract import FamilySpec
 from exchangeable.families.problem import Problem
-from exchangeable.fitting.classes import fit_classes
+from exchangeable.fitting.classes.labelled import fit_classes
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.hybrid.design import Design
 

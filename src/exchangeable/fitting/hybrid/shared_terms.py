@@ -6,13 +6,13 @@ logarithm of its total to a class's score.
 """
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 
 from exchangeable.arrays import FloatArray
 from exchangeable.families.common.features import Features
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.mixture import Mixture
-from exchangeable.fitting.hybrid.density import MAX_ITER, N_MASKS, TOL
+from exchangeable.fitting.hybrid.density import MAX_ITER, TOL, Hidden
 from exchangeable.fitting.hybrid.design import Design
 from exchangeable.fitting.hybrid.lbfgs import lbfgs
 
@@ -36,33 +36,24 @@ def typed_mixture(
     n_jobs : int, optional
         Number of threads.
     """
-    n_columns = int(features.columns.max(initial=-1)) + 1
-    rng = np.random.default_rng(0)
-    masks = rng.random((N_MASKS, n_columns)) < np.linspace(0.2, 0.8, N_MASKS)[:, None]
-    masks[:, features.together] = False  # what is hidden of these depends on what is known
-    known = np.stack(
-        [
-            design.scores(
-                np.where(mask[features.columns, None], 0.0, scores.slope), scores.base, n_jobs
-            )
-            for mask in masks
-        ]
-    )
-    weights = design.weights / (design.total * N_MASKS)
-    hidden, rows = masks.astype(np.float64), np.arange(design.labels.size)
+    # What is hidden of columns that depend on each other depends on what is known.
+    hidden = None
+    if design.n_classes > 1:
+        hidden = Hidden.of(scores, design, n_jobs, features.columns, never=features.together)
 
     def objective(terms: FloatArray) -> tuple[float, FloatArray]:
         found = features.shared(scores, terms)
         totals = scores.base + found.log_totals.sum(axis=0)
         log_total = float(logsumexp(totals))
         grown = np.tile(np.exp(totals - log_total), (len(found.log_totals), 1))
-        joint = known + (hidden @ found.log_totals[:n_columns])[:, None]
-        log_posterior = log_softmax(joint, axis=2)
-        loss = -float((log_posterior[:, rows, design.labels] @ weights).sum())
-        residual = np.exp(log_posterior)
-        residual[:, rows, design.labels] -= 1.0
-        grown[:n_columns] += LABELS * (hidden.T @ np.einsum("mnk,n->mk", residual, weights))
-        value = log_total - found.gain + LABELS * loss
+        value = log_total - found.gain
+        if hidden is not None:
+            n_columns = hidden.masks.shape[1]
+            loss, by_column = hidden.by_column(found.log_totals[:n_columns])
+            if by_column.shape[1] == 1:  # two classes: the second is scored against the first
+                by_column = np.concatenate([-by_column, by_column], axis=1)
+            grown[:n_columns] += LABELS * by_column
+            value += LABELS * loss
         return value, found.pull(grown) - found.slope
 
     terms, _ = lbfgs(objective, features.start(scores), TOL, MAX_ITER)

@@ -8,7 +8,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.families import normalised
-from exchangeable.families.common.log_linear import LogLinear
+from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.hybrid.candidates import Candidates
 from exchangeable.fitting.hybrid.convex import Fit, Solver

@@ -1,0 +1,1 @@
+"""Covariates and distal outcomes of latent classes."""

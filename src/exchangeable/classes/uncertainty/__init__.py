@@ -1,0 +1,1 @@
+"""Standard errors, bootstrap tests and how respondents were sampled."""

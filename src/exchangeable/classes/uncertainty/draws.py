@@ -1,0 +1,66 @@
+"""Many draws of a bootstrap: side by side in threads, with progress, stopped by Ctrl-C."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from exchangeable.arrays import check_count
+from exchangeable.fitting.progress import DrawProgress
+from exchangeable.runtime.interrupts import interrupts
+from exchangeable.runtime.threads import run
+
+Result = TypeVar("Result")
+
+
+def run_draws(
+    one: Callable[[np.random.Generator], Result],
+    rng: np.random.Generator,
+    n_draws: Any,
+    n_jobs: int | None,
+    text: str,
+) -> list[Result]:
+    """Return what a function gives for each of several sources of random numbers.
+
+    An interrupt from the keyboard ends it with the draws made so far, and a warning. The results do
+    not depend on the number of threads.
+
+    Parameters
+    ----------
+    one : callable
+        Makes one draw.
+    rng : Generator
+        From which that of each draw comes.
+    n_draws : int
+        Number of draws.
+    n_jobs : int or None
+        Number of threads.
+    text : str
+        What the progress bar says.
+    """
+    n_draws = check_count(n_draws, "n_draws")
+    with (
+        interrupts() as interrupt,
+        threadpool_limits(1, "blas"),
+        DrawProgress(text, n_draws) as progress,
+    ):
+
+        def guarded(source: np.random.Generator) -> Result | None:
+            if interrupt.stop.is_set():
+                return None
+            try:
+                result = one(source)
+            except KeyboardInterrupt:
+                interrupt.stop.set()
+                return None
+            progress.advance()
+            return result
+
+        made = run(guarded, rng.spawn(n_draws), n_jobs)
+        done = [result for result in made if result is not None]
+        if interrupt.stop.is_set():
+            if not done:
+                raise KeyboardInterrupt
+            interrupt.warn("the bootstrap", stacklevel=3)
+    return done

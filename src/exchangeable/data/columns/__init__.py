@@ -1,0 +1,1 @@
+"""Columns of every kind: what they are, and their values as numbers."""

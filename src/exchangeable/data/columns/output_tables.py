@@ -1,0 +1,145 @@
+"""Tables of pandas, polars and Arrow made of complete columns, of the types that they had."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+WHOLE = re.compile(r"\bu?int(8|16|32|64)\b")
+"""What types of whole numbers are called, in small letters."""
+DECIMALS = re.compile(r"[Dd]ecimal(?:\d*)\((?:precision=)?(\d+), (?:scale=)?(\d+)\)$")
+"""What types of decimals are called by polars and Arrow."""
+Values = npt.NDArray[Any]
+Levels = tuple[Any, ...]
+
+
+def make_table(
+    library: str | None,
+    columns: Mapping[Any, Values],
+    dtypes: Sequence[str],
+    levels: Sequence[Levels],
+    ordered: Sequence[bool],
+    index: Any = None,
+) -> Any:
+    """Return complete columns as a table of a library, of the types they had; else as an array."""
+    described = list(zip(columns.values(), dtypes, levels, ordered, strict=True))
+    if library == "pandas":
+        import pandas
+
+        series = {
+            name: _pandas_column(*each, index)
+            for name, each in zip(columns, described, strict=True)
+        }
+        return pandas.DataFrame(series, index=index)
+    if library == "polars":
+        import polars
+
+        return polars.DataFrame(
+            [_polars_column(name, *each) for name, each in zip(columns, described, strict=True)]
+        )
+    if library == "pyarrow":
+        import pyarrow
+
+        return pyarrow.table([_arrow_column(*each) for each in described], names=list(columns))
+    stacked = list(columns.values())
+    if all(values.dtype.kind in "biuf" for values in stacked):
+        return np.stack([values.astype(np.float64) for values in stacked], axis=1)
+    table = np.empty((stacked[0].size, len(stacked)), dtype=object)
+    for j, values in enumerate(stacked):
+        table[:, j] = values
+    return table
+
+
+def _pandas_column(values: Values, dtype: str, levels: Levels, ordered: bool, index: Any) -> Any:
+    """Return a series."""
+    import pandas
+
+    kind: Any = pandas.CategoricalDtype(levels, ordered) if dtype == "category" else dtype
+    if dtype.startswith("Sparse["):
+        kind = _sparse_type(dtype)
+    if _has_fractions(values, str(kind)):
+        kind = "float64"
+    return pandas.Series(_within(values, str(kind)), index=index).astype(kind)
+
+
+def _polars_column(name: Any, values: Values, dtype: str, levels: Levels, ordered: bool) -> Any:
+    """Return a series of polars."""
+    import polars
+
+    kind: Any = polars.Enum([str(level) for level in levels]) if dtype == "Enum" else None
+    if kind is None:
+        kind = getattr(polars, dtype, None)
+    listed = _within(values, dtype).tolist()
+    if _has_fractions(values, dtype):
+        kind = polars.Float64
+    elif is_whole(dtype):
+        listed = [int(value) for value in listed]
+    series = polars.Series(name, listed, dtype=kind, strict=False)
+    decimals = _decimals(dtype)
+    return series if decimals is None else series.cast(polars.Decimal(*decimals))
+
+
+def _arrow_column(values: Values, dtype: str, levels: Levels, ordered: bool) -> Any:
+    """Return an array of Arrow."""
+    import pyarrow
+
+    if dtype.startswith("dictionary "):
+        index, value = map(pyarrow.type_for_alias, dtype.split(" ")[1:])
+        place = {level: number for number, level in enumerate(levels)}
+        codes = pyarrow.array([place[level] for level in values.tolist()], type=index)
+        dictionary = pyarrow.array(list(levels), type=value)
+        return pyarrow.DictionaryArray.from_arrays(codes, dictionary, ordered=ordered)
+    decimals, listed = _decimals(dtype), _within(values, dtype).tolist()
+    if decimals is not None or dtype == "null" or _has_fractions(values, dtype):
+        made = pyarrow.array(listed, type=pyarrow.float64())
+        return made if decimals is None else made.cast(pyarrow.decimal128(*decimals))
+    if is_whole(dtype):
+        listed = [int(value) for value in listed]
+    return pyarrow.array(listed, type=pyarrow.type_for_alias(dtype))
+
+
+def is_whole(dtype: str) -> bool:
+    """Whether a type, as its library calls it, is one of whole numbers.
+
+    >>> is_whole("Int64"), is_whole("Sparse[uint8, 0]"), is_whole("interval"), is_whole("float64")
+    (True, True, False, False)
+    """
+    return WHOLE.search(dtype.lower()) is not None
+
+
+def _has_fractions(values: Values, dtype: str) -> bool:
+    """Whether a column of whole numbers holds others, as means of counts are."""
+    return is_whole(dtype) and bool((values % 1 != 0).any())
+
+
+def _within(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+    """Return numbers with those cut that are beyond the range of a type of whole numbers."""
+    own = WHOLE.search(dtype.lower())
+    if own is None or values.dtype.kind != "f":
+        return values
+    low, high = np.iinfo(own[0]).min, np.iinfo(own[0]).max
+    return np.asarray(
+        np.clip(values, low, np.nextafter(float(high), 0.0) if high > 2**53 else high)
+    )
+
+
+def _sparse_type(dtype: str) -> Any:
+    """Return the type of pandas that is called so, whatever fills it."""
+    import pandas
+
+    of, fill = dtype.removeprefix("Sparse[").removesuffix("]").split(", ")
+    kind = np.dtype(of)
+    value = fill == "True" if kind.kind == "b" else kind.type(fill).item()
+    return pandas.SparseDtype(kind, value)
+
+
+def _decimals(dtype: str) -> tuple[int, int] | None:
+    """Return the digits of a type of decimals, and how many are behind the point.
+
+    >>> _decimals("Decimal(precision=10, scale=2)"), _decimals("decimal128(8, 3)")
+    ((10, 2), (8, 3))
+    """
+    found = DECIMALS.match(dtype)
+    return None if found is None else (int(found[1]), int(found[2]))

@@ -1,0 +1,77 @@
+"""Values of columns as numbers, checked."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, check_sparse
+
+LARGEST_NUMBER = 1e100
+"""Of larger measurements the moments, which are sums of cubes, would overflow."""
+MOST_COUNT = 100_000
+"""The largest count of a column that can be fitted."""
+
+
+def sparse_counts(X: Any) -> Any:
+    """Return a sparse matrix of counts in canonical form, None where some are not known."""
+    check_sparse(X)
+    matrix = X.tocsr()
+    values = np.asarray(matrix.data, dtype=np.float64)
+    if np.isnan(values).any():
+        return None
+    matrix = type(matrix)((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+    bad = np.flatnonzero((values < 0) | (values != np.floor(values)) | np.isinf(values))
+    if bad.size:
+        check_counts(values[bad[:1]], int(matrix.indices[bad[0]]))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def listed_levels(levels: Sequence[Any]) -> str:
+    """Return the first few levels as text."""
+    return ", ".join(map(repr, levels[:10])) + (", …" if len(levels) > 10 else "")
+
+
+def no_level(known: npt.NDArray[Any], name: Any) -> ValueError:
+    """Return the error of a column some of whose values, such as lists, cannot be levels."""
+    odd = next(value for value in known if not isinstance(value, Hashable))
+    return ValueError(
+        f"column {name!r} holds {odd!r} ({type(odd).__name__}); levels are text, numbers or truth "
+        "values"
+    )
+
+
+def finite_numbers(values: npt.NDArray[Any], name: Any, kind: str) -> FloatArray:
+    """Return known values as finite numbers."""
+    try:
+        numbers = np.array([float(v) for v in values]) if values.dtype == object else values
+        numbers = np.asarray(numbers, dtype=np.float64)
+    except (TypeError, ValueError):
+        text = next(v for v in values if not isinstance(v, int | float | np.number))
+        article = "a " if kind == "count" else ""
+        raise ValueError(
+            f"column {name!r} is {article}{kind}, but holds {text!r}; expected numbers"
+        ) from None
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            f"column {name!r} holds {numbers[~np.isfinite(numbers)][0]} (Input X contains "
+            "infinity); replace it by a number or NaN"
+        )
+    largest = numbers[np.abs(numbers) > LARGEST_NUMBER]
+    if largest.size:
+        raise ValueError(
+            f"column {name!r} holds {largest[0]:g}; numbers must lie between -{LARGEST_NUMBER:g} "
+            f"and {LARGEST_NUMBER:g}: divide the column by a constant"
+        )
+    return numbers
+
+
+def check_counts(numbers: FloatArray, name: Any) -> None:
+    """Refuse known numbers that are negative or not whole."""
+    known = numbers[~np.isnan(numbers)]
+    bad = known[(known < 0) | (known != np.floor(known)) | np.isinf(known)]
+    if bad.size:
+        raise ValueError(f"column {name!r} is a count, but holds {bad[0]:g}; expected 0, 1, 2, …")

@@ -1,0 +1,1 @@
+"""How estimators fit: chunks, batches, choices, covariates, searches, training for predictions."""

@@ -1,0 +1,1 @@
+"""Finished cells as tables, charts and pages."""

@@ -1,0 +1,1 @@
+"""Rows with holes under the paper's blocks: scores, expectations and answers."""

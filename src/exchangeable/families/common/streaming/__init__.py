@@ -1,0 +1,1 @@
+"""Rows in chunks, on a cluster or in batches, as EM sees them."""

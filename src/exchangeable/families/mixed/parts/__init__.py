@@ -1,0 +1,1 @@
+"""Parts of components of mixed kinds: one file per distribution of a block of columns."""

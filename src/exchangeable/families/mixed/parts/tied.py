@@ -1,0 +1,119 @@
+"""Measurements whose spread around the mean of their class is the same in all classes.
+
+A factor analyser with one set of loadings and variances, and a mean for each class. Its scores are
+linear in the measurements up to what classes share, as linear discriminant analysis has it, so that
+weights that were trained for predictions fit it, and holes are summed out given what is known.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.data.rows import ColumnType
+from exchangeable.families.mixed.parts.base import PartSums, Prior
+from exchangeable.families.mixed.parts.factor import Factor
+from exchangeable.families.mixed.parts.normals import LEAST_VARIANCE
+
+STEPS = 30
+PSEUDO_ROWS = 5.0
+"""Rows of independent columns that are added to those seen."""
+
+
+@dataclass(frozen=True)
+class Tied:
+    """Measurements that go together, as rows of several classes show them.
+
+    Attributes
+    ----------
+    part : Factor
+        One class: the spread around the mean of each, and the mean of all rows.
+    filled : array of shape (n_rows, n_columns)
+        The rows, with what is expected in their holes whatever their class.
+    shares : array of shape (n_classes,)
+        The shares of the classes.
+    """
+
+    part: Factor
+    filled: FloatArray
+    shares: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        columns: IntArray,
+        types: tuple[ColumnType, ...],
+        values: FloatArray,
+        weights: FloatArray,
+        labels: IntArray,
+    ) -> "Tied":
+        """Return what rows, their weights and their classes say."""
+        prior, whole = Prior(0.0), weights[:, None]
+        pooled = Factor.first(columns, types, values, whole, prior)
+        for _ in range(STEPS):
+            pooled = one_spread(pooled, pooled.sums(values, whole))
+        mass = whole * (labels[:, None] == np.arange(labels.max() + 1))
+        known = mass.T @ ~np.isnan(values)
+        means = (mass.T @ np.nan_to_num(values) + pooled.means.T) / (known + 1.0)
+        k = mass.shape[1]
+        part = replace(
+            pooled,
+            means=np.ascontiguousarray(means.T),
+            loadings=np.repeat(pooled.loadings, k, axis=2),
+            variances=np.repeat(pooled.variances, k, axis=1),
+        )
+        for _ in range(STEPS):
+            part = one_spread(part, part.sums(values, mass))
+        shares = mass.sum(axis=0) / mass.sum()
+        filled = pooled.complete(values, 0)
+        middle = (weights @ filled / weights.sum())[:, None]
+        return cls(replace(part.only(np.zeros(1, dtype=np.int64)), means=middle), filled, shares)
+
+    def moved(self, slope: FloatArray) -> FloatArray:
+        """Return the covariance times weights of all classes, by which their means differ."""
+        loadings, variances = self.part.loadings[:, :, 0], self.part.variances
+        return np.asarray(loadings @ (loadings.T @ slope) + variances * slope)
+
+    def origin(self, slope: FloatArray) -> FloatArray:
+        """Return the mean of a class without weights, with which all rows have their mean."""
+        return np.asarray(self.part.means - (self.moved(slope) @ self.shares)[:, None])
+
+    def log_totals(self, slope: FloatArray) -> FloatArray:
+        """Return log E exp(slope · x) of each class, x being distributed as without weights."""
+        return np.asarray((slope * (self.origin(slope) + 0.5 * self.moved(slope))).sum(axis=0))
+
+    def weighed(self, slope: FloatArray) -> Factor:
+        """Return the part of classes with weights."""
+        k = slope.shape[1]
+        return replace(
+            self.part,
+            means=self.origin(slope) + self.moved(slope),
+            loadings=np.repeat(self.part.loadings, k, axis=2),
+            variances=np.repeat(self.part.variances, k, axis=1),
+        )
+
+
+def one_spread(part: Factor, sums: PartSums) -> Factor:
+    """Return the parameters after one step, with the same loadings and variances in all classes.
+
+    Means come first, and what all classes share around them next: neither step lowers the
+    likelihood.
+    """
+    gram, cross, squares = sums["gram"], sums["cross"], sums["squares"]
+    loadings, weight = part.loadings[:, :, 0], gram[:, 0, 0]
+    spare = np.where(weight > 0, weight, 1.0)
+    gap = (cross[:, 0] - np.einsum("jfy,jf->jy", gram[:, 0, 1:], loadings)) / spare
+    beyond = (cross[:, 1:] - gram[:, 1:, 0] * gap[:, None]).sum(axis=2)
+    inner = gram[:, 1:, 1:].sum(axis=3) + PSEUDO_ROWS * np.eye(part.n_factors)
+    square = (squares - 2 * gap * cross[:, 0] + gap**2 * weight).sum(axis=1)
+    usual = part.variances[:, 0] + (loadings**2).sum(axis=1)
+    loadings = np.linalg.solve(inner, beyond[..., None])[..., 0]
+    rows = weight.sum(axis=1) + PSEUDO_ROWS
+    left = square + PSEUDO_ROWS * usual - (loadings * beyond).sum(axis=1)
+    k = part.n_classes
+    return replace(
+        part,
+        means=part.means + gap,
+        loadings=np.repeat(loadings[:, :, None], k, axis=2),
+        variances=np.repeat(np.maximum(left / rows, LEAST_VARIANCE)[:, None], k, axis=1),
+    )

@@ -1,0 +1,115 @@
+"""Varying the settings of a family around its best ones, by factors, coarse ones first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from exchangeable.fitting.search.portfolio import Group, Portfolio
+from exchangeable.fitting.search.trials import Settings
+
+FIRST_GAIN, MOST_GAIN = 4e-3, 2e-2
+"""What varying the settings of a family gains at first, as a part of its log-likelihood, about, and
+the most that is expected where they have gained much before."""
+LEAST_WEIGHT = 0.02
+"""Families that do not count yet are taken for ones with this share."""
+UP, DOWN, AHEAD = 4.0, 0.5, 2.0
+"""What more and fewer components promise, and what has helped, taken together, beside the rest.
+
+Searches begin with few components, which are quick.
+"""
+NAMES = ("n_components", "pooling", "shrinkage", "own")
+
+
+@dataclass
+class Climb:
+    """How far the settings of one family have been varied.
+
+    Attributes
+    ----------
+    family : str
+        The family.
+    portfolio : Portfolio
+        What was fitted.
+    most : int
+        Largest number of components.
+    step : int
+        Number of the factors by which settings are varied.
+    around : Settings, optional
+        The settings that were varied last.
+    gain : float
+        What a variation of all settings is expected to gain, as a part of the log-likelihood.
+    tried : set of Settings
+        What was fitted, or could not be.
+    """
+
+    family: str
+    portfolio: Portfolio
+    most: int
+    step: int = 0
+    around: Settings | None = None
+    gain: float = FIRST_GAIN
+    tried: set[Settings] = field(default_factory=set)
+    _ahead: list[Settings] = field(default_factory=list)
+
+    def neighbours(self, others: Sequence[Group]) -> list[tuple[Settings, float]]:
+        """Return the settings to try next, around the best so far, and what each promises.
+
+        The latter is a part of what is expected of all.
+
+        Parameters
+        ----------
+        others : sequence of Group
+            The best of other families, whose sizes are tried too.
+        """
+        best = self.portfolio.best_of(self.family)
+        if best is None:
+            return []
+        at, space = best.settings, best.settings.space
+        self._follow(best)
+        last = max(map(len, space.steps.values()), default=0)
+        while self.step < last:
+            near: dict[Settings | None, float] = dict.fromkeys(self._ahead, AHEAD)
+            near |= dict.fromkeys(_like_others(at, others), 1.0)
+            for name, factors in space.steps.items():
+                factor = factors[min(self.step, len(factors) - 1)]
+                up, down = (UP, DOWN) if name == "n_components" else (1.0, 1.0)
+                near.setdefault(at.scaled(name, factor, self.most), up)
+                near.setdefault(at.scaled(name, 1 / factor, self.most), down)
+            fresh = {s: part for s, part in near.items() if s and s not in self.tried}
+            if fresh:
+                whole = sum(fresh.values())
+                return [(settings, part / whole) for settings, part in fresh.items()]
+            self.step += 1
+            self.gain /= 2
+        return []
+
+    def expected(self) -> float:
+        """Return what all neighbours together are expected to gain for the join."""
+        weight = max(self.portfolio.share_of(self.family), LEAST_WEIGHT)
+        return weight * self.gain * abs(self.portfolio.worth)
+
+    def _follow(self, best: Group) -> None:
+        """If something was better than the settings varied last, go on from all that was."""
+        before, self.around = self.around, best.settings
+        if before is None or before == best.settings:
+            return
+        start = self.portfolio.groups[before].first.valid
+        self.gain = min(MOST_GAIN, (best.first.valid - start) / abs(start))
+        mine = [g for g in self.portfolio.groups.values() if g.settings.family == self.family]
+        together = best.settings
+        for group in sorted(mine, key=lambda group: group.first.valid):
+            changed = [n for n in NAMES if getattr(group.settings, n) != getattr(before, n)]
+            if group.first.valid > start and len(changed) == 1:
+                name = changed[0]
+                together = replace(together, **{name: getattr(group.settings, name)})
+        self._ahead = [together]
+
+
+def _like_others(at: Settings, others: Sequence[Group]) -> list[Settings]:
+    """Return a family's settings with the sizes that are best for other families."""
+    if at.space.alone:
+        return []
+    return [
+        replace(at, n_components=group.settings.n_components, pooling=group.settings.pooling)
+        for group in others
+        if group.settings.family != at.family and not group.settings.space.alone
+    ]

@@ -1,0 +1,186 @@
+"""Fits of a search side by side: those by EM in threads, those that are trained one by one.
+
+A network keeps a GPU busy while the processor fits others, and so does EM that makes its passes
+there; without a GPU networks wait for the others. So does a fit for which there is no memory beside
+those at work.
+"""
+
+import math
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from exchangeable.fitting.search.trials import Fit, Fitter, Settings
+from exchangeable.runtime.clock import Clock, OutOfTime
+from exchangeable.runtime.memory import Room, available
+from exchangeable.runtime.threads import n_threads, run
+
+FAILURES = (MemoryError, FloatingPointError, RuntimeError)
+"""What ends one fit of a search, not the search."""
+MEMORY_PART = 0.8
+"""Part of the memory that fits side by side may take."""
+MORE_MEMORY = 4.0
+"""Families say what a fit needs at least; it takes about this many times that."""
+OVERRUN, LEAST_OVERRUN = 3.0, 0.1
+"""A first fit that takes this many times longer than it was thought to is cut short, unless that is
+less than this part of the time that is left. Further fits count for nothing if they are, and what
+a device does, perhaps for others too, takes nothing from the processor."""
+BRIEF = 24.0
+"""A fit leads to something after such a part of the time that it takes to end by itself."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A fit to be made.
+
+    Attributes
+    ----------
+    settings : Settings
+        What is to be fitted.
+    number : int
+        Number of the start, 0 for the first of these settings.
+    seconds : float
+        How long it will take, about.
+    slowness : float
+        How many times longer than on a machine without other work.
+    further : float
+        Seconds that it must have at least: more than when it was cut short before.
+    """
+
+    settings: Settings
+    number: int = 0
+    seconds: float = 0.0
+    slowness: float = 1.0
+    further: float = 0.0
+
+    @property
+    def start(self) -> tuple[Settings, int]:
+        """What is fitted, from which start."""
+        return self.settings, self.number
+
+    @property
+    def least(self) -> float:
+        """Seconds after which it has led to something, about."""
+        start_up = self.slowness * self.settings.space.start_up
+        return max(self.further, start_up + max(0.0, self.seconds - start_up) / BRIEF)
+
+
+Result = Fit | BaseException | None
+"""A fit, why there is none, or None if there was no time for it."""
+
+
+def share(task: Task, clock: Clock, part: float) -> Clock:
+    """Return a clock for a fit: what it takes to compile it, and a part of the time beside that.
+
+    A fit that has hardly begun when its time is over tells nothing about its family.
+    """
+    start_up = min(task.settings.space.start_up, max(0.0, clock.left))
+    return clock.earlier(start_up).part(part).earlier(-start_up)
+
+
+def overrun(task: Task, clock: Clock) -> Clock:
+    """Return a clock for a fit that may take somewhat longer than it was thought to.
+
+    >>> overrun(Task(Settings("urns", 8, 1.0), seconds=5.0), Clock(100.0, lambda: 0.0)).left
+    15.0
+    """
+    if not clock.limited:
+        return clock
+    most = max(OVERRUN * task.seconds, LEAST_OVERRUN * clock.left)
+    return clock.earlier(max(0.0, clock.left - most))
+
+
+@dataclass
+class Lanes:
+    """Where fits are made.
+
+    Attributes
+    ----------
+    fitter : Fitter
+        What makes them.
+    n_jobs : int, optional
+        Number of threads.
+    """
+
+    fitter: Fitter
+    n_jobs: int | None = None
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether networks are trained while others are fitted, on a device of their own."""
+        return self.fitter.accelerator is not None
+
+    def alone(self, settings: Settings) -> bool:
+        """Whether a fit has a lane for itself, since it keeps a device or all cores busy."""
+        return settings.trained or self.fitter.uses_accelerator(settings)
+
+    def run(
+        self, tasks: Sequence[Task], clock: Clock, fairly: bool = False, patient: bool = True
+    ) -> list[Result]:
+        """Make fits in the order given, and return what came of each.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+            What to fit.
+        clock : Clock
+            When all fits end; none is begun that would take longer.
+        fairly : bool
+            Whether each has its part of the time, so that all are begun.
+        patient : bool
+            Whether there must be one that leads to something, however late it is.
+        """
+        results: list[Result] = [None] * len(tasks)
+        alone = [number for number, task in enumerate(tasks) if self.alone(task.settings)]
+        others = [number for number, task in enumerate(tasks) if not self.alone(task.settings)]
+
+        room = Room(MEMORY_PART * available())
+
+        def make(numbers: list[int], workers: int, clock: Clock) -> None:
+            workers = max(1, min(workers, len(numbers)))
+            threads = max(1, n_threads(self.n_jobs) // workers)
+            begun = threading.Lock()
+            left = [len(numbers)]
+
+            def one(number: int) -> None:
+                with begun:
+                    behind, left[0] = left[0], left[0] - 1
+                task = tasks[number]
+                apart = task.number or self.fitter.uses_accelerator(task.settings)
+                own, least = clock if apart else overrun(task, clock), task.seconds
+                if fairly:
+                    own, least = share(task, clock, 1 / math.ceil(behind / workers)), task.least
+                    found = any(isinstance(result, Fit) for result in results)
+                    own = replace(own, patient=patient and not found)
+                with room.taking(self._needs(task)):
+                    if (own.patient or own.left > least) and not self.fitter.stop.is_set():
+                        results[number] = self._one(task, own, threads)
+
+            run(one, numbers, workers)
+
+        workers = n_threads(self.n_jobs)
+        if alone and others and self.side_by_side:
+            with ThreadPoolExecutor(1) as apart:
+                training = apart.submit(make, alone, 1, clock)
+                make(others, workers, clock)
+                training.result()
+        else:
+            part = len(others) / max(1, len(tasks))
+            make(others, workers, clock.part(part) if fairly else clock)
+            make(alone, 1, clock)
+        return results
+
+    def _one(self, task: Task, clock: Clock, threads: int) -> Result:
+        try:
+            return self.fitter.fit(task.settings, task.number, clock, threads)
+        except OutOfTime:
+            return None
+        except FAILURES as error:
+            return error
+
+    def _needs(self, task: Task) -> float:
+        """Return about how many bytes a fit takes."""
+        rows, settings = self.fitter.examples.rows, task.settings
+        least = settings.spec.memory(rows.n_rows, rows.n_variables, settings.n_components)
+        return MORE_MEMORY * least

@@ -1,0 +1,56 @@
+"""What comes before a search whose time is limited: the kernels of its families are compiled.
+
+Where they are not in the cache, compiling them takes longer than many a fit. What a fit takes would
+tell nothing about its family, and a fit would be over before it has begun.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from exchangeable.data.examples import Examples, merge_equal_rows
+from exchangeable.fitting.em import StopRule
+from exchangeable.fitting.search.lanes import FAILURES
+from exchangeable.fitting.search.trials import Fitter, Settings
+from exchangeable.runtime.clock import Clock, Pace
+
+N_ROWS = 600
+"""Enough for what is done with many rows at a time."""
+N_COMPONENTS, STEPS = 4, 2
+MOST_TIME = 0.4
+"""Part of the time that is left after which families that are not compiled yet have to wait."""
+
+
+def prepare(fitter: Fitter, first: Sequence[Settings], clock: Clock, n_jobs: int | None) -> None:
+    """Fit families to a few rows, those first that come first; what is trained has no kernels."""
+    until = clock.part(MOST_TIME)
+    few = Fitter(
+        some(fitter.examples),
+        some(fitter.valid),
+        fitter.alpha,
+        StopRule(0.0, STEPS),
+        device=fitter.device,
+        em_device=fitter.em_device,
+        accelerator=fitter.accelerator,
+        stop=fitter.stop,
+        named=fitter.named,
+    )
+    for settings in first:
+        if until.over or fitter.stop.is_set():
+            return
+        if settings.trained or fitter.uses_accelerator(settings):
+            continue
+        small = replace(settings, n_components=min(N_COMPONENTS, settings.n_components))
+        try:
+            state = few.run(small, 0, few.rule, pace=Pace(until), n_jobs=n_jobs)
+        except FAILURES:  # the fit itself will say so, and OutOfTime is one of them
+            continue
+        state.best.model.log_likelihoods(state.best.log_prior, few.valid, n_jobs)
+
+
+def some(examples: Examples) -> Examples:
+    """Return a few of the rows, spread evenly."""
+    n = examples.rows.n_rows
+    numbers = np.unique(np.linspace(0, n - 1, min(n, N_ROWS)).astype(np.int64))
+    return merge_equal_rows(examples.observed.take(numbers), examples.weights[numbers])[0]

@@ -1,0 +1,110 @@
+"""What a search may fit next, and what each fit promises to gain for its cost."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exchangeable.fitting.search.lanes import Task
+from exchangeable.fitting.search.portfolio import Group
+
+if TYPE_CHECKING:
+    from exchangeable.fitting.search.searching import Search
+
+AVERAGING_GAIN = 2e-3
+"""What an average of many fits gains over one, as a part of the log-likelihood, about."""
+UNFINISHED_GAIN = 5e-3
+"""What a first fit gains that was cut short, if it ends by itself and is all that counts."""
+LEAST_PART = 0.1
+"""A family whose first fit was cut short may come to count for this part, even if it does not."""
+UNTRIED_GAIN = 1e-2
+"""What another family gains."""
+FURTHER = 1.5
+"""A fit that was cut short is made again, and cut short again, if it gets this much further."""
+LONGER = 4.0
+"""A first fit that was cut short takes about this many times longer to end by itself."""
+BRIEFLY = 0.6
+"""Part of the time that is left which another family may take."""
+Promise = tuple[float, Task]
+"""The gain that a fit promises for its cost, and the fit."""
+
+
+def promises(search: "Search") -> list[Promise]:
+    """Return all fits that a search may make next."""
+    return [*untried(search), *unfinished(search), *neighbours(search), *again(search)]
+
+
+def untried(search: "Search") -> list[Promise]:
+    """Return first fits for which there was no time before, and what each promises.
+
+    They may be cut short, too, if they lead to something.
+    """
+    found, most = [], BRIEFLY * search.deciding.left
+    for settings in map(search.first, search.families):
+        task = Task(settings, 0, search.seconds_of(settings), search.slowness)
+        if not search.climbs[settings.family].tried and task.least < most:
+            task = replace(task, seconds=min(task.seconds, most))
+            gain = UNTRIED_GAIN * abs(search.portfolio.worth)
+            found.append((gain / search.cost(task), task))
+    return found
+
+
+def unfinished(search: "Search") -> list[Promise]:
+    """Return first fits that were cut short, to be made again, and what each promises."""
+    found = []
+    for group in search.portfolio.alive:
+        if not group.first.whole and group.n_made == 1:
+            again = search.again(group)
+            task = Task(group.settings, 0, LONGER * again, further=FURTHER * again)
+            counts = max(LEAST_PART, search.portfolio.share_of(group.settings.family))
+            gain = counts * UNFINISHED_GAIN * abs(search.portfolio.worth)
+            found.append((gain / search.cost(task), task))
+    return found
+
+
+def neighbours(search: "Search") -> list[Promise]:
+    """Return variations of settings, and what each promises for its cost."""
+    best = [search.portfolio.best_of(name) for name in search.families]
+    found = []
+    for climb in search.climbs.values():
+        first = search.portfolio.groups.get(search.first(climb.family))
+        if first is not None and not first.first.whole:
+            continue
+        near = climb.neighbours([group for group in best if group is not None])
+        for settings, part in near:
+            task = Task(settings, 0, search.seconds_of(settings))
+            # What takes less than the best so far promises less, too.
+            usual = Task(settings, 0, search.seconds_of(climb.around or settings))
+            cost = max(search.cost(task), search.cost(usual))
+            found.append((climb.expected() * part / cost, task))
+    return found
+
+
+def again(search: "Search") -> list[Promise]:
+    """Return fits from other starts of what counts, and what each promises for its cost.
+
+    The loss of an average of m fits against one of very many is proportional to 1 / m.
+    """
+    found = []
+    for group in search.portfolio.alive:
+        have = group.n_made
+        if group.share == 0 or not group.first.whole:
+            continue
+        gain = group.share * averaging_gain(search, group) / (2 * have**2)
+        for number in range(have, min(2 * have, search.n_init)):
+            task = Task(group.settings, number, search.seconds_of(group.settings))
+            found.append((gain / search.cost(task), task))
+    return found
+
+
+def averaging_gain(search: "Search", group: Group) -> float:
+    """Return what an average of many fits gains over one, as far as it is known."""
+    m = group.n_used
+    if group.n_made < 2:
+        return AVERAGING_GAIN * abs(search.portfolio.worth)
+    if m < 2:
+        return 0.0
+    alone = float(np.mean([fit.valid for fit in group.used]))
+    weights = search.fitter.valid.weights
+    together = float(weights @ group.each) / float(weights.sum())
+    return m / (m - 1) * max(0.0, together - alone)
