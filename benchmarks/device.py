@@ -33,10 +33,10 @@ sys.modules["exchangeable"] = package
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 
-from exchangeable.devices import chunks, hidden, linear  # noqa: E402
-from exchangeable.devices.batches import Symbols  # noqa: E402
-from exchangeable.devices.head import Head, Settings  # noqa: E402
-from exchangeable.devices.training import Task, Training  # noqa: E402
+from exchangeable.devices.networks.batches import Symbols  # noqa: E402
+from exchangeable.devices.networks.head import Head, Settings  # noqa: E402
+from exchangeable.devices.networks.training import Task, Training  # noqa: E402
+from exchangeable.devices.passes import chunks, hidden, linear  # noqa: E402
 from exchangeable.runtime.clock import Clock, Pace  # noqa: E402
 
 PARTS = ("hidden", "mixture", "neural")

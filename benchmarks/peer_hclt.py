@@ -245,7 +245,7 @@ def fit(options):
 
 def add(options):
     """Add what was fitted to the density benchmark."""
-    from exchangeable.experiments.beyond import KEY, Beyond
+    from exchangeable.experiments.beyond.cells import KEY, Beyond
     from exchangeable.experiments.store import Store
 
     experiment = Beyond(Store(options.results, KEY))

@@ -9,10 +9,10 @@ from numba.core.dispatcher import Dispatcher
 
 import exchangeable
 from exchangeable.cli import main
-from exchangeable.cli.warmup import COMPILED as FAMILIES
-from exchangeable.cli.warmup import steps, tables
+from exchangeable.cli.commands.warmup import COMPILED as FAMILIES
+from exchangeable.cli.commands.warmup import steps, tables
 from exchangeable.families import REGISTRY
-from exchangeable.runtime.bits import COMPILED
+from exchangeable.runtime.kernels.bits import COMPILED
 
 
 def specialisations():

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 from exchangeable.data.forms import Codes, Columns
 from exchangeable.data.rows import as_rows
-from exchangeable.runtime.vectors import TILE
+from exchangeable.runtime.kernels.vectors import TILE
 from random_blocks import make
 
 

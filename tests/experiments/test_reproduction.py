@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from exchangeable.cli.reproduce import reproduce
+from exchangeable.cli.commands.reproduce import reproduce
 from exchangeable.experiments.classifiers import BY_NAME, ENTRANTS, run_entrant
 from exchangeable.experiments.density import density_tasks
 from exchangeable.experiments.problems import Problem, load, run_names

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 300
 """A bug that makes tests run longer than this, which take some seconds, is killed too."""
 PASSED, FAILED = 0, 1
-COMPILED = ("njit", "runtime.kernel_cache", "runtime.loops")
+COMPILED = ("njit", "runtime.kernels.cache", "runtime.kernels.loops")
 """What a file with kernels, or with functions that kernels call, mentions."""
 
 

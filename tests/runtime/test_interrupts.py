@@ -230,10 +230,10 @@ from exchangeable.cli import main
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting import runs, progress
 
-import exchangeable.cli.fit
+import exchangeable.cli.commands.fit
 from exchangeable.cli import estimators
 
-fit = sys.modules["exchangeable.cli.fit"]
+fit = sys.modules["exchangeable.cli.commands.fit"]
 {prepare}
 main(sys.argv[1:])
 """
@@ -308,7 +308,7 @@ def test_a_command_that_is_not_about_tables_ends_so_too(tmp_path: Path) -> None:
     prepare = "import time; print('running', flush=True); time.sleep(60)"
     script = (
         "import sys; from exchangeable.cli import groups; from exchangeable.__main__ import main; "
-        "import exchangeable.cli.datasets as d; "
+        "import exchangeable.cli.commands.datasets as d; "
         f"d.list_command.callback = lambda: exec({prepare!r}); main()"
     )
     watched = Watched("-c", script, "datasets", cwd=tmp_path)

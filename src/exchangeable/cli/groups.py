@@ -74,7 +74,7 @@ class DeferredCommands(Commands):
         """Return a command, None if there is none of this name."""
         if cmd_name not in self._modules:
             return None
-        module = import_module(f"exchangeable.cli.{self._modules[cmd_name][0]}")
+        module = import_module(f"exchangeable.cli.commands.{self._modules[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name)
         interruptible()
         return command

@@ -14,8 +14,8 @@ from exchangeable.data import packed_kernels, row_kernels
 from exchangeable.data.forms import CODE_BITS, Codes, Columns, Words
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import NO_BITS, CountRows, Rows, TypedRows, take_rows
+from exchangeable.runtime.kernels.vectors import TILE
 from exchangeable.runtime.threads import row_ranges
-from exchangeable.runtime.vectors import TILE
 
 MAX_PARTS = 32
 PART_STEPS = 400_000

@@ -10,9 +10,9 @@ from exchangeable.arrays import FloatArray, IntArray, aligned_zeros
 from exchangeable.data import packed_kernels
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill
-from exchangeable.runtime.vectors import TILE
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill
+from exchangeable.runtime.kernels.vectors import TILE
 
 _compile = compiled()
 

@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from exchangeable.runtime.bits import load_bits, popcount
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill, inlined
-from exchangeable.runtime.vectors import TILE
+from exchangeable.runtime.kernels.bits import load_bits, popcount
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill, inlined
+from exchangeable.runtime.kernels.vectors import TILE
 
 _compile = compiled()
 

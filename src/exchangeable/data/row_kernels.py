@@ -5,9 +5,9 @@ Rows are `RowArrays`. Weights are empty where all are 1.
 
 import numpy as np
 
-from exchangeable.runtime.bits import load_bits, wrapping_sum
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill, helper
+from exchangeable.runtime.kernels.bits import load_bits, wrapping_sum
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill, helper
 
 _compile = compiled()
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from exchangeable.arrays import check_number
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.threads import row_ranges, run
 
 NO_BITS = np.empty((0, 0), dtype=np.uint64)

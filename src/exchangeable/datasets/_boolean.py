@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from exchangeable.arrays import check_count
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.threads import run
 
 Binary = NDArray[np.uint8]

@@ -16,8 +16,8 @@ from exchangeable.families.page import OnPage
 from exchangeable.families.predictive import Normal, Normals
 from exchangeable.families.sums import RowsInMemory, Sums
 from exchangeable.partitions import Partition
+from exchangeable.runtime.kernels.uniforms import Uniforms
 from exchangeable.runtime.threads import row_ranges
-from exchangeable.runtime.uniforms import Uniforms
 from exchangeable.storage.checks import check_totals
 from exchangeable.storage.limits import Budget
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
-from exchangeable.devices.together import Together
+from exchangeable.devices.passes.together import Together
 
 if TYPE_CHECKING:
     from exchangeable.families.mixture import Mixture

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.devices.choice import usable_on
-from exchangeable.devices.together import Together
+from exchangeable.devices.passes.together import Together
 from exchangeable.families import family_named
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streaming.streamed import Streamed

@@ -1,1 +1,1 @@
-"""Threads, bits, and functions that compile to vector instructions."""
+"""Threads, the clock, memory and interrupts; `kernels` has what compiled loops are made of."""

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import intrinsic
 
-from exchangeable.runtime.bits import COMPILED
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernels.bits import COMPILED
+from exchangeable.runtime.kernels.cache import compiled
 
 SPINS = 1_000_000 if COMPILED else 1
 """How often a waiting thread looks at a number before it goes to sleep: about 0.3 ms in all."""

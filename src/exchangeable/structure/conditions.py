@@ -18,7 +18,7 @@ from exchangeable.data.groups import Group
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
 from exchangeable.partitions import Partition
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.structure.sweep import sweep
 
 

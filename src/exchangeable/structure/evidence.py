@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.partitions import Labels
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
-from exchangeable.runtime.loops import inlined, where_largest
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
+from exchangeable.runtime.kernels.loops import inlined, where_largest
 
 _compile = compiled()
 _helper = for_kernels()

@@ -17,8 +17,8 @@ from exchangeable.data.stream.chunk import Chunk
 from exchangeable.families.common.streaming.recipes import Labelled, Recipe
 from exchangeable.families.common.tables import block_counts
 from exchangeable.partitions import Labels, Partition
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill
 from exchangeable.runtime.threads import run
 
 EachClass = Callable[[Rows, Group, int], Any]

@@ -2,7 +2,7 @@
 
 import math
 
-from exchangeable.runtime.loops import helper, inlined
+from exchangeable.runtime.kernels.loops import helper, inlined
 
 
 @inlined

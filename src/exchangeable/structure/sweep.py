@@ -9,9 +9,9 @@ from scipy.special import stdtrit
 
 from exchangeable.arrays import FloatArray
 from exchangeable.partitions import Labels
-from exchangeable.runtime.bits import bits_of_float
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill, helper, inlined, largest
+from exchangeable.runtime.kernels.bits import bits_of_float
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill, helper, inlined, largest
 from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.structure.student import two_sided_p
 

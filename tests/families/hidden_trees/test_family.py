@@ -9,7 +9,7 @@ from scipy.special import comb
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.hidden_trees.edges import rooted_tree
 from exchangeable.families.hidden_trees.family import HiddenFamily, count_gains
-from exchangeable.families.hidden_trees.row_sums import pair_masses
+from exchangeable.families.hidden_trees.passes.row_sums import pair_masses
 from exchangeable.families.problem import Problem
 from exchangeable.partitions import Partition
 from exchangeable.structure.proposals import Proposal

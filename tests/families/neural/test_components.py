@@ -11,7 +11,7 @@ from exchangeable.data.observed import Observed, as_observed
 from exchangeable.families.neural import components, trees, urns
 
 jax = pytest.importorskip("jax")
-from exchangeable.devices import batches, engine, residuals, scores  # noqa: E402
+from exchangeable.devices.networks import batches, engine, residuals, scores  # noqa: E402
 
 N, WIDE, K = 6, 9, 6
 STATES = all_states(N)

@@ -25,8 +25,8 @@ from exchangeable.fitting.tasks import problem_of, spec_of
 from exchangeable.runtime.clock import Clock, OutOfTime
 
 pytest.importorskip("jax")
-from exchangeable.devices import batches, engine, training
-from exchangeable.devices import steps as device_steps
+from exchangeable.devices.networks import batches, engine, training
+from exchangeable.devices.networks import steps as device_steps
 
 FAMILIES = ["neural independent", "neural urns", "neural tree"]
 N = 8

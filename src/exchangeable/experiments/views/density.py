@@ -5,7 +5,7 @@ from scipy.stats import wilcoxon
 
 from exchangeable.arrays import FloatArray
 from exchangeable.datasets._density import DENSITY_SETS
-from exchangeable.experiments.beyond_report import BEST, published
+from exchangeable.experiments.beyond.report import BEST, published
 from exchangeable.experiments.density import COLUMNS, LEARN_SPN, MODELS, OTHER_SETS, PAPER_SETS
 from exchangeable.experiments.paper import paper_figure
 from exchangeable.experiments.store import Store

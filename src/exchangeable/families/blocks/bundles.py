@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.tables import Tables
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import inlined
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import inlined
 
 _compile = compiled()
 

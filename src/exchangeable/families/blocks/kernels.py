@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle
-from exchangeable.runtime.bits import popcount
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill, helper, inlined
-from exchangeable.runtime.vectors import TILE, logarithm, single_power, vectorise
+from exchangeable.runtime.kernels.bits import popcount
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill, helper, inlined
+from exchangeable.runtime.kernels.vectors import TILE, logarithm, single_power, vectorise
 
 _compile = compiled()
 

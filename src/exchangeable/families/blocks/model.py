@@ -27,8 +27,8 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.page import OnPage, stacked_labels
 from exchangeable.families.sums import RowsInMemory
 from exchangeable.partitions import Partition, log_factorials
+from exchangeable.runtime.kernels.uniforms import Uniforms
 from exchangeable.runtime.threads import run
-from exchangeable.runtime.uniforms import Uniforms
 
 SMALL_TABLES = 1 << 18
 """Tables with fewer entries than this are not worth several threads."""

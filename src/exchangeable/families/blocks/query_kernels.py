@@ -17,10 +17,10 @@ from exchangeable.families.blocks.holes.kernels import (
     remember,
 )
 from exchangeable.families.blocks.holes.states import n_states
-from exchangeable.runtime.bits import popcount
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, fill, inlined, total
-from exchangeable.runtime.vectors import exponential
+from exchangeable.runtime.kernels.bits import popcount
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import copy, fill, inlined, total
+from exchangeable.runtime.kernels.vectors import exponential
 
 _compile = compiled()
 

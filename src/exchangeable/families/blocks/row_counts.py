@@ -24,7 +24,7 @@ from exchangeable.families.blocks.holes.states import state_layout
 from exchangeable.families.blocks.kernels import Piece
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.threads import run
 
 _compile = compiled()

@@ -26,7 +26,7 @@ from exchangeable.families.common.streaming.placed_numbers import (
 )
 from exchangeable.families.common.streaming.recipes import PosteriorRecipe
 from exchangeable.families.contract import Model
-from exchangeable.runtime.uniforms import Uniforms
+from exchangeable.runtime.kernels.uniforms import Uniforms
 
 UNIFORMS, MOST_UNIFORMS = "uniform numbers", 3 << 22
 """Under what name the numbers for draws are kept, and how many of them for all classes."""

@@ -3,8 +3,8 @@
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, divide, fill, inlined, largest, total
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import copy, divide, fill, inlined, largest, total
 
 _compile = compiled(fastmath={"reassoc", "contract"})
 

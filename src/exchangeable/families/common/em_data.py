@@ -11,7 +11,7 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed, flags
 from exchangeable.data.rows import take_rows
-from exchangeable.devices.together import Together
+from exchangeable.devices.passes.together import Together
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import ROUNDING, SINGLE_ROUNDING, Sums
 

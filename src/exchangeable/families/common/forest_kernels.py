@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill, inlined
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill, inlined
 
 _compile = compiled()
 

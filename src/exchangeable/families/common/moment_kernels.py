@@ -12,10 +12,10 @@ a second line, without its weight, in the room behind the first ones.
 import numpy as np
 
 from exchangeable.data.forms import CODE_BITS, CODED_TILE
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.lanes import N_LANES, aligned, load, plus, store, times, transpose
-from exchangeable.runtime.loops import copy, fill, helper, inlined
-from exchangeable.runtime.vectors import TILE
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.lanes import N_LANES, aligned, load, plus, store, times, transpose
+from exchangeable.runtime.kernels.loops import copy, fill, helper, inlined
+from exchangeable.runtime.kernels.vectors import TILE
 
 _compile = compiled()
 

@@ -10,7 +10,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.forms import CodeLists
 from exchangeable.families.common import moment_kernels
 from exchangeable.families.common.log_linear import linear_kernels
-from exchangeable.runtime.lanes import padded
+from exchangeable.runtime.kernels.lanes import padded
 from exchangeable.runtime.threads import Job, row_ranges
 
 LISTS = "rows by the values of their codes"

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.loops import fill, helper, inlined, largest
-from exchangeable.runtime.vectors import logarithm, scaled_power, vectorise
+from exchangeable.runtime.kernels.loops import fill, helper, inlined, largest
+from exchangeable.runtime.kernels.vectors import logarithm, scaled_power, vectorise
 
 LOG_LEAST = -345.0
 """Complete rows keep every posterior whose square is a normal number. The sweep needs them: Welch's

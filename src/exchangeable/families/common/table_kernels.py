@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
-from exchangeable.runtime.bits import popcount
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, inlined
+from exchangeable.runtime.kernels.bits import popcount
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import copy, inlined
 
 _compile = compiled()
 

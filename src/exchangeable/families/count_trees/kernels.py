@@ -16,7 +16,7 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.blocks.holes.counters import count_row, forget_row, new_counters
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
 
 _compile = compiled()
 _helper = for_kernels()

@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
 
 _compile = compiled()
 _helper = for_kernels()

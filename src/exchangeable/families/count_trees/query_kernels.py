@@ -18,7 +18,7 @@ from exchangeable.families.count_trees.kernels import (
     new_messages,
     share_of_bins,
 )
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
 
 _compile = compiled()
 _helper = for_kernels()

@@ -3,8 +3,8 @@
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.families.hidden_trees import symbol_kernels
-from exchangeable.families.hidden_trees.messages import Messages, Symbols
+from exchangeable.families.hidden_trees.passes import symbol_kernels
+from exchangeable.families.hidden_trees.passes.messages import Messages, Symbols
 from exchangeable.families.hidden_trees.search import Choices
 
 

@@ -22,7 +22,11 @@ from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.hidden_trees.edges import rooted_tree, shrunken_edges, table_gains
 from exchangeable.families.hidden_trees.model import HiddenModel
-from exchangeable.families.hidden_trees.row_sums import count_masses, half_masses, pair_masses
+from exchangeable.families.hidden_trees.passes.row_sums import (
+    count_masses,
+    half_masses,
+    pair_masses,
+)
 from exchangeable.families.hidden_trees.start import (
     START_POOLING,
     START_STEPS,

@@ -17,8 +17,8 @@ from exchangeable.arrays import FloatArray
 from exchangeable.families.contract import Arrays
 from exchangeable.families.hidden_trees import saved
 from exchangeable.families.hidden_trees.count_choices import log_rows
-from exchangeable.families.hidden_trees.messages import Symbols, TreeSums, expect_messages
-from exchangeable.families.hidden_trees.on_device import expect_on_device
+from exchangeable.families.hidden_trees.passes.messages import Symbols, TreeSums, expect_messages
+from exchangeable.families.hidden_trees.passes.on_device import expect_on_device
 from exchangeable.families.hidden_trees.rooted import RootedTrees
 from exchangeable.families.hidden_trees.tree import HiddenTree
 from exchangeable.families.page import OnPage

@@ -13,8 +13,8 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.contract import Completions, Model
+from exchangeable.families.hidden_trees.passes.states import TreeOfStates
 from exchangeable.families.hidden_trees.search import MOST_BRANCHES
-from exchangeable.families.hidden_trees.states import TreeOfStates
 from exchangeable.partitions import Partition
 from exchangeable.runtime.threads import row_ranges
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.hidden_trees.messages import Messages
+from exchangeable.families.hidden_trees.passes.messages import Messages
 from exchangeable.partitions import Partition
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import (

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.families.hidden_trees import kernels
-from exchangeable.families.hidden_trees.states import TreeOfStates, scaled
+from exchangeable.families.hidden_trees.passes import kernels
+from exchangeable.families.hidden_trees.passes.states import TreeOfStates, scaled
 
 MOST_WORK = 1 << 26
 """Products of messages after which the search for one row ends with what it has."""

@@ -8,8 +8,13 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.devices.choice import import_jax, out_of_memory_told
 from exchangeable.families.contract import Model
-from exchangeable.families.hidden_trees.messages import Messages, Symbols, TreeSums, expect_messages
 from exchangeable.families.hidden_trees.model import HiddenSums
+from exchangeable.families.hidden_trees.passes.messages import (
+    Messages,
+    Symbols,
+    TreeSums,
+    expect_messages,
+)
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import NO_POSTERIOR, Batch, RowsInMemory
 from exchangeable.partitions import Partition, log_factorials
@@ -79,7 +84,7 @@ def _on_device(
     batches: Sequence[Batch],
 ) -> TreeSums:
     """Return the sums after steps that are all taken on a device: sums need not leave it."""
-    (hidden,) = import_jax("device='gpu'", "exchangeable.devices.hidden_steps")
+    (hidden,) = import_jax("device='gpu'", "exchangeable.devices.passes.hidden_steps")
     partition, model = family.partition, mixture.model
     messages: Messages = model.trees[0].messages  # type: ignore[attr-defined]
     n_blocks, h = messages.parent.size, messages.n_states

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray, SymbolArray
 from exchangeable.data.observed import Observed
 from exchangeable.families.contract import Completions
-from exchangeable.families.hidden_trees import query_kernels, symbol_kernels
 from exchangeable.families.hidden_trees.count_choices import count_choices
-from exchangeable.families.hidden_trees.messages import Messages, Symbols, score_messages
+from exchangeable.families.hidden_trees.passes import query_kernels, symbol_kernels
+from exchangeable.families.hidden_trees.passes.messages import Messages, Symbols, score_messages
+from exchangeable.families.hidden_trees.passes.states import scaled
 from exchangeable.families.hidden_trees.rooted import RootedTree
 from exchangeable.families.hidden_trees.search import MOST_BRANCHES, Search
-from exchangeable.families.hidden_trees.states import scaled
 from exchangeable.partitions import Partition, log_factorials
 
 BETTER = 1e-9

@@ -10,8 +10,8 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.columns.schema import typed, typed_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import TypedRows
+from exchangeable.families.hidden_trees.passes.states import TreeOfStates, scaled
 from exchangeable.families.hidden_trees.search import Choices
-from exchangeable.families.hidden_trees.states import TreeOfStates, scaled
 from exchangeable.families.leaf_trees.leaves import Leaf, Shown
 
 MOST_ALTERNATIVES = 256

@@ -16,7 +16,7 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Family, Model
 from exchangeable.families.hidden_trees.edges import rooted_tree, shrunken_edges, table_gains
-from exchangeable.families.hidden_trees.row_sums import halved_pairs
+from exchangeable.families.hidden_trees.passes.row_sums import halved_pairs
 from exchangeable.families.hidden_trees.start import START_STEPS, loose_edges, n_components
 from exchangeable.families.hidden_trees.start import States as StartStates
 from exchangeable.families.leaf_trees.fits import LeafFit, chosen_block, leaf_fit

@@ -19,10 +19,10 @@ from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType
 from exchangeable.data.stream.passes import add
 from exchangeable.families.contract import Arrays, Normal, Normals
-from exchangeable.families.hidden_trees import kernels
-from exchangeable.families.hidden_trees.kernels import PosteriorSums
+from exchangeable.families.hidden_trees.passes import kernels
+from exchangeable.families.hidden_trees.passes.kernels import PosteriorSums
+from exchangeable.families.hidden_trees.passes.states import scaled
 from exchangeable.families.hidden_trees.rooted import RootedTrees
-from exchangeable.families.hidden_trees.states import scaled
 from exchangeable.families.leaf_trees import saved
 from exchangeable.families.leaf_trees.leaves import Shown, jacobians, shown_chunks
 from exchangeable.families.leaf_trees.on_device import expect_on_device

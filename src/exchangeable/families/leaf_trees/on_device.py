@@ -11,9 +11,9 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray
 from exchangeable.devices.choice import check_room, import_jax, out_of_memory_told, usable_on
-from exchangeable.devices.together import make_pass
-from exchangeable.families.hidden_trees.kernels import PosteriorSums
-from exchangeable.families.hidden_trees.states import TreeOfStates, scaled
+from exchangeable.devices.passes.together import make_pass
+from exchangeable.families.hidden_trees.passes.kernels import PosteriorSums
+from exchangeable.families.hidden_trees.passes.states import TreeOfStates, scaled
 from exchangeable.families.leaf_trees.leaves import Shown
 from exchangeable.families.sums import RowsInMemory
 
@@ -58,7 +58,7 @@ def expect_on_device(
     begin : int
         The number of the first row.
     """
-    (hidden,) = import_jax("device='gpu'", "exchangeable.devices.hidden")
+    (hidden,) = import_jax("device='gpu'", "exchangeable.devices.passes.hidden")
     memo, runs = (
         (data.memo, 1) if data.together is None else (data.together.memo, data.together.most)
     )

@@ -19,7 +19,7 @@ from exchangeable.data.stream.chunk import Chunk
 from exchangeable.data.stream.views import ChangedPasses
 from exchangeable.families.common.streaming.recipes import PosteriorRecipe
 from exchangeable.families.common.streaming.streamed import Streamed
-from exchangeable.families.hidden_trees.row_sums import halved_pairs
+from exchangeable.families.hidden_trees.passes.row_sums import halved_pairs
 from exchangeable.families.hidden_trees.start import States as StartStates
 from exchangeable.families.leaf_trees.leaves import Columns, Leaf, Shown, chunk_rows
 from exchangeable.families.leaf_trees.start import Ranking, binned, pairs_of_bins, shares_of_states

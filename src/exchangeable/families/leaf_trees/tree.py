@@ -13,10 +13,10 @@ from exchangeable.data.columns.schema import typed, typed_rows
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, CountRows, TypedRows
 from exchangeable.families.contract import Completions, Normal, Normals, averaged
-from exchangeable.families.hidden_trees import query_kernels
+from exchangeable.families.hidden_trees.passes import query_kernels
+from exchangeable.families.hidden_trees.passes.states import TreeOfStates, scaled
 from exchangeable.families.hidden_trees.rooted import RootedTree
 from exchangeable.families.hidden_trees.search import MOST_BRANCHES, Search
-from exchangeable.families.hidden_trees.states import TreeOfStates, scaled
 from exchangeable.families.leaf_trees.completions import (
     Completed,
     climb,

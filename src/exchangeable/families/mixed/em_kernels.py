@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, helper
-from exchangeable.runtime.vectors import logarithm
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import copy, helper
+from exchangeable.runtime.kernels.vectors import logarithm
 
 TILE = 256
 """Rows whose scores are held at once."""

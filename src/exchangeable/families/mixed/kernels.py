@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from exchangeable.families.common.posteriors import settle
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.vectors import TILE
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.vectors import TILE
 
 _compile = compiled(fastmath={"contract"})
 

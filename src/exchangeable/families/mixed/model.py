@@ -23,8 +23,8 @@ from exchangeable.families.mixed.rows.sums import check_types
 from exchangeable.families.page import OnPage
 from exchangeable.families.sums import NO_POSTERIOR, RowsInMemory, Sums
 from exchangeable.partitions import Partition
+from exchangeable.runtime.kernels.vectors import TILE
 from exchangeable.runtime.threads import row_ranges, run
-from exchangeable.runtime.vectors import TILE
 
 CHUNK = 1 << 12
 """Rows that a thread works on at a time."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.devices.head import LARGEST, Head
+from exchangeable.devices.networks.head import LARGEST, Head
 from exchangeable.families.contract import Model
 from exchangeable.families.trees.model import TreeModel
 

@@ -10,14 +10,14 @@ import numpy as np
 from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.groups import Group, group_ones
-from exchangeable.devices.batches import Symbols, n_columns
 from exchangeable.devices.choice import (
     check_room,
     find_device,
     import_jax,
     out_of_memory_told,
 )
-from exchangeable.devices.head import SHARE_CELLS, Settings
+from exchangeable.devices.networks.batches import Symbols, n_columns
+from exchangeable.devices.networks.head import SHARE_CELLS, Settings
 from exchangeable.families.contract import Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.neural.components import Component, Independent
@@ -99,7 +99,7 @@ class NeuralTrainer(Trainer, ABC):
         device = find_device(problem.device, purpose)
         examples, k = problem.rows.rows, problem.n_components
         least = work(examples.n_rows, examples.n_variables, k, self.settings)
-        (training,) = import_jax(purpose, "exchangeable.devices.training")
+        (training,) = import_jax(purpose, "exchangeable.devices.networks.training")
         rows, valid = self.rows()
         columns = n_columns(rows.rows.n_variables)
         holes = rows.holes is not None or valid.holes is not None

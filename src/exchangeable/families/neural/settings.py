@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from exchangeable.arrays import check_count, check_number
-from exchangeable.devices.head import Settings
+from exchangeable.devices.networks.head import Settings
 
 COMPONENTS = ("independent", "urns", "tree")
 MOST_LATENT = 1000

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray
-from exchangeable.devices.head import FEW_POINTS, LARGEST, Head
+from exchangeable.devices.networks.head import FEW_POINTS, LARGEST, Head
 from exchangeable.families.common.forests import best_tree
 from exchangeable.families.contract import Model
 from exchangeable.families.neural.components import Component, odds_of

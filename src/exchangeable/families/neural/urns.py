@@ -9,7 +9,7 @@ c = 0, and needs B only where it is not negligible.
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.devices.head import LARGEST, Head
+from exchangeable.devices.networks.head import LARGEST, Head
 from exchangeable.families.contract import Model
 from exchangeable.families.neural.components import Component, odds_of
 from exchangeable.families.urns.model import UrnModel

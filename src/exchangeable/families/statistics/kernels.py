@@ -7,9 +7,9 @@ cells are the same in every class; tables and histograms have one line per class
 import numpy as np
 
 from exchangeable.families.common.posteriors import NOTHING, settle
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill
-from exchangeable.runtime.vectors import TILE
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill
+from exchangeable.runtime.kernels.vectors import TILE
 
 _compile = compiled()
 

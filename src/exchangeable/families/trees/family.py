@@ -23,7 +23,7 @@ from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
-from exchangeable.families.trees import gain_kernels
+from exchangeable.families.trees.kernels.gains import urn_pair_gains
 from exchangeable.families.trees.model import ParentArray, TreeModel
 from exchangeable.families.trees.natural import LEAST, Edges, natural_parameters
 from exchangeable.families.trees.polynomials import (
@@ -229,7 +229,7 @@ class WeightedTreeFamily(PooledFamily):
             rank[ranked] = np.arange(rank.size)
             both = pairs_of(y) + pool.strength * self.problem.pairs
             gains = np.empty_like(both)
-            gain_kernels.urn_pair_gains(
+            urn_pair_gains(
                 totals[y],
                 np.diag(both).copy(),
                 both,

@@ -20,15 +20,10 @@ from exchangeable.families.common.log_linear.model import LogLinearModel
 from exchangeable.families.common.log_linear.scores import NO_NUMBERS, NO_PARENTS, LogLinear
 from exchangeable.families.contract import Arrays
 from exchangeable.families.page import OnPage
-from exchangeable.families.trees import (
-    assignment_kernels,
-    independent,
-    polynomials,
-    query_kernels,
-    saved,
-    shared,
-)
-from exchangeable.families.trees.polynomial_kernels import Workspace
+from exchangeable.families.trees import independent, polynomials, saved, shared
+from exchangeable.families.trees.kernels import assignments
+from exchangeable.families.trees.kernels import queries as query_kernels
+from exchangeable.families.trees.kernels.polynomials import Workspace
 from exchangeable.families.trees.polynomials import Forest
 from exchangeable.families.trees.shared import SharedTrees
 from exchangeable.partitions import Partition
@@ -275,14 +270,14 @@ class TreeModel(LogLinearModel):
     def complete(self, observed: Observed, y: int) -> tuple[SymbolArray, FloatArray]:
         """Return the most probable completion x of each row, and log P(x | y)."""
         out = np.empty(observed.n_rows)
-        kernel = assignment_kernels.complete_rows
+        kernel = assignments.complete_rows
         return self._filled(kernel, y, observed, out, self._node_workspace), out
 
     def draw(self, observed: Observed, y: int, rng: np.random.Generator) -> SymbolArray:
         """Return a completion of each row, drawn from P(x | e, y)."""
         uniforms = rng.random((observed.n_rows, 2 * self.n_variables + 1))
         rooms = self._workspace, self._node_workspace
-        return self._filled(assignment_kernels.draw_rows, y, observed, uniforms, *rooms)
+        return self._filled(assignments.draw_rows, y, observed, uniforms, *rooms)
 
     def numbers_drawn(self, observed: Observed, y: int) -> tuple[int, ...]:
         """Return how many random numbers `draw` takes for each row."""
@@ -311,10 +306,10 @@ class TreeModel(LogLinearModel):
         """Return room for the polynomials of a forest, as far as they are needed."""
         return Workspace.of([forest.merges], self.n_variables if self.log_q.size else 0)
 
-    def _node_workspace(self, forest: Forest) -> assignment_kernels.NodeWorkspace:
+    def _node_workspace(self, forest: Forest) -> assignments.NodeWorkspace:
         """Return room for the polynomials of each node and of all before it."""
         n = self.n_variables
-        return assignment_kernels.NodeWorkspace.of(n, n if self.log_q.size else 0)
+        return assignments.NodeWorkspace.of(n, n if self.log_q.size else 0)
 
     def _filled(
         self,

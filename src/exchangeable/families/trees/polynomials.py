@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common import forest_kernels
-from exchangeable.families.trees import tilt_kernels
-from exchangeable.families.trees.merge_kernels import Merges, plan_merges
-from exchangeable.families.trees.polynomial_kernels import Workspace
+from exchangeable.families.trees.kernels import tilts as by_tilts
+from exchangeable.families.trees.kernels.merges import Merges, plan_merges
+from exchangeable.families.trees.kernels.polynomials import Workspace
 from exchangeable.runtime.threads import row_ranges, run
 
 LARGEST_SLOPE, LARGEST_PAIR = 60.0, 15.0
@@ -150,7 +150,7 @@ def log_counts(
         forests = Forest.of_each(slope, parent, pair, classes)
         workspace = Workspace.of([forest.merges for forest in forests], reach)
         for y, forest in zip(range(*classes), forests, strict=True):
-            tilt_kernels.log_coefficients(forest, unknown, True, reach, workspace, out[y], tilts[y])
+            by_tilts.log_coefficients(forest, unknown, True, reach, workspace, out[y], tilts[y])
 
     run(one, row_ranges(k, CLASSES_PER_WORKSPACE), n_jobs)
     return CountWeights(np.ascontiguousarray(out.T), tilts)
@@ -171,8 +171,8 @@ def _expected_of_forest(
     unknown = np.full(forest.parent.size, -1, dtype=np.int8)
     if tilts.size <= top:
         tilts, scratch = np.empty(top + 1), np.empty(top + 1)
-        tilt_kernels.log_coefficients(forest, unknown, True, top, workspace, scratch, tilts)
-    tilt_kernels.expected(forest, unknown, mass[: top + 1], tilts, True, workspace, *of_nodes)
+        by_tilts.log_coefficients(forest, unknown, True, top, workspace, scratch, tilts)
+    by_tilts.expected(forest, unknown, mass[: top + 1], tilts, True, workspace, *of_nodes)
 
 
 def expected_pairs(

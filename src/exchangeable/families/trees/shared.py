@@ -12,13 +12,13 @@ from scipy.special import expit
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.observed import Observed, flags
-from exchangeable.families.trees.polynomials import nodes_of
-from exchangeable.families.trees.shared_kernels import (
+from exchangeable.families.trees.kernels.shared import (
     WIDTH,
     marginals_shared,
     mark_active,
     score_shared,
 )
+from exchangeable.families.trees.polynomials import nodes_of
 from exchangeable.runtime.threads import row_ranges, run
 
 FEWEST = 64

@@ -12,8 +12,8 @@ import numpy as np
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.urns.kernels import expected_ones, log_polynomials
 from exchangeable.families.urns.series_kernels import margin_above
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill
 
 _compile = compiled()
 

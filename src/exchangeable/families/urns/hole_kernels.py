@@ -16,8 +16,8 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle_row
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, fill, inlined
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import copy, fill, inlined
 
 _compile = compiled(fastmath={"contract"})
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from exchangeable.families.urns.series_kernels import NEGLIGIBLE, margin_above, sum_series
 from exchangeable.families.urns.tilt_kernels import cover
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
-from exchangeable.runtime.loops import copy, fill, inlined, total
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
+from exchangeable.runtime.kernels.loops import copy, fill, inlined, total
 
 _compile = compiled(fastmath={"reassoc", "contract"})
 _helper = for_kernels(fastmath={"reassoc", "contract"})

@@ -12,8 +12,8 @@ from exchangeable.families.urns.kernels import (
     log_polynomials,
     stage_starts,
 )
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
-from exchangeable.runtime.vectors import log_sum
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
+from exchangeable.runtime.kernels.vectors import log_sum
 
 _compile = compiled()
 _helper = for_kernels()

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
-from exchangeable.runtime.loops import copy, fill, inlined, largest, total
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
+from exchangeable.runtime.kernels.loops import copy, fill, inlined, largest, total
 
 _compile = compiled(fastmath={"reassoc", "contract"})
 _helper = for_kernels(fastmath={"reassoc", "contract"})

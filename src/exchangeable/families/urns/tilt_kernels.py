@@ -8,8 +8,8 @@ longer be trusted, cover all counts, and each count is taken from the tilt that 
 
 import numpy as np
 
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
-from exchangeable.runtime.loops import divide, fill, inlined, largest, total
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
+from exchangeable.runtime.kernels.loops import divide, fill, inlined, largest, total
 
 _compile = compiled(fastmath={"reassoc", "contract"})
 _helper = for_kernels(fastmath={"reassoc", "contract"})

@@ -7,9 +7,9 @@ how many there are. Of two classes one is enough: with a single column of slopes
 
 import numpy as np
 
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
-from exchangeable.runtime.loops import inlined, largest
-from exchangeable.runtime.vectors import logarithm, scaled_power
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
+from exchangeable.runtime.kernels.loops import inlined, largest
+from exchangeable.runtime.kernels.vectors import logarithm, scaled_power
 
 _compile = compiled(fastmath={"contract", "reassoc"})
 LOG_LEAST = -700.0

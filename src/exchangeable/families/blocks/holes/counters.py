@@ -8,9 +8,9 @@ import numpy.typing as npt
 from exchangeable.arrays import IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import RowArrays
-from exchangeable.runtime.bits import popcount
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import helper, inlined
+from exchangeable.runtime.kernels.bits import popcount
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import helper, inlined
 
 _compile = compiled()
 

@@ -18,11 +18,11 @@ from exchangeable.families.blocks.row_counts import RowCounts
 from exchangeable.families.common.moments import one_class_per_line
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import log_factorials
-from exchangeable.runtime.bits import popcount
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, fill
+from exchangeable.runtime.kernels.bits import popcount
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import copy, fill
+from exchangeable.runtime.kernels.vectors import TILE, exponential
 from exchangeable.runtime.threads import row_ranges, run
-from exchangeable.runtime.vectors import TILE, exponential
 
 _compile = compiled()
 

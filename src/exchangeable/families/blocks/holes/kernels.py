@@ -13,10 +13,10 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.blocks.holes.counters import Counters, HoledRows, count_row, forget_row
 from exchangeable.families.common.posteriors import settle_row
-from exchangeable.runtime.bits import wrapping_product
-from exchangeable.runtime.kernel_cache import compiled, for_kernels
-from exchangeable.runtime.loops import copy, inlined
-from exchangeable.runtime.vectors import exponential
+from exchangeable.runtime.kernels.bits import wrapping_product
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
+from exchangeable.runtime.kernels.loops import copy, inlined
+from exchangeable.runtime.kernels.vectors import exponential
 
 _compile = compiled()
 _helper = for_kernels()

@@ -15,8 +15,8 @@ import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.tables import Tables
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.vectors import exponential, logarithm
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.vectors import exponential, logarithm
 
 _compile = compiled()
 

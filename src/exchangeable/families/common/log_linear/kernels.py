@@ -14,8 +14,8 @@ from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle_row
 from exchangeable.families.common.tables import TableArrays
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, fill, helper, inlined
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import copy, fill, helper, inlined
 
 _compile = compiled()
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import copy, inlined
-from exchangeable.runtime.vectors import TILE
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import copy, inlined
+from exchangeable.runtime.kernels.vectors import TILE
 
 _compile = compiled()
 

@@ -10,7 +10,7 @@ from exchangeable.arrays import FloatArray
 from exchangeable.data.examples import Examples
 from exchangeable.data.observed import flags
 from exchangeable.devices.choice import check_room, import_jax, out_of_memory_told, usable_on
-from exchangeable.devices.together import make_pass
+from exchangeable.devices.passes.together import make_pass
 from exchangeable.families.common.log_linear.scores import LinearSums, LogLinear
 from exchangeable.families.common.tables import Tables
 from exchangeable.families.sums import RowsInMemory
@@ -25,7 +25,7 @@ def can(examples: Examples) -> bool:
 
 def put_rows(device: Any, data: RowsInMemory, n_classes: int) -> Any:
     """Return the rows in chunks: one that stays on a device, or several to be sent there."""
-    (chunks,) = import_jax("device='gpu'", "exchangeable.devices.chunks")
+    (chunks,) = import_jax("device='gpu'", "exchangeable.devices.passes.chunks")
     memo, runs = (
         (data.memo, 1) if data.together is None else (data.together.memo, data.together.most)
     )
@@ -42,7 +42,7 @@ def put_rows(device: Any, data: RowsInMemory, n_classes: int) -> Any:
 def expect(device: Any, data: RowsInMemory, model: LogLinear, log_prior: FloatArray) -> LinearSums:
     """Return what a pass sums, the posteriors included; runs that go together share one."""
     linear, passes = import_jax(
-        "device='gpu'", "exchangeable.devices.linear", "exchangeable.devices.chunks"
+        "device='gpu'", "exchangeable.devices.passes.linear", "exchangeable.devices.passes.chunks"
     )
     examples, k = data.examples, model.base.size
     tables = block_tables(model.tables) if model.tables.starts.size else None

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from exchangeable.arrays import FloatArray, IntArray
-from exchangeable.runtime.kernel_cache import compiled
-from exchangeable.runtime.loops import fill
+from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.loops import fill
 
 _compile = compiled()
 

@@ -2,7 +2,7 @@
 
 import math
 
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernels.cache import compiled
 
 
 @compiled(fastmath={"contract"})

@@ -7,7 +7,7 @@ column and k = 0, 1, …: the mass of the rows whose count exceeds k.
 
 import math
 
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernels.cache import compiled
 
 _compile = compiled()
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from exchangeable.runtime.kernel_cache import compiled
+from exchangeable.runtime.kernels.cache import compiled
 
 _compile = compiled(fastmath={"contract"})
 

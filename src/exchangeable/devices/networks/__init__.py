@@ -1,0 +1,1 @@
+"""Training of networks that decode components, written in JAX."""

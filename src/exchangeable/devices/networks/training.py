@@ -1,0 +1,302 @@
+"""Training of a decoder: epochs, early stopping on held-out rows, and what is left at the end."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from exchangeable.devices.networks import engine
+from exchangeable.devices.networks.batches import LEAST_STEPS, FloatArray, Symbols, batch_size
+from exchangeable.devices.networks.decoder import (
+    Layers,
+    hidden_layer,
+    latent_points,
+    new_layers,
+    repeated,
+)
+from exchangeable.devices.networks.head import SHARE_CELLS, Settings
+from exchangeable.devices.networks.residuals import pair_gains
+from exchangeable.devices.networks.schedule import Schedule
+from exchangeable.devices.networks.steps import SCAN, Pace, Steps
+from exchangeable.devices.networks.task import Task, even_shares, in_batches, logarithms, shares_of
+from exchangeable.devices.programs import compile_ahead
+
+MOST_STEPS = 64
+"""Of an iteration; large epochs have several."""
+ENDING = 1.5
+"""What follows the last step takes this many times what its scores do."""
+MOST_VALID = 8192
+"""Held-out rows by which training is stopped."""
+LEAST_ITERATIONS = 8
+"""The learning rate is not cut before this many iterations."""
+MOST_SHARE_STEPS = 8
+SETTLE_STEPS = 16
+"""Of an iteration in which the components settle."""
+SETTLE_RATE, SETTLE_WARM_UP = 1e-2, 20
+SETTLE_GAIN, SETTLE_PATIENCE = 1e-4, 3
+"""What held-out rows must gain, and the iterations without that before it ends."""
+SETTLE_COPIES = 7
+"""Of what is learned: the latest, their gradient, moments and averages, and the best."""
+MOST_SETTLE_BYTES = 1e9
+"""Components that need more do not settle."""
+
+
+class Training:
+    """A decoder, trained by rows and stopped by rows held out.
+
+    Parameters
+    ----------
+    task : Task
+        Rows, components and points.
+    settings : Settings
+        Its size, and how it is trained.
+    rng : Generator
+        The source of all draws.
+    device : jax device
+        Where to train.
+    pace : Pace
+        Whether there is time for more, asked after some steps.
+    layers : list of (weights, offset), optional
+        The decoder to begin with.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        settings: Settings,
+        rng: np.random.Generator,
+        device: Any,
+        pace: Pace,
+        layers: Layers | None = None,
+    ) -> None:
+        self.task, self.settings, self.device, self.pace = task, settings, device, pace
+        self.rng, self.converged, self.late, self._settling = rng, False, False, False
+        self.train, self.valid = task.rows, task.valid.some(MOST_VALID, rng)
+        self.batch = batch_size(self.train.weights.size, settings.batch_size)
+        self.moving = float(len(task.final) > len(task.points))
+        final, self.shares = even_shares(task.final)
+        self.uniform, shares = even_shares(task.points)
+        self.log_shares = logarithms(shares)
+        with jax.default_device(device):
+            self.points = np.asarray(latent_points(final, 0.0))
+            self._watched = np.asarray(latent_points(self.uniform, 0.0)), self.log_shares
+        self.best: Layers = layers or new_layers(rng, settings.latent, settings.layers, task.bias)
+        self.best_worth = -np.inf
+        self._fitted: Any = self.shares
+        k = len(self.points)
+        most = max(1, SHARE_CELLS // k), max(1, SHARE_CELLS // 2 // k)
+        self._seen = min(self.train.weights.size, most[0])
+        self._held = min(self.valid.weights.size, most[1])
+        ending = ENDING * sum(task.head.work(rows, k) for rows in (self._seen, self._held))
+        rows = task.head, self.train, self.batch
+        self._steps = Steps(self._train_steps, *rows, len(self.uniform), ending)
+        self._settle_steps = Steps(self._learn_points, *rows, k, ending)
+        self._valid_batches = in_batches(self.valid, self.batch, len(self.uniform))
+
+    def iterations(
+        self, tol: float, max_iter: int, last: bool = True
+    ) -> Iterator[tuple[float, float]]:
+        """Train; after each iteration yield the averages of fitted and of held-out rows.
+
+        It ends when there is no time for more, `late`, perhaps before the first. Training that is
+        not the `last` is followed by another.
+        """
+        self._compile_ahead(last)
+        settings, steps = self.settings, self._steps.begin(self.rng)
+        epoch = -(-self.train.weights.size // self.batch)
+        n_steps = SCAN * -(-min(max(epoch, LEAST_STEPS), MOST_STEPS) // SCAN)
+        network, schedule = engine.new_network(self.best), Schedule(settings, tol)
+        for number in range(max_iter):
+            rate, warm_up = schedule.rate, settings.warm_up
+            network, seen = self._advance(steps, network, n_steps, rate, warm_up)
+            if self.late:
+                return
+            held = np.nan
+            if np.isfinite(seen):
+                held = self._held_out(network.average, self._watched, self._valid_batches)
+            if not np.isfinite(held):
+                schedule.recover()
+                network = engine.new_network(self.best)
+                continue
+            if held > self.best_worth:
+                self.best, self.best_worth = network.average, held
+            schedule.note(held)
+            yield seen, held
+            if schedule.out_of_patience and number + 1 >= LEAST_ITERATIONS:
+                if schedule.ended:
+                    self.converged = True
+                    return
+                schedule.cut()
+                network = network._replace(parameters=self.best, average=self.best)
+        self.converged = schedule.stale > 0
+
+    @property
+    def _settles(self) -> bool:
+        """Whether the components settle after training."""
+        k, width = len(self.points), len(self.best[-1][0])
+        room = self.task.head.room(self.batch, k) + 4.0 * SETTLE_COPIES * k * width
+        return self.settings.settle > 0 and room <= MOST_SETTLE_BYTES
+
+    def settled(self, max_iter: int) -> Iterator[tuple[float, float]]:
+        """Let the components leave the latent space: learn each one's last hidden layer.
+
+        What training has left is good enough to begin with, even if it was `late`.
+        """
+        if not self._settles:
+            return
+        trained, self.converged, self.late = self.converged, False, False
+        self._settling = True
+        reserve = self._settle_steps.work / self._steps.work * (1 + self._settle_steps.ending)
+        if not self.pace.goes_on(reserve * self.pace.latest + self._compiling):
+            return
+        steps = self._settle_steps.begin(self.rng)
+        batches = in_batches(self.valid, self.batch, len(self.points))
+        with jax.default_device(self.device):
+            self.points = hidden_layer(self.best, self.points)
+        self.best = self.best[-1:]
+        network = engine.new_network(engine.Settled(self.points, logarithms(self.shares)))
+        worth, stale = self._worth(network.average, batches), 0
+        for _ in range(min(max_iter, -(-self.settings.settle // SETTLE_STEPS))):
+            network, seen = self._advance(steps, network, SETTLE_STEPS, SETTLE_RATE, SETTLE_WARM_UP)
+            if self.late:
+                return
+            held = self._worth(network.average, batches)
+            stale = 0 if held > worth + SETTLE_GAIN else stale + 1
+            if held > worth:
+                worth, (self.points, _) = held, network.average
+                self.shares = shares_of(network.average)
+            yield seen, held
+            if stale >= SETTLE_PATIENCE:
+                break
+        self.converged = trained
+
+    def _worth(self, settled: engine.Settled, batches: Any) -> float:
+        """Return the average log-likelihood of held-out rows under settled components."""
+        points = settled.hidden, logarithms(shares_of(settled))
+        return self._held_out(self.best, points, batches)
+
+    def _advance(
+        self, steps: Steps, network: engine.Network, n_steps: int, rate: float, warm_up: int
+    ) -> tuple[engine.Network, float]:
+        """Return the network after some steps, and the average log-likelihood in them."""
+        warm = np.minimum((steps.done + np.arange(n_steps) + 1) / (warm_up + 1), 1.0)
+        shifts = self.moving * self.rng.random((n_steps, self.settings.latent))
+        return steps.advance(network, n_steps, rate * warm, shifts, self.device, self._in_time)
+
+    def _train_steps(self, network: engine.Network, handed: engine.Batches) -> Any:
+        points = self.uniform, self.log_shares
+        return engine.train_steps(self.task.head, network, self.task.constants, points, handed)
+
+    def _learn_points(self, network: engine.Network, handed: engine.Batches) -> Any:
+        head, constants = self.task.head, self.task.constants
+        return engine.settle_steps(head, network, self.best, constants, handed)
+
+    @property
+    def _compiling(self) -> float:
+        """Seconds that it takes to compile steps, about."""
+        return max(0.0, self.pace.first - self.pace.latest)
+
+    def _in_time(self, values: Any, ending: float) -> bool:
+        """Wait for the steps before the latest, and see whether there is time for more.
+
+        What is compiled for the first steps is compiled again, for other shapes, after the last.
+        Where components settle after training, there is time for that anyway.
+        """
+        values.block_until_ready()
+        self.pace.step()
+        if self.pace.patient and self.best_worth == -np.inf:
+            return True
+        follows = self._settles and not self._settling
+        reserve = 0.0 if follows else ending * self.pace.latest + self._compiling
+        self.late = not self.pace.goes_on(reserve)
+        return not self.late
+
+    def _held_out(self, layers: Layers, points: Any, batches: Any) -> float:
+        """Return the average log-likelihood of held-out rows at some points with their shares."""
+        total = 0.0
+        with jax.default_device(self.device):
+            for some, weights in batches:
+                found = engine.held_out(self.task.head, layers, self.task.constants, points, some)
+                total += float((weights * np.asarray(found, dtype=np.float64)).sum())
+        return total / float(self.valid.weights.sum())
+
+    def gains(self, weights: FloatArray) -> FloatArray:
+        """Return what an edge between each two variables would gain, on weighted rows to fit."""
+        rows = Symbols(self.train.symbols, weights)
+        return pair_gains(
+            self.task.head, self.best, self.task.constants, self._watched, rows, self.device
+        )
+
+    def repeated(self, times: int) -> Layers:
+        """Return the best decoder, with each of its outputs several times over."""
+        return repeated(self.best, times)
+
+    def components(self) -> tuple[FloatArray, FloatArray]:
+        """Return the outputs of the best decoder, and shares of the components.
+
+        These are equal, or fitted to the rows by steps of EM, as long as held-out rows grow
+        likelier.
+        """
+        train, valid = [
+            (rows.symbols, rows.weights.astype(np.float32))
+            for rows in (
+                self.train.some(self._seen, self.rng),
+                self.valid.some(self._held, self.rng),
+            )
+        ]
+        k = len(self.task.final)
+        with jax.default_device(self.device):
+            outputs, self._fitted = engine.refitted(
+                self.task.head,
+                self.best,
+                self.task.constants,
+                (self.points, self.shares),
+                train,
+                valid,
+                MOST_SHARE_STEPS,
+            )
+        shares = np.asarray(self._fitted, dtype=np.float64)
+        return np.asarray(outputs, dtype=np.float64)[:k], shares[:k]
+
+    def scores(self) -> tuple[FloatArray, FloatArray]:
+        """Return log P of each row to fit and of each row held out, in single precision.
+
+        It is that of the mixture of all components, as `components` has found them.
+        """
+        rows = self.task.rows.followed_by(self.task.valid)
+        points = self.points, logarithms(self._fitted)
+        calls = -(-rows.weights.size // (SCAN * max(1, SHARE_CELLS // 8 // len(self.points))))
+        found = []
+        for batch, _ in rows.batches(-(-rows.weights.size // (SCAN * calls)), SCAN):
+            with jax.default_device(self.device):
+                each = engine.held_out(
+                    self.task.head, self.best, self.task.constants, points, batch
+                )
+            found.append(np.asarray(each, dtype=np.float64).ravel())
+        n = self.task.rows.weights.size
+        whole = np.concatenate(found)[: rows.weights.size]
+        return whole[:n], whole[n:]
+
+    def _compile_ahead(self, last: bool) -> None:
+        """Compile what follows the first steps while these are compiled and made."""
+        head, constants, shape = self.task.head, self.task.constants, jax.ShapeDtypeStruct
+        layers, points = self.best, (self.points, self.shares)
+        programs: list[Any] = [
+            (engine.held_out, head, layers, constants, self._watched, self._valid_batches[0][0])
+        ]
+        if last and self._settles:
+            hidden = np.zeros((len(self.points), len(layers[-1][0])), np.float32)
+            layers, points = layers[-1:], (hidden, self.shares)
+            network = engine.new_network(engine.Settled(*points))
+            batches = self._settle_steps.shapes(self.settings.latent)
+            programs.append((engine.settle_steps, head, network, layers, constants, batches))
+        if last:
+            rows = [
+                (shape((count, data.symbols.shape[1]), np.int8), shape((count,), np.float32))
+                for data, count in ((self.train, self._seen), (self.valid, self._held))
+            ]
+            programs.append(
+                (engine.refitted, head, layers, constants, points, *rows, MOST_SHARE_STEPS)
+            )
+        compile_ahead(programs, self.device)

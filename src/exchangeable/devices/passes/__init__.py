@@ -1,0 +1,1 @@
+"""Passes of EM over packed rows, written in JAX."""

@@ -1,0 +1,1 @@
+"""The density benchmark: its cells, its command, and the page about it."""

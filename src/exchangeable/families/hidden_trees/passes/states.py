@@ -1,0 +1,80 @@
+"""A tree of hidden states: what sending messages along it needs, whatever its blocks show."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exchangeable.arrays import FloatArray, IntArray
+from exchangeable.families.common import forest_kernels
+from exchangeable.families.hidden_trees.passes import kernels
+from exchangeable.families.hidden_trees.passes.kernels import StateTree
+
+TILE_BYTES = 1 << 25
+"""Messages of a tile of rows take about this much memory."""
+LARGEST_TILE, SMALLEST_TILE = 256, 16
+
+
+class TreeOfStates:
+    """A tree whose nodes have hidden states.
+
+    Attributes
+    ----------
+    parent : array of shape (n_nodes,)
+        Each node's parent, n_nodes for the root.
+    edges : array of shape (n_nodes, n_states, n_states)
+        P(z_v = t | z_parent = s).
+    """
+
+    parent: npt.NDArray[np.int32]
+    edges: FloatArray
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The nodes, parents before children."""
+        n = self.parent.size
+        order, rank = np.empty(n, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+        forest_kernels.order_nodes(self.parent.astype(np.int64), order, rank)
+        return order
+
+    @cached_property
+    def tree(self) -> StateTree:
+        """The tree as kernels read it."""
+        edges_t = np.ascontiguousarray(self.edges.transpose(0, 2, 1))
+        return StateTree(self.order, self.parent, self.edges, edges_t)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states of each node."""
+        return int(self.edges.shape[1])
+
+    @property
+    def tile(self) -> int:
+        """Number of rows whose messages are sent together."""
+        fitting = TILE_BYTES // (16 * self.parent.size * self.n_states)
+        return int(np.clip(fitting, SMALLEST_TILE, LARGEST_TILE))
+
+    def scores(self, codes: npt.NDArray[np.int32], log_evidence: FloatArray) -> FloatArray:
+        """Return log P of what rows show given the root's state, shape (n_rows, n_states)."""
+        evidence, top = scaled(log_evidence)
+        out = np.empty((len(codes), self.n_states))
+        kernels.score_tree(codes, evidence, self.tree, self.tile, out)
+        out += top[codes].sum(axis=1)[:, None]
+        return out
+
+    def posterior(self, codes: Any, evidence: FloatArray, state: int) -> FloatArray:
+        """Return P(z_v | what rows show, the root's state), shape (n_nodes, n_rows, n_states).
+
+        `evidence` is what `scaled` returns.
+        """
+        out = np.empty((self.parent.size, len(codes), self.n_states))
+        kernels.posterior_tree(codes, evidence, self.tree, state, out)
+        return out
+
+
+def scaled(log_evidence: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return P(symbol | z) with the largest of each symbol 1, and the log of what it was."""
+    top = log_evidence.max(axis=1)
+    top[top == -np.inf] = 0.0
+    return np.exp(log_evidence - top[:, None]), top

@@ -1,0 +1,1 @@
+"""Inner loops over forests of binary variables."""
