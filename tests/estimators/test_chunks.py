@@ -5,8 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from exchangeable import Blocks, ExchangeableClassifier, ExchangeableMixture, PackedBits
+from exchangeable import (
+    Blocks,
+    ExchangeableClassifier,
+    ExchangeableMixture,
+    Generative,
+    PackedBits,
+)
 from exchangeable.data import observed as observed_rows
 from scaling_rows import Chunks, assert_same_model, cut, make_rows
 
@@ -156,6 +163,18 @@ def test_classes_of_every_family_are_those_in_memory(rows: Any, options: dict[st
 
 
 @pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_classes_of_several_components_are_those_in_memory(rows: Any) -> None:
+    X, y = rows[:2]
+    model = ExchangeableClassifier(training=Generative(2, n_init=1), max_iter=5, tol=0.0)
+    with pytest.warns(ConvergenceWarning):
+        expected = model.fit(X, y).predict_joint_log_proba(X)
+    with pytest.warns(ConvergenceWarning):
+        found = model.fit(cut(X), y).predict_joint_log_proba(X)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    with pytest.raises(ValueError, match="needs X in memory"):
+        model.set_params(training="hybrid").fit(cut(X), y)
+
+
 def test_a_warm_start_goes_on_in_chunks(rows: Any) -> None:
     X, _ = rows
     models = [ExchangeableMixture(**{**MIXTURE, "max_iter": 3}) for _ in range(2)]

@@ -27,6 +27,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.plotting import BlockMapDisplay, CountDistributionDisplay, EMHistoryDisplay
 from exchangeable.report import report_html
 from exchangeable.report.live import live_panel
+from few_components import few_components
 
 N = 5
 STATES = all_states(N)
@@ -62,7 +63,8 @@ def mixture(spec: FamilySpec, **options: Any) -> ExchangeableMixture:
 
 
 def classifier(spec: FamilySpec, **options: Any) -> ExchangeableClassifier:
-    return ExchangeableClassifier(**{**options_of(spec), "max_iter": 3, "n_jobs": 1, **options})
+    settings = options_of(spec) | few_components(spec) | {"max_iter": 3, "n_jobs": 1}
+    return ExchangeableClassifier(**settings | options)
 
 
 def cut(rows: Any) -> list[Any]:

@@ -33,6 +33,7 @@ from exchangeable.fitting.checkpoint import save_states
 from exchangeable.fitting.em import EMState
 from exchangeable.fitting.runs import Runs, begin, families_of
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
+from few_components import few_components
 from toy_family import SPEC as COINS
 
 N = 5
@@ -296,14 +297,15 @@ def test_mixtures_average_join_save_and_answer(spec: FamilySpec, tmp_path: Path)
 @every(WITH_CLASSES)
 @pytest.mark.parametrize("data", [X, HOLED], ids=["complete", "holes"])
 def test_classes_are_fitted_and_told_apart(spec: FamilySpec, data: Any) -> None:
-    model = ExchangeableClassifier(**options_of(spec), max_iter=3).fit(data, KIND)
+    options = options_of(spec) | few_components(spec) | {"max_iter": 3}
+    model = ExchangeableClassifier(**options).fit(data, KIND)
     joint = model.predict_joint_log_proba(STATES)
     np.testing.assert_allclose(logsumexp(joint), 0.0, atol=1e-9)
     np.testing.assert_allclose(model.predict_proba(STATES).sum(axis=1), 1.0)
     if spec is not COINS:  # which has one chance for all variables
         assert model.score(X, KIND) > 0.75
     some = np.where(np.arange(len(X)) % 3 == 0, -1, KIND)
-    half = ExchangeableClassifier(**options_of(spec), max_iter=3, semi_supervised=True)
+    half = ExchangeableClassifier(**options, semi_supervised=True)
     if "semi_supervised" in spec.cannot:
         with pytest.raises(ValueError, match="semi_supervised"):
             half.fit(data, some)

@@ -28,7 +28,7 @@ from exchangeable.estimators.kinds import (
 )
 from exchangeable.estimators.names import check_columns, give_names
 from exchangeable.families.contract import FamilySpec
-from exchangeable.fitting.trainings import GENERATIVE, as_training
+from exchangeable.fitting.trainings import GENERATIVE, Generative, as_training
 from exchangeable.runtime.threads import row_ranges, run
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -63,7 +63,8 @@ def open_rows(
     one_table = column is None and library_of(X) == "pyarrow" and not fitted
     if one_table and decide_kinds(estimator, spec, X)[1] is not None:
         return None
-    in_memory = as_training(getattr(estimator, "training", GENERATIVE)) is not None
+    training = as_training(getattr(estimator, "training", GENERATIVE))
+    in_memory = training is not None and not isinstance(training, Generative)
     if not on_cluster and isinstance(X, np.memmap) and ("chunks" in spec.cannot or in_memory):
         return None
     source = None if on_cluster else as_source(X, column)
