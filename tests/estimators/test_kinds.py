@@ -107,8 +107,6 @@ def test_questions_are_in_the_users_values(mixture: ExchangeableMixture) -> None
         mixture.conditional("age", {"city": "Paris"})
     with pytest.raises(ValueError, match="names the continuous column 'age' among others"):
         mixture.conditional(["age", "city"])
-    with pytest.raises(ValueError, match="target='age' is for binary columns"):
-        mixture.information_gain(target="age")
 
 
 def test_information_gain_is_the_expected_loss_of_entropy(mixture: ExchangeableMixture) -> None:
@@ -130,6 +128,34 @@ def test_information_gain_is_the_expected_loss_of_entropy(mixture: ExchangeableM
     values = [entropy({**given, "age": x}) for x in grid[::5]]
     after = np.trapezoid(np.interp(grid, grid[::5], values) * age.density(grid), grid)
     assert gain[2] == pytest.approx(before - after, abs=2e-3)
+
+
+def test_information_about_a_column_is_mutual(mixture: ExchangeableMixture) -> None:
+    names, given = list(KINDS), {"kids": 2}
+    told = {name: mixture.information_gain(given, target=name) for name in names}
+    assert (told["kids"] == 0).all()  # it is known
+    for one in ("city", "grade", "age"):
+        assert told[one][names.index(one)] == told[one][names.index("kids")] == 0
+        for other in ("city", "grade", "age"):
+            if one != other:
+                mutual = told[other][names.index(one)]
+                assert told[one][names.index(other)] == pytest.approx(mutual, abs=1e-4)
+    both = np.array([*mixture.conditional(["city", "grade"], given).values()]).reshape(2, -1)
+    alone = both.sum(axis=1, keepdims=True) * both.sum(axis=0)
+    expected = float((both * np.log(both / alone)).sum())
+    assert told["city"][names.index("grade")] == pytest.approx(expected, abs=1e-12)
+    grid = np.linspace(0, 90, 400)
+    cities = mixture.conditional("city", given)
+    density = [mixture.conditional("age", {**given, "city": city}).density(grid) for city in cities]
+    whole = mixture.conditional("age", given).density(grid)
+    each = [np.trapezoid(own * np.log(own / whole), grid) for own in density]
+    expected = float(np.dot([*cities.values()], each))
+    assert told["age"][names.index("city")] == pytest.approx(expected, abs=1e-4)
+    rows = pd.DataFrame({"kids": [2, 3]}).reindex(columns=names)
+    several = mixture.information_gain(rows, target="city")
+    np.testing.assert_allclose(np.asarray(several)[0], told["city"], atol=1e-12)
+    with pytest.raises(ValueError, match="'height' is not a"):
+        mixture.information_gain(target="height")
 
 
 def test_frames_come_back_with_their_types(mixture: ExchangeableMixture) -> None:

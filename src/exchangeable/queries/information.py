@@ -1,4 +1,4 @@
-"""How much a column of any kind would tell about the class: I(y; x | e) in nats."""
+"""How much a column of any kind would tell about the class, or about another column, in nats."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,19 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from exchangeable.arrays import FloatArray
-from exchangeable.families.contract import Normal, Normals
+from exchangeable.data.columns.schema import typed, typed_rows
+from exchangeable.data.observed import Observed
+from exchangeable.data.rows import ColumnType
+from exchangeable.families.contract import Normal, Normals, averaged
+from exchangeable.families.mixture import Mixture
+from exchangeable.queries.answers import class_posterior
 
 NODES = 64
 """Of the quadrature of entropies of mixtures of normal distributions."""
+TARGET_NODES = 32
+"""Of the quadrature over a measurement that one wants to know, per normal distribution."""
+NEGLIGIBLE = 1e-9
+"""Values of the target that have less than this share of all are left out."""
 
 
 def information(posterior: FloatArray, each: Sequence[FloatArray | Normal | Normals]) -> FloatArray:
@@ -39,6 +48,59 @@ def information(posterior: FloatArray, each: Sequence[FloatArray | Normal | Norm
         within -= posterior[:, y] * xlogy(table, table).sum(axis=1)
     entropy = -np.asarray(xlogy(whole, whole)).sum(axis=1)
     return np.asarray(np.maximum(entropy - within, 0.0))
+
+
+def target_information(
+    mixture: Mixture, observed: Observed, target: int, types: tuple[ColumnType, ...]
+) -> FloatArray:
+    """Return how much each column would tell about another one: I(x_target; x_j | e).
+
+    It is zero for columns that are known, for the target, and wherever that is known. Values of a
+    measurement are those of a quadrature.
+    """
+    gain, open_columns = np.zeros((observed.n_rows, observed.n_variables)), observed.hole_flags()
+    for i in np.flatnonzero(open_columns[:, target]):
+        row = observed.take(np.array([i]))
+        values, shares = _points(predictive(mixture, row, target))
+        copies = np.tile(typed_rows(row).values, (len(values), 1))
+        copies[:, target] = values
+        known = typed(copies, types)
+        for j in map(int, np.flatnonzero(open_columns[i])):
+            if j != target:
+                before, after = (_entropy(predictive(mixture, rows, j)) for rows in (row, known))
+                gain[i, j] = before[0] - shares @ after
+    return np.maximum(gain, 0.0)
+
+
+def predictive(mixture: Mixture, observed: Observed, j: int) -> FloatArray | Normals:
+    """Return the distribution of a column given what is known of every row."""
+    each = [mixture.model.predictive(observed, j, y) for y in range(mixture.model.n_classes)]
+    return averaged(each, class_posterior(mixture, observed))
+
+
+def _points(distribution: FloatArray | Normals) -> tuple[FloatArray, FloatArray]:
+    """Return the values that a column may have in a row, and how probable each is."""
+    if isinstance(distribution, Normals):
+        nodes, weights = np.polynomial.hermite_e.hermegauss(TARGET_NODES)
+        spread = np.sqrt(distribution.variance[0])[:, None]
+        values = (distribution.mean[0][:, None] + spread * nodes).ravel()
+        shares = (distribution.weights[0][:, None] * weights).ravel()
+    else:
+        values, shares = np.arange(distribution.shape[1], dtype=np.float64), distribution[0]
+    kept = shares > NEGLIGIBLE * shares.sum()
+    return values[kept], shares[kept] / shares[kept].sum()
+
+
+def _entropy(distribution: FloatArray | Normals) -> FloatArray:
+    """Return the entropy of every row's distribution, up to a constant for measurements."""
+    if not isinstance(distribution, Normals):
+        return np.asarray(-xlogy(distribution, distribution).sum(axis=1))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    total = np.zeros(len(distribution.mean))
+    for share, mean, variance in zip(*(each.T for each in distribution), strict=True):
+        at = mean[:, None] + np.sqrt(variance)[:, None] * nodes
+        total -= share * (_log_density(distribution, at) @ weights) / weights.sum()
+    return total
 
 
 def _of_normals(posterior: FloatArray, each: Sequence[Normals]) -> FloatArray:

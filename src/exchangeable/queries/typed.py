@@ -29,7 +29,7 @@ from exchangeable.queries.framed import (
     states,
 )
 from exchangeable.queries.frames import Output, in_frames
-from exchangeable.queries.information import information
+from exchangeable.queries.information import information, target_information
 from exchangeable.queries.methods import METHODS, MostProbable, Queries
 from exchangeable.queries.typed_answers import (
     Distribution,
@@ -256,12 +256,11 @@ class TypedQueries(Output, Queries):
         schema = self._schema()
         if schema is None:
             return super().information_gain(given, target=target)
-        if target is not None:
-            raise ValueError(
-                f"target={target!r} is for binary columns; where columns are of other kinds, "
-                "information_gain is about the class or component: leave target away"
-            )
         observed, single = self._typed_evidence(schema, given)
+        if target is not None:
+            wanted = self._variable(target)
+            gain = target_information(self._mixture(), observed, wanted, schema.types)
+            return gain[0] if single else gain
         posterior = answers.class_posterior(self._mixture(), observed, self.n_jobs)
         gain = np.zeros((observed.n_rows, len(schema.columns)))
         for j in range(len(schema.columns)):
