@@ -162,7 +162,6 @@ def test_classes_of_every_family_are_those_in_memory(rows: Any, options: dict[st
     assert local.n_iter_ == chunked.n_iter_
 
 
-@pytest.mark.filterwarnings("ignore:EM did not converge")
 def test_classes_of_several_components_are_those_in_memory(rows: Any) -> None:
     X, y = rows[:2]
     model = ExchangeableClassifier(training=Generative(2, n_init=1), max_iter=5, tol=0.0)
@@ -175,6 +174,7 @@ def test_classes_of_several_components_are_those_in_memory(rows: Any) -> None:
         model.set_params(training="hybrid").fit(cut(X), y)
 
 
+@pytest.mark.filterwarnings("ignore:EM did not converge")
 def test_a_warm_start_goes_on_in_chunks(rows: Any) -> None:
     X, _ = rows
     models = [ExchangeableMixture(**{**MIXTURE, "max_iter": 3}) for _ in range(2)]
