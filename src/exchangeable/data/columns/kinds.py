@@ -13,7 +13,7 @@ from exchangeable.data.columns.one_hot import OneHot, one_hot_of
 from exchangeable.data.columns.raw import library_of, raw_columns
 from exchangeable.data.columns.schema import Schema
 from exchangeable.data.columns.transforms import Transform, fit_transform
-from exchangeable.data.columns.values import MOST_COUNT, listed_levels
+from exchangeable.data.columns.values import LARGEST_LEVEL, MOST_COUNT, as_float, listed_levels
 
 LARGEST_COUNT = 1000
 """Larger whole numbers are measurements, unless they are declared to be counts."""
@@ -216,6 +216,12 @@ def _levels(seen: Seen, kind: str) -> tuple[Any, ...]:
         raise ValueError(
             f"column {seen.name!r} is {kind}, but holds {odd!r} ({type(odd).__name__}); levels are "
             "text, numbers or truth values"
+        )
+    large = next((v for v in plain if not isinstance(v, str) and abs(v) > LARGEST_LEVEL), None)
+    if large is not None:
+        raise ValueError(
+            f"column {seen.name!r} is {kind}, but holds {as_float(large):g}; numbers beyond 2^53 "
+            "cannot be told apart: make them text"
         )
     found = set(plain)
     if kind == "binary":

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-WHOLE = re.compile(r"\bu?int(8|16|32|64)\b")
+from exchangeable.data.columns.raw import IN_PANDAS
+
+WHOLE = re.compile(r"\bu?int(8|16|32|64|128)\b")
 """What types of whole numbers are called, in small letters."""
-DECIMALS = re.compile(r"[Dd]ecimal(?:\d*)\((?:precision=)?(\d+), (?:scale=)?(\d+)\)$")
+DECIMALS = re.compile(r"([Dd]ecimal\d*)\((?:precision=)?(\d+), (?:scale=)?(\d+)\)$")
 """What types of decimals are called by polars and Arrow."""
 Values = npt.NDArray[Any]
 Levels = tuple[Any, ...]
@@ -56,6 +58,9 @@ def _pandas_column(values: Values, dtype: str, levels: Levels, ordered: bool, in
     """Return a series."""
     import pandas
 
+    if dtype.endswith(IN_PANDAS):
+        made = _arrow_column(values, dtype.removesuffix(IN_PANDAS), levels, ordered)
+        return pandas.Series(pandas.arrays.ArrowExtensionArray(made), index=index)
     kind: Any = pandas.CategoricalDtype(levels, ordered) if dtype == "category" else dtype
     if dtype.startswith("Sparse["):
         kind = _sparse_type(dtype)
@@ -78,7 +83,7 @@ def _polars_column(name: Any, values: Values, dtype: str, levels: Levels, ordere
         listed = [int(value) for value in listed]
     series = polars.Series(name, listed, dtype=kind, strict=False)
     decimals = _decimals(dtype)
-    return series if decimals is None else series.cast(polars.Decimal(*decimals))
+    return series if decimals is None else series.cast(polars.Decimal(*decimals[1:]))
 
 
 def _arrow_column(values: Values, dtype: str, levels: Levels, ordered: bool) -> Any:
@@ -94,7 +99,10 @@ def _arrow_column(values: Values, dtype: str, levels: Levels, ordered: bool) -> 
     decimals, listed = _decimals(dtype), _within(values, dtype).tolist()
     if decimals is not None or dtype == "null" or _has_fractions(values, dtype):
         made = pyarrow.array(listed, type=pyarrow.float64())
-        return made if decimals is None else made.cast(pyarrow.decimal128(*decimals))
+        if decimals is None:
+            return made
+        name, *digits = decimals
+        return made.cast(getattr(pyarrow, name)(*digits))
     if is_whole(dtype):
         listed = [int(value) for value in listed]
     return pyarrow.array(listed, type=pyarrow.type_for_alias(dtype))
@@ -117,7 +125,7 @@ def _has_fractions(values: Values, dtype: str) -> bool:
 def _within(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     """Return numbers with those cut that are beyond the range of a type of whole numbers."""
     own = WHOLE.search(dtype.lower())
-    if own is None or values.dtype.kind != "f":
+    if own is None or own[1] == "128" or values.dtype.kind != "f":
         return values
     low, high = np.iinfo(own[0]).min, np.iinfo(own[0]).max
     return np.asarray(
@@ -135,11 +143,11 @@ def _sparse_type(dtype: str) -> Any:
     return pandas.SparseDtype(kind, value)
 
 
-def _decimals(dtype: str) -> tuple[int, int] | None:
-    """Return the digits of a type of decimals, and how many are behind the point.
+def _decimals(dtype: str) -> tuple[str, int, int] | None:
+    """Return a type of decimals, its digits, and how many of these are behind the point.
 
     >>> _decimals("Decimal(precision=10, scale=2)"), _decimals("decimal128(8, 3)")
-    ((10, 2), (8, 3))
+    (('Decimal', 10, 2), ('decimal128', 8, 3))
     """
     found = DECIMALS.match(dtype)
-    return None if found is None else (int(found[1]), int(found[2]))
+    return None if found is None else (found[1], int(found[2]), int(found[3]))

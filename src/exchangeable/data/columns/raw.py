@@ -12,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import check_sparse, is_missing, is_sparse
+from exchangeable.data.columns.values import no_level, plain_numbers
 from exchangeable.data.containers import masks_in_one, unmasked
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 """Whose tables are read column by column."""
+IN_PANDAS = "[pyarrow]"
+"""How pandas ends the names of Arrow's types."""
 
 
 class RawColumn(NamedTuple):
@@ -88,6 +91,7 @@ def _plain(value: Any) -> Any:
 
 
 def _from_array(values: npt.NDArray[Any], name: Any, dtype: str | None = None) -> RawColumn:
+    values = plain_numbers(values)
     holes = missing_entries(values)
     return RawColumn(name, values, holes, dtype=str(values.dtype) if dtype is None else dtype)
 
@@ -105,6 +109,11 @@ def missing_entries(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _from_pandas(column: Any, name: Any) -> RawColumn:
+    if hasattr(column.dtype, "pyarrow_dtype"):
+        import pyarrow
+
+        found = _from_arrow(pyarrow.array(column.array), name)
+        return found._replace(dtype=found.dtype + IN_PANDAS)
     holes, dtype = np.asarray(column.isna().to_numpy()), str(column.dtype)
     if dtype.startswith("Sparse"):
         column = column.sparse.to_dense()
@@ -113,12 +122,13 @@ def _from_pandas(column: Any, name: Any) -> RawColumn:
         values = column.astype(object).to_numpy()
         return RawColumn(name, values, holes, levels, bool(column.dtype.ordered), "category")
     if getattr(column.dtype, "kind", "O") in "biuf" and not isinstance(column.dtype, np.dtype):
-        kind = np.float64 if holes.any() else column.dtype.kind
-        values = column.to_numpy(dtype=np.dtype(kind), na_value=np.nan if holes.any() else None)
+        own = getattr(column.dtype, "numpy_dtype", np.dtype(np.float64))
+        kind, missing = (np.dtype(np.float64), np.nan) if holes.any() else (own, None)
+        values = column.to_numpy(dtype=kind, na_value=missing)
         if column.dtype.kind == "b":
             values = np.where(holes, 0, values).astype(np.bool_)
         return RawColumn(name, values, holes, dtype=dtype)
-    return RawColumn(name, column.to_numpy(), holes, dtype=dtype)
+    return RawColumn(name, plain_numbers(column.to_numpy()), holes, dtype=dtype)
 
 
 def _from_polars(column: Any) -> RawColumn:
@@ -132,7 +142,9 @@ def _from_polars(column: Any) -> RawColumn:
         )
     if dtype == "Boolean":
         return RawColumn(column.name, column.fill_null(False).to_numpy(), holes, dtype="Boolean")
-    values = column.to_numpy()
+    if dtype.endswith("Int128"):  # of which NumPy has none
+        return RawColumn(column.name, _objects(column.to_list()), holes, dtype=dtype)
+    values = plain_numbers(column.to_numpy())
     if values.ndim > 1:  # records and arrays, which are refused as values
         values = _objects(column.to_list())
     return RawColumn(column.name, values, holes | missing_entries(values), dtype=dtype)
@@ -150,8 +162,12 @@ def _from_arrow(column: Any, name: str) -> RawColumn:
     dtype = str(column.type)
     if hasattr(column.type, "value_type") and hasattr(column.type, "index_type"):
         chunks = column.chunks if hasattr(column, "chunks") else [column]
-        levels = dict.fromkeys(v for chunk in chunks for v in chunk.dictionary.to_pylist())
-        values = _objects(column.to_pylist())
+        listed = _objects([v for chunk in chunks for v in chunk.dictionary.to_pylist()])
+        try:
+            levels = dict.fromkeys(plain_numbers(listed).tolist())
+        except TypeError:
+            raise no_level(listed, name) from None
+        values = plain_numbers(_objects(column.to_pylist()))
         ordered = bool(column.type.ordered)
         return RawColumn(
             name,
@@ -161,7 +177,7 @@ def _from_arrow(column: Any, name: str) -> RawColumn:
             ordered,
             f"dictionary {column.type.index_type} {column.type.value_type}",
         )
-    values = _objects(column.to_pylist())
+    values = plain_numbers(_objects(column.to_pylist()))
     if dtype == "bool":
         values = np.where(holes, False, values).astype(np.bool_)
     elif dtype.startswith(("int", "uint", "float", "double", "halffloat")):

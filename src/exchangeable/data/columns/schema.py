@@ -19,7 +19,7 @@ from exchangeable.data.columns.raw import (
     missing_entries,
     raw_columns,
 )
-from exchangeable.data.columns.values import sparse_counts
+from exchangeable.data.columns.values import plain_numbers, sparse_counts
 from exchangeable.data.observed import Observed
 from exchangeable.data.rows import ColumnType, CountRows, TypedRows, as_rows
 
@@ -91,6 +91,7 @@ class Schema:
         for j, column in enumerate(self.columns):
             values = np.empty(1, dtype=object)
             values[0] = known.get(j)
+            values = plain_numbers(values)
             raw.append(RawColumn(column.name, values, missing_entries(values)))
         schema = Schema(self.columns, self.library, ASKED)
         return schema._rows(raw)
@@ -114,6 +115,8 @@ class Schema:
             if filled.dtype.kind in "biuf" and raw.values.dtype == object:
                 filled = filled.astype(object) if column.levels else filled
             filled[known] = raw.values[known]
+            if known.all():  # whole numbers may be larger than floats can tell apart
+                filled = raw.values
             decoded.append(filled)
         if self.one_hot is not None:
             return self.one_hot.write(decoded, values, X, library_of(X))

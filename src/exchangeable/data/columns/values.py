@@ -1,6 +1,9 @@
 """Values of columns as numbers, checked."""
 
+import sys
 from collections.abc import Hashable, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,8 @@ LARGEST_NUMBER = 1e100
 """Of larger measurements the moments, which are sums of cubes, would overflow."""
 MOST_COUNT = 100_000
 """The largest count of a column that can be fitted."""
+LARGEST_LEVEL = 2**53
+"""Beyond it not every whole number is a float: levels would become equal."""
 
 
 def sparse_counts(X: Any) -> Any:
@@ -44,16 +49,51 @@ def no_level(known: npt.NDArray[Any], name: Any) -> ValueError:
     )
 
 
+def as_float(value: Any) -> float:
+    """Return a value as a float, the largest one for whole numbers that are larger.
+
+    >>> as_float(Fraction(1, 4)), as_float(-(10**400))
+    (0.25, -1.7976931348623157e+308)
+    """
+    if isinstance(value, complex | np.complexfloating):
+        raise TypeError(f"{value!r} is not a real number")
+    try:
+        return float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -sys.float_info.max
+
+
+def _is_real(value: Any) -> bool:
+    try:
+        as_float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def plain_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a column with its decimals and fractions as floats."""
+    if values.dtype != object:
+        return values
+    exact = [isinstance(value, Decimal | Fraction) for value in values]
+    if not any(exact):
+        return values
+    plain = values.copy()
+    for row in np.flatnonzero(exact):
+        plain[row] = as_float(values[row])
+    return plain
+
+
 def finite_numbers(values: npt.NDArray[Any], name: Any, kind: str) -> FloatArray:
     """Return known values as finite numbers."""
     try:
-        numbers = np.array([float(v) for v in values]) if values.dtype == object else values
-        numbers = np.asarray(numbers, dtype=np.float64)
+        plain = values.dtype.kind in "biuf"
+        numbers = np.asarray(values if plain else [as_float(v) for v in values], np.float64)
     except (TypeError, ValueError):
-        text = next(v for v in values if not isinstance(v, int | float | np.number))
+        odd = next(value for value in values if not _is_real(value))
         article = "a " if kind == "count" else ""
         raise ValueError(
-            f"column {name!r} is {article}{kind}, but holds {text!r}; expected numbers"
+            f"column {name!r} is {article}{kind}, but holds {odd!r}; expected numbers"
         ) from None
     if not np.isfinite(numbers).all():
         raise ValueError(
