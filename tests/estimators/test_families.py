@@ -228,7 +228,8 @@ def test_what_a_family_cannot_do_it_says():
     X = bound_clusters(50)
     with pytest.raises(ValueError, match="does not go with family='hidden tree'"):
         ExchangeableClassifier("hidden tree", training="hybrid").fit(X, X[:, 0])
-    assert not hasattr(ExchangeableMixture(family="neural independent"), "partial_fit")
+    with pytest.raises(ValueError, match="pooling=1 does not go with family='neural independent'"):
+        ExchangeableMixture(family="neural independent", pooling=1).fit(X)
     wide = sp.csr_matrix((np.ones(3), ([0, 1, 2], [0, 1, 2])), shape=(3, 10_001))
     with pytest.raises(ValueError, match="the limit is 4,000, X has 10,001"):
         ExchangeableMixture(1, family="tree").fit(wide)

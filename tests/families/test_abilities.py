@@ -158,8 +158,11 @@ def holes_in_batches(spec: FamilySpec, folder: Path) -> None:
 def warm_start(spec: FamilySpec, folder: Path) -> None:
     model = mixture(spec, warm_start=True).fit(X)
     before = model.log_likelihood_
-    assert model.set_params(max_iter=3).fit(X).history_[0][0] == pytest.approx(before, rel=1e-9)
+    rel = 1e-9 if issubclass(spec.family, Family) else 1e-5  # training scores in single precision
+    assert model.set_params(max_iter=3).fit(X).history_[0][0] == pytest.approx(before, rel=rel)
     adds_up(model.fit(X[:40]))
+    with pytest.raises(ValueError, match=r"fit to 5 columns, but X has 4|with other statistics"):
+        model.fit(X[:, :4])
 
 
 def test_other_statistics_are_no_start() -> None:

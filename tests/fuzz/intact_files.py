@@ -105,6 +105,9 @@ NEURAL_CLASSES = {
 }
 SMALL = {**MODELS, **TABLE_MODELS, **OTHER_MODELS}
 if find_spec("jax") is not None:
+    CHECKPOINTS["checkpoint neural tree"] = partial(
+        ExchangeableMixture, family=Neural("tree", latent=2, layers=(4,))
+    )
     SMALL |= {name: lambda make=make: make().fit(X) for name, make in NEURAL.items()}
     SMALL |= {name: lambda make=make: make().fit(X, KIND) for name, make in NEURAL_CLASSES.items()}
 

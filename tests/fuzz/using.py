@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from exchangeable import EVM, ExchangeableImputer, ExchangeableMixture, RaschModel
 from exchangeable.baselines.base import TreeEstimator
 from exchangeable.data.observed import Observed
+from exchangeable.fitting.training import TrainingState
 from exchangeable.structure.blocks import Blocks
 from saved_models import HOLES, TABLE, TEXTS, X
 
@@ -44,8 +45,13 @@ def use(model):
 
 
 def use_states(states):
-    """Score all rows by every mixture of a checkpoint of fits to `X` or to `TABLE`."""
-    for state in filter(None, states):
+    """Score all rows by every mixture of a checkpoint of fits to `X` or to `TABLE`.
+
+    States of training hold none; the fit that goes on from them checks their arrays.
+    """
+    for state in states:
+        if state is None or isinstance(state, TrainingState):
+            continue
         for mixture in filter(None, (state.mixture, state.best, state.before)):
             wrong = use_mixture(mixture)
             if wrong:

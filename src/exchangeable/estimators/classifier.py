@@ -64,17 +64,20 @@ from exchangeable.fitting.classes.labelled import (
 )
 from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.fitting.tasks import problem_of, rule_of, spec_of
-from exchangeable.fitting.trainings import Chosen, as_training
+from exchangeable.fitting.trainings import Chosen, Generative, as_training
 from exchangeable.runtime.attempts import all_or_nothing
 
 
 def _adds_up(classifier: Any) -> bool:
     """Whether batches add up, so that there is a `partial_fit`."""
     try:
-        spec_of(classifier).check("partial_fit", "partial_fit")
+        spec = spec_of(classifier)
+        spec.check("partial_fit", "partial_fit")
     except (TypeError, ValueError) as error:
         raise AttributeError(str(error)) from None
-    if as_training(classifier.training) is not None:
+    settings = as_training(classifier.training)
+    always_mixtures = spec.class_components is not None
+    if not (settings is None or (always_mixtures and isinstance(settings, Generative))):
         raise AttributeError(f"training={classifier.training!r} needs all rows at once; use fit")
     return True
 

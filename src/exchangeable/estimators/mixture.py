@@ -137,9 +137,10 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
     warm_start : bool, default=False
         Whether `fit` goes on from the parameters of the fit before, which must have been to as many
         columns, with as many components and, where blocks are not learned, with the same blocks.
+        Neural families go on by EM from the components that training has left, perhaps fewer.
     checkpoint : path-like, optional
         A file that is written about once a second, and at the end; a fit that finds it goes on from
-        there.
+        there, whether EM or training.
     random_state : int, RandomState, Generator or None
         Seed of the starts.
     n_jobs : int, optional
@@ -379,8 +380,8 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         self._model, self.weights_ = mixture.model, np.exp(mixture.log_prior)
         if kept is not None:
             self._kept = kept
-        if not first:
-            self.n_samples_weight_: float = self.n_samples_weight_ + float(weight.sum())
+        before = 0.0 if first else self.n_samples_weight_
+        self.n_samples_weight_: float = before + float(weight.sum())
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> IntArray:
@@ -480,7 +481,7 @@ class ExchangeableMixture(CovariatePredictions, DensityMixin, BaseEstimator):
         """Return the parameters to go on from, None where the fit starts anew."""
         if not self.warm_start or not isinstance(getattr(self, "_model", None), spec.model):
             return None
-        check_warm(self._model, problem, n_variables)
+        check_warm(spec, self._model, problem, n_variables)
         return self._mixture()
 
     def _refits(self) -> Refits:

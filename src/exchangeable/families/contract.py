@@ -6,7 +6,7 @@ parameters. A *specification* says what the family is called and what it can do.
 (EM, search, averages, queries, files, command line, page) read these three and name none.
 """
 
-from exchangeable.families.family import Family, Trainer
+from exchangeable.families.family import Begun, Family, Trainer
 from exchangeable.families.model import (
     MOST_CELLS,
     Arrays,
@@ -21,6 +21,7 @@ __all__ = [
     "MOST_CELLS",
     "NUMBER",
     "Arrays",
+    "Begun",
     "Completions",
     "Family",
     "FamilySpec",

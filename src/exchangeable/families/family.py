@@ -1,9 +1,9 @@
 """How sums over rows become parameters: `Family`, or a `Trainer` in place of EM."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -230,6 +230,21 @@ class Family(ABC):
         return 0.0
 
 
+class Begun(NamedTuple):
+    """Training that was begun before, and is to go on.
+
+    Attributes
+    ----------
+    n_iter : int
+        Iterations that were made.
+    parts : mapping from name to array
+        What `Trainer.state` has returned after the last of them, perhaps read from a file.
+    """
+
+    n_iter: int
+    parts: Mapping[str, Any]
+
+
 class Trainer(ABC):
     """A family's own way to its parameters, in place of EM.
 
@@ -244,12 +259,26 @@ class Trainer(ABC):
 
     @abstractmethod
     def train(
-        self, data: RowsInMemory, rng: np.random.Generator, tol: float, max_iter: int
+        self,
+        data: RowsInMemory,
+        rng: np.random.Generator,
+        tol: float,
+        max_iter: int,
+        begun: Begun | None = None,
     ) -> Iterator[tuple[float, float]]:
         """Train, one iteration at a time, until held-out rows gain less than `tol`.
 
         After each it yields about what the rows and the held-out rows are worth: their average
-        log-likelihoods. Whoever has enough stops asking.
+        log-likelihoods. Whoever has enough stops asking. Training that was `begun`, with a
+        generator of the same seed, goes on where it was; parts that are not those of this training
+        are refused with a `ValueError`.
+        """
+
+    @abstractmethod
+    def state(self) -> Mapping[str, Any]:
+        """Return what training needs to go on after the latest iteration: arrays by name.
+
+        They are not changed later.
         """
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """What a family is called, what it is for, and what it can do: `FamilySpec`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +139,9 @@ class FamilySpec:
         those that predict held-out rows best; ``components`` is the number of them per class.
     refits : str, optional
         For a family that is trained: the one by EM whose parameters are of the same type.
+    goes_on : type, optional
+        For a family that is trained: the `Family` by which EM goes on from what training has left,
+        where a fit goes on with other rows, labels are missing, or rows come in batches.
     needs : str, optional
         A module without which it cannot be fitted, and which not everybody has installed.
     normalise : callable, optional
@@ -195,6 +198,7 @@ class FamilySpec:
     search: SearchSpace | None = None
     candidates: tuple[Mapping[str, Any], ...] = ({}, {"training": "hybrid"})
     refits: str | None = None
+    goes_on: type[Family] | None = None
     needs: str | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
     features: "Callable[[Examples, Problem], Features] | None" = None
@@ -244,6 +248,13 @@ class FamilySpec:
     def draws_rows(self) -> bool:
         """Whether a fit draws rows at random all the time, and so needs them in memory."""
         return issubclass(self.family, Trainer)
+
+    @property
+    def by_em(self) -> "FamilySpec":
+        """The family as EM goes on with it: of one that is trained, with what training has left."""
+        if self.goes_on is None:
+            return self
+        return replace(self, family=self.goes_on, goes_on=None, memory=least_memory)
 
     @property
     def installed(self) -> bool:

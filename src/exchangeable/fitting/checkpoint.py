@@ -1,7 +1,8 @@
-"""Stopping and going on: the states of all EM runs in one file, replaced in one step.
+"""Stopping and going on: the states of all runs in one file, replaced in one step.
 
 A checkpoint is a file of the same make as a model file, read with the same checks, for every
-family.
+family: states of EM, which are mixtures, and states of training, which are arrays that the family
+compares with those it would have itself.
 """
 
 import threading
@@ -15,17 +16,20 @@ import numpy.typing as npt
 from exchangeable.families import model_kinds
 from exchangeable.families.mixture import Mixture
 from exchangeable.fitting.em import EMState
+from exchangeable.fitting.training import TrainingState
 from exchangeable.storage import archive
 from exchangeable.storage.archive import ModelFileError
 from exchangeable.storage.checks import CLOSE, numbers, probabilities
 
 FORMAT = "exchangeable checkpoint"
 VERSION = 2
-NUMBERS = ("history", "valid_history", "totals")
+HISTORIES = ("history", "valid_history")
+NUMBERS = (*HISTORIES, "totals")
 COUNTS = ("best_iter", "phase", "stale", "stage")
 SECONDS_APART = 1.0
 """A checkpoint is not written again sooner after it was: a write waits for the disk."""
 Arrays = dict[str, npt.NDArray[Any]]
+RunState = EMState | TrainingState
 
 
 class Checkpoint:
@@ -37,7 +41,7 @@ class Checkpoint:
     Parameters
     ----------
     path : Path or None
-        The file, which is read if it exists; None to keep states in memory alone.
+        The file, which is read if it exists; None to keep nothing.
     n_runs : int
         Number of runs.
     purpose : dict
@@ -45,7 +49,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: Path | None, n_runs: int, purpose: dict[str, Any]) -> None:
-        self.states: list[EMState | None] = [None] * n_runs
+        self.states: list[RunState | None] = [None] * n_runs
         self._path, self._purpose, self._lock = path, purpose, threading.Lock()
         self._unsaved, self._next = False, -np.inf
         if path is not None and path.exists():
@@ -59,11 +63,13 @@ class Checkpoint:
             if self._unsaved:
                 self._save()
 
-    def update(self, number: int, state: EMState) -> None:
+    def update(self, number: int, state: RunState) -> None:
         """Take note of the state of a run."""
+        if self._path is None:
+            return
         with self._lock:
-            self.states[number], self._unsaved = state, self._path is not None
-            if self._unsaved and time.monotonic() >= self._next:
+            self.states[number], self._unsaved = state, True
+            if time.monotonic() >= self._next:
                 self._save()
 
     def _save(self) -> None:
@@ -72,7 +78,7 @@ class Checkpoint:
         self._unsaved, self._next = False, time.monotonic() + SECONDS_APART
 
 
-def save_states(path: Path, states: list[EMState | None], purpose: dict[str, Any]) -> None:
+def save_states(path: Path, states: list[RunState | None], purpose: dict[str, Any]) -> None:
     """Write the states of the runs (None for those not begun), replacing the file in one step."""
     arrays: Arrays = {}
     runs = [None if s is None else _encode(s, f"{i}.", arrays) for i, s in enumerate(states)]
@@ -80,7 +86,7 @@ def save_states(path: Path, states: list[EMState | None], purpose: dict[str, Any
     archive.write(path, header, arrays)
 
 
-def load_states(path: Path, n_runs: int, purpose: dict[str, Any]) -> list[EMState | None]:
+def load_states(path: Path, n_runs: int, purpose: dict[str, Any]) -> list[RunState | None]:
     """Return the states in a checkpoint, refusing one that was made for something else."""
     try:
         header, arrays = archive.read(path)
@@ -102,8 +108,10 @@ def load_states(path: Path, n_runs: int, purpose: dict[str, Any]) -> list[EMStat
         raise ValueError(f"{path} is not a checkpoint of this library: {error}") from error
 
 
-def _encode(state: EMState, prefix: str, arrays: Arrays) -> dict[str, Any]:
+def _encode(state: RunState, prefix: str, arrays: Arrays) -> dict[str, Any]:
     """Return a state as JSON, its arrays added to the others."""
+    if isinstance(state, TrainingState):
+        return _encode_training(state, prefix, arrays)
     for name in NUMBERS:
         arrays[f"{prefix}{name}"] = np.asarray(getattr(state, name), dtype=np.float64)
     arrays[f"{prefix}mark"] = np.array([state.mark, state.fell])
@@ -119,6 +127,14 @@ def _encode(state: EMState, prefix: str, arrays: Arrays) -> dict[str, Any]:
     return encoded
 
 
+def _encode_training(state: TrainingState, prefix: str, arrays: Arrays) -> dict[str, Any]:
+    for name in HISTORIES:
+        arrays[f"{prefix}{name}"] = np.asarray(getattr(state, name), dtype=np.float64)
+    for name, part in state.parts.items():
+        arrays[f"{prefix}parts.{name}"] = np.asarray(part)
+    return {"parts": list(state.parts)}
+
+
 def encode_mixture(mixture: Mixture, prefix: str, arrays: Arrays) -> dict[str, Any]:
     """Return a mixture as JSON, its arrays added to the others."""
     arrays[f"{prefix}log_prior"] = mixture.log_prior
@@ -128,9 +144,11 @@ def encode_mixture(mixture: Mixture, prefix: str, arrays: Arrays) -> dict[str, A
     return {"kind": mixture.model.kind, "arrays": list(parameters)}
 
 
-def _decode(run: Any, prefix: str, arrays: Any) -> EMState:
+def _decode(run: Any, prefix: str, arrays: Any) -> RunState:
     if not isinstance(run, dict):
         raise ModelFileError("holds a run that is not an object")
+    if "parts" in run:
+        return _decode_training(run["parts"], prefix, arrays)
     mixture = decode_mixture(run.get("mixture"), f"{prefix}mixture.", arrays)
     best = mixture
     if not run.get("best is latest"):
@@ -159,6 +177,16 @@ def _decode(run: Any, prefix: str, arrays: Any) -> EMState:
         fell=float(fell),
         **counts,
     )
+
+
+def _decode_training(names: Any, prefix: str, arrays: Any) -> TrainingState:
+    if not isinstance(names, list):
+        raise ModelFileError("holds a training without its parts")
+    history, valid_history = (_line(arrays, f"{prefix}{name}", None) for name in HISTORIES)
+    if not history.size or history.size != valid_history.size:
+        raise ModelFileError("holds a training with histories of different lengths, or none")
+    parts = {str(name): _array(arrays, f"{prefix}parts.{name}") for name in names}
+    return TrainingState(history.tolist(), valid_history.tolist(), False, parts)
 
 
 def decode_mixture(value: Any, prefix: str, arrays: Any) -> Mixture:

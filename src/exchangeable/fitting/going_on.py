@@ -6,6 +6,7 @@ from exchangeable.families.contract import FamilySpec, Model
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState
+from exchangeable.fitting.training import TrainingState
 from exchangeable.partitions import Partition
 from exchangeable.structure.learner import BlockLearner
 
@@ -30,39 +31,45 @@ def misfit(model: Model, problem: Problem, n_variables: int) -> str | None:
     return None
 
 
-def check_state(state: EMState, stages: Sequence[Stage], n_variables: int) -> None:
-    """Refuse a state that was read from a file, but is not one of this fit.
+def check_state(
+    state: EMState | TrainingState, stages: Sequence[Stage], n_variables: int
+) -> EMState:
+    """Return a state that was read from a file, having refused one that is not of this fit.
 
     Compiled loops trust that parameters and rows go together. What a checkpoint was made for is
     compared before; a file may lie about it.
 
     Parameters
     ----------
-    state : EMState
+    state : EMState or TrainingState
         What was read.
     stages : sequence of (FamilySpec, Problem)
         The families to be fitted, in their order.
     n_variables : int
         Number of columns of the rows.
     """
+    if isinstance(state, TrainingState):
+        raise refusal(f"that is trained, but family={stages[-1][0].name!r} is fitted by EM")
     if state.stage >= len(stages):
-        raise _refusal(f"at the family number {state.stage + 1} of {len(stages)}")
+        raise refusal(f"at the family number {state.stage + 1} of {len(stages)}")
     _check(state.mixture, stages[state.stage], n_variables)
     _check(state.best, stages[state.stage], n_variables)
     if state.before is not None:
         if not state.stage:
-            raise _refusal("with an earlier fit, which there is none of")
+            raise refusal("with an earlier fit, which there is none of")
         _check(state.before, stages[state.stage - 1], n_variables)
+    return state
 
 
 def _check(mixture: Mixture, stage: Stage, n_variables: int) -> None:
     spec, problem = stage
     if not isinstance(mixture.model, spec.model):
-        raise _refusal(f"of {mixture.model.kind}, but family={spec.name!r}")
+        raise refusal(f"of {mixture.model.kind}, but family={spec.name!r}")
     told = misfit(mixture.model, problem, n_variables)
     if told is not None:
-        raise _refusal(told)
+        raise refusal(told)
 
 
-def _refusal(told: str) -> ValueError:
+def refusal(told: str) -> ValueError:
+    """Return the error about a checkpoint that holds another fit."""
     return ValueError(f"the checkpoint holds a fit {told}; remove it")

@@ -62,7 +62,7 @@ def fit_mixture(
     states = run_all(runs.run, n_runs, max_iter, side_by_side, checkpoint, purpose, at_once)
     best = int(np.argmax([state.worth for state in states]))
     kept = states[best]
-    trained = issubclass(runs.spec.family, Trainer)
+    trained = issubclass(runs.spec.family, Trainer) and runs.warm is None
     _warn_unless_converged(kept, runs.rule, "training" if trained else "EM")
     mixture = kept.best
     if combine == "average":

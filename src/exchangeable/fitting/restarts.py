@@ -1,4 +1,4 @@
-"""Several runs of EM side by side, with progress, interruption and checkpoints."""
+"""Several runs side by side, of EM or training, with progress, interruption and checkpoints."""
 
 import threading
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from exchangeable.fitting.checkpoint import Checkpoint
+from exchangeable.fitting.checkpoint import Checkpoint, RunState
 from exchangeable.fitting.em import EMState
-from exchangeable.fitting.progress import FitProgress, Reported
+from exchangeable.fitting.progress import FitProgress
 from exchangeable.runtime.interrupts import interrupts
 from exchangeable.runtime.threads import n_threads
 
-RunOne = Callable[[int, EMState | None, Callable[[Any], None], threading.Event, int], EMState]
+RunOne = Callable[[int, RunState | None, Callable[[Any], None], threading.Event, int], EMState]
 
 
 def run_all(
@@ -45,16 +45,16 @@ def run_all(
         stop, begun = interrupt.stop, [state is not None for state in kept.states]
 
         def one(number: int) -> EMState | None:
-            if stop.is_set():
-                return kept.states[number]
+            state = kept.states[number]
+            if stop.is_set() and state is None:
+                return None
 
-            def report(state: Reported) -> None:
+            def report(state: RunState) -> None:
                 begun[number] = True
-                if isinstance(state, EMState):
-                    kept.update(number, state)
+                kept.update(number, state)
                 progress.update(number, state)
 
-            return run_one(number, kept.states[number], report, stop, available // together)
+            return run_one(number, state, report, stop, available // together)
 
         futures = [pool.submit(one, number) for number in range(n_runs)]
         try:

@@ -17,9 +17,9 @@ from exchangeable.families.contract import Family, FamilySpec, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule, run_em
-from exchangeable.fitting.going_on import Stage, check_state
+from exchangeable.fitting.going_on import Stage, check_state, refusal
 from exchangeable.fitting.steps import take_steps
-from exchangeable.fitting.training import run_training
+from exchangeable.fitting.training import TrainingState, run_training
 from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
@@ -129,7 +129,7 @@ class Runs:
     def run(
         self,
         number: int,
-        state: EMState | None = None,
+        state: EMState | TrainingState | None = None,
         report: Callable[[Any], None] = lambda state: None,
         stop: Event | None = None,
         threads: int | None = None,
@@ -145,7 +145,7 @@ class Runs:
     def _run(
         self,
         number: int,
-        state: EMState | None,
+        state: EMState | TrainingState | None,
         report: Callable[[Any], None],
         stop: Event | None,
         threads: int | None,
@@ -153,19 +153,18 @@ class Runs:
     ) -> EMState:
         data = self.data.for_run(threads)
         if issubclass(self.spec.family, Trainer):
-            _check_memory(self.spec, self.problem)
-            varied = replace(self.problem, varied=self.problem.varied or number > 0)
-            trainer = self.spec.family(varied)
-            rng = self.generators[number]
-            return run_training(trainer, data, rng, self.rule, report, stop, self.scored)
+            if self.warm is not None and not isinstance(state, TrainingState):
+                return self.by_em()._run(number, state, report, stop, threads, before)
+            return self._train(self.spec.family, number, data, state, report, stop)
         families = families_of(self.spec, self.problem)
         if state is not None:
-            check_state(state, stages_of(self.spec, self.problem), data.n_variables)
-        warm = self.warm if state is None else None
+            state = check_state(state, stages_of(self.spec, self.problem), data.n_variables)
+        last = len(families) - 1
+        warm = self.warm if state is None or state.stage == last else None
         if warm is not None:
             warm = families[-1].resume(data, warm)
             totals = np.exp(warm.log_prior) * data.total
-            state = EMState(warm, warm, totals, stage=len(families) - 1)
+            state = state or EMState(warm, warm, totals, stage=last)
         first = 0 if before is None else len(families) - 1
         for stage in range(first if state is None else state.stage, len(families)):
             begun = state is not None and state.stage == stage
@@ -196,6 +195,32 @@ class Runs:
             )
         assert state is not None
         return state
+
+    def _train(
+        self,
+        family: type[Trainer],
+        number: int,
+        data: Data,
+        state: EMState | TrainingState | None,
+        report: Callable[[Any], None],
+        stop: Event | None,
+    ) -> EMState:
+        """Train a family, from `state` if that was begun already."""
+        if isinstance(state, EMState):
+            raise refusal(f"by EM, but family={self.spec.name!r} is trained")
+        _check_memory(self.spec, self.problem)
+        trainer = family(replace(self.problem, varied=self.problem.varied or number > 0))
+        rng = self.generators[number]
+        return run_training(trainer, data, rng, self.rule, report, stop, self.scored, state)
+
+    def by_em(self) -> "Runs":
+        """Return the runs of EM that go on from what training has left.
+
+        Components of negligible share are gone.
+        """
+        assert self.warm is not None
+        problem = replace(self.problem, n_components=self.warm.log_prior.size)
+        return replace(self, spec=self.spec.by_em, problem=problem)
 
     def _begin(
         self,

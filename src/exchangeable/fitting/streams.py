@@ -69,7 +69,7 @@ class Stream:
     def __init__(
         self, spec: FamilySpec, problem: Problem, rule: StopRule, n_jobs: int | None = None
     ) -> None:
-        self.spec, self.problem, self.rule, self.n_jobs = spec, problem, rule, n_jobs
+        self.spec, self.problem, self.rule, self.n_jobs = spec.by_em, problem, rule, n_jobs
 
     def begin(self, mixture: Mixture, parts: Iterable[Examples]) -> Kept:
         """Return what is kept of the rows that a mixture was fitted to."""

@@ -1,6 +1,7 @@
 """From an estimator's parameters to a problem: what they stand for, and which go together."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -155,8 +156,13 @@ def components_of(estimator: Any, spec: FamilySpec, n_rows: int) -> int:
     return n_components
 
 
-def check_warm(model: Model, problem: Problem, n_variables: int) -> None:
-    """Refuse to go on from a model that is not of the shape asked for."""
+def check_warm(spec: FamilySpec, model: Model, problem: Problem, n_variables: int) -> None:
+    """Refuse to go on from a model that is not of the shape asked for.
+
+    Training drops components of negligible share, so that there may be fewer.
+    """
+    if spec.goes_on is not None and model.n_classes < problem.n_components:
+        problem = replace(problem, n_components=model.n_classes)
     told = misfit(model, problem, n_variables)
     if told is not None:
         raise ValueError(f"warm_start=True goes on from a fit {told}; set warm_start=False")
@@ -248,8 +254,11 @@ def purpose_of(
         )
     settings, method = as_blocks(estimator.blocks)
     details = {key: value for key, value in settings.get_params().items() if key != "method"}
-    names = ("family", "pooling", "alpha", "init", "tol")
+    names = ("pooling", "alpha", "init", "tol")
+    own = problem.settings
     return {
+        "family": as_family(estimator.family)[0].name,
+        "settings": None if own is None else str(sorted(own.get_params().items())),
         "data": data.fingerprint,
         "held-out rows": None if problem.valid is None else problem.valid.fingerprint,
         "n_init": n_init,

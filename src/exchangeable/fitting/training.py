@@ -1,6 +1,6 @@
 """Fits that are not EM: a family trains itself, and the run is reported and stopped as others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
@@ -8,27 +8,39 @@ from typing import Any
 import numpy as np
 
 from exchangeable.arrays import FloatArray
-from exchangeable.families.contract import Trainer
+from exchangeable.families.contract import Begun, Trainer
 from exchangeable.fitting.em import EMState, StopRule
 
 
 @dataclass(frozen=True)
 class TrainingState:
-    """How far training is.
+    """How far training is, complete after every iteration.
 
     Attributes
     ----------
-    n_iter : int
-        Number of iterations so far.
+    history, valid_history : list of float
+        What rows and held-out rows were worth after each iteration, as training saw it.
     ended : bool
         Whether there is nothing left to do.
-    told : str
-        How it goes, in a few words.
+    parts : mapping from name to array
+        What the family needs to go on.
     """
 
-    n_iter: int
+    history: list[float]
+    valid_history: list[float]
     ended: bool
-    told: str
+    parts: Mapping[str, Any]
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations so far."""
+        return len(self.history)
+
+    @property
+    def told(self) -> str:
+        """How it goes, in a few words."""
+        held = self.valid_history[-1]
+        return f"iteration {self.n_iter}, log-likelihood {held:.4f} of held-out rows"
 
 
 def run_training(
@@ -39,18 +51,24 @@ def run_training(
     report: Callable[[TrainingState], None] = lambda state: None,
     stop: Event | None = None,
     scored: bool = True,
+    state: TrainingState | None = None,
 ) -> EMState:
     """Train until the family has enough, `max_iter`, or `stop` is set; return the best found.
 
     The last entries of the histories are those of the mixture that is returned; where rows are not
-    to be `scored`, which takes long with many components, these are as training saw them.
+    to be `scored`, which takes long with many components, these are as training saw them. Training
+    goes on from `state` if it was begun already.
     """
     history, valid_history = list[float](), list[float]()
-    for seen, held in trainer.train(data, rng, rule.tol, rule.max_iter):
+    begun = None
+    if state is not None:
+        history, valid_history = list(state.history), list(state.valid_history)
+        begun = Begun(state.n_iter, state.parts)
+    for seen, held in trainer.train(data, rng, rule.tol, rule.max_iter, begun):
         history.append(seen)
         valid_history.append(held)
-        told = f"iteration {len(history)}, log-likelihood {held:.4f} of held-out rows"
-        report(TrainingState(len(history), trainer.converged, told))
+        so_far = list(history), list(valid_history)
+        report(TrainingState(*so_far, trainer.converged, trainer.state()))
         if stop is not None and stop.is_set():
             break
     mixture = trainer.mixture(data)

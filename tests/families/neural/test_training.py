@@ -286,11 +286,12 @@ def test_a_density_takes_a_neural_family_where_it_is_named() -> None:
 
 def test_heavy_rows_are_dealt_out_in_parts() -> None:
     weights = np.array([1.0, 1.0, 10.0])
-    numbers, each = next(batches.deal(weights, np.random.default_rng(0)))
+    epoch = batches.Dealt(weights, 1, np.random.default_rng(0)).most_left
+    numbers, each = next(batches.Dealt(weights, epoch, np.random.default_rng(0)))
     found = np.bincount(numbers, each)
     np.testing.assert_allclose(found, weights / weights.mean())
     assert each.max() <= 1.0 + 1e-12
-    dealt = batches.dealt(np.ones(5), 4, np.random.default_rng(0))
+    dealt = batches.Dealt(np.ones(5), 4, np.random.default_rng(0))
     first = np.concatenate([next(dealt)[0] for _ in range(5)])
     assert np.bincount(first).tolist() == [4] * 5
 

@@ -68,29 +68,45 @@ def batch_size(n_rows: int, wanted: int) -> int:
     return min(wanted, max(even, SMALLEST_BATCH))
 
 
-def deal(weights: FloatArray, rng: np.random.Generator) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield epochs without end: the rows in random order, and how much each counts.
+class Dealt:
+    """Batches without end, of rows by number and how much each counts.
 
-    A row of more than average weight is dealt out several times, each for part of its weight, so
-    that batches have similar weights.
+    Each epoch deals out all rows in random order. A row of more than average weight is dealt out
+    several times, each for part of its weight, so that batches have similar weights.
+
+    Parameters
+    ----------
+    weights : array of shape (n_rows,)
+        How much each row counts.
+    size : int
+        Rows of a batch.
+    rng : Generator
+        Draws the order of each epoch.
+
+    Attributes
+    ----------
+    left : array of int
+        What is left of the latest epoch, by number of the row.
     """
-    share = weights / weights.mean()
-    copies = np.maximum(np.ceil(share), 1).astype(np.int64)
-    numbers, each = np.repeat(np.arange(weights.size), copies), np.repeat(share / copies, copies)
-    while True:
-        order = rng.permutation(numbers.size)
-        yield numbers[order], each[order]
 
+    def __init__(self, weights: FloatArray, size: int, rng: np.random.Generator) -> None:
+        share = weights / weights.mean()
+        copies = np.maximum(np.ceil(share), 1).astype(np.int64)
+        self.size, self._rng = size, rng
+        self._numbers, self._each = np.repeat(np.arange(weights.size), copies), share / copies
+        self.left = np.empty(0, dtype=np.int64)
 
-def dealt(
-    weights: FloatArray, size: int, rng: np.random.Generator
-) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield batches without end, of rows by number and how much each counts."""
-    numbers, each = np.empty(0, dtype=np.int64), np.empty(0)
-    epochs = deal(weights, rng)
-    while True:
-        while numbers.size < size:
-            more = next(epochs)
-            numbers, each = np.concatenate([numbers, more[0]]), np.concatenate([each, more[1]])
-        yield numbers[:size], each[:size]
-        numbers, each = numbers[size:], each[size:]
+    @property
+    def most_left(self) -> int:
+        """The most rows that can be left after a batch."""
+        return int(self._numbers.size)
+
+    def __iter__(self) -> "Dealt":
+        return self
+
+    def __next__(self) -> tuple[IntArray, FloatArray]:
+        while self.left.size < self.size:
+            order = self._rng.permutation(self._numbers.size)
+            self.left = np.concatenate([self.left, self._numbers[order]])
+        numbers, self.left = self.left[: self.size], self.left[self.size :]
+        return numbers, self._each[numbers]

@@ -1,5 +1,7 @@
 """The learning rate of training: cut where held-out rows gain too little, or numbers fail."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from exchangeable.devices.networks.head import Settings
@@ -31,6 +33,16 @@ class Schedule:
         self.rate, self.stale = settings.learning_rate, 0
         self._tol, self._patience, self._cuts_left = tol, settings.patience, settings.cuts
         self._mark, self._recoveries = -np.inf, 0
+
+    @property
+    def state(self) -> tuple[tuple[float, ...], tuple[int, ...]]:
+        """All that changes: real numbers, and counts."""
+        return (self.rate, self._mark), (self.stale, self._cuts_left, self._recoveries)
+
+    def restore(self, numbers: Sequence[float], counts: Sequence[int]) -> None:
+        """Go on from an earlier `state`."""
+        self.rate, self._mark = numbers
+        self.stale, self._cuts_left, self._recoveries = counts
 
     def note(self, held: float) -> None:
         """Take the log-likelihood of held-out rows after an iteration into account."""

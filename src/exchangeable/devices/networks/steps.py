@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from exchangeable.devices.networks import engine
-from exchangeable.devices.networks.batches import Symbols, dealt
+from exchangeable.devices.networks.batches import Dealt, Symbols
 from exchangeable.devices.networks.head import Head
 
 SCAN = 8
@@ -69,7 +69,7 @@ class Steps:
 
     def begin(self, rng: np.random.Generator) -> "Steps":
         """Deal the rows out, in an order that a generator draws."""
-        self._batches, self.done = dealt(self.rows.weights, self.batch_size, rng), 0
+        self.batches, self.done = Dealt(self.rows.weights, self.batch_size, rng), 0
         return self
 
     def shapes(self, latent: int) -> engine.Batches:
@@ -96,7 +96,7 @@ class Steps:
         seen, scan = list[Any](), self.scan
         for begin in range(0, n_steps, scan):
             steps = self.done + begin + np.arange(scan)
-            numbers, weights = zip(*[next(self._batches) for _ in range(scan)], strict=True)
+            numbers, weights = zip(*[next(self.batches) for _ in range(scan)], strict=True)
             handed = engine.Batches(
                 self.rows.symbols[np.stack(numbers)],
                 np.stack(weights).astype(np.float32),

@@ -16,8 +16,15 @@ from exchangeable.devices.networks.decoder import (
     repeated,
 )
 from exchangeable.devices.networks.head import SHARE_CELLS, Settings
+from exchangeable.devices.networks.kept import (
+    Kept,
+    Parts,
+    generator_words,
+    leaves,
+    misfit,
+)
 from exchangeable.devices.networks.residuals import pair_gains
-from exchangeable.devices.networks.schedule import Schedule
+from exchangeable.devices.networks.schedule import MOST_RECOVERIES, Schedule
 from exchangeable.devices.networks.steps import SCAN, Pace, Steps
 from exchangeable.devices.networks.task import Task, even_shares, in_batches, logarithms, shares_of
 from exchangeable.devices.programs import compile_ahead
@@ -40,6 +47,9 @@ SETTLE_COPIES = 7
 """Of what is learned: the latest, their gradient, moments and averages, and the best."""
 MOST_SETTLE_BYTES = 1e9
 """Components that need more do not settle."""
+CLOSE = 1e-3
+MOST_COUNT = 1 << 31
+"""Of iterations and steps that a checkpoint may claim."""
 
 
 class Training:
@@ -83,6 +93,8 @@ class Training:
             self._watched = np.asarray(latent_points(self.uniform, 0.0)), self.log_shares
         self.best: Layers = layers or new_layers(rng, settings.latent, settings.layers, task.bias)
         self.best_worth = -np.inf
+        self._network: Any = None
+        self._number, self._ended, self._stale = 0, False, 0
         self._fitted: Any = self.shares
         k = len(self.points)
         most = max(1, SHARE_CELLS // k), max(1, SHARE_CELLS // 2 // k)
@@ -95,41 +107,89 @@ class Training:
         self._valid_batches = in_batches(self.valid, self.batch, len(self.uniform))
 
     def iterations(
-        self, tol: float, max_iter: int, last: bool = True
+        self,
+        tol: float,
+        max_iter: int,
+        last: bool = True,
+        kept: Kept | None = None,
+        done: bool = False,
     ) -> Iterator[tuple[float, float]]:
         """Train; after each iteration yield the averages of fitted and of held-out rows.
 
         It ends when there is no time for more, `late`, perhaps before the first. Training that is
-        not the `last` is followed by another.
+        not the `last` is followed by another. It goes on from what was `kept`, and does not if that
+        was `done` already.
         """
-        self._compile_ahead(last)
         settings, steps = self.settings, self._steps.begin(self.rng)
         epoch = -(-self.train.weights.size // self.batch)
         n_steps = SCAN * -(-min(max(epoch, LEAST_STEPS), MOST_STEPS) // SCAN)
-        network, schedule = engine.new_network(self.best), Schedule(settings, tol)
-        for number in range(max_iter):
+        self._network, self._schedule = engine.new_network(self.best), Schedule(settings, tol)
+        if kept is not None:
+            self._restore(kept, done)
+        if not done:
+            self._compile_ahead(last)
+        schedule = self._schedule
+        while not (done or self._ended) and self._number < max_iter:
             rate, warm_up = schedule.rate, settings.warm_up
-            network, seen = self._advance(steps, network, n_steps, rate, warm_up)
+            network, seen = self._advance(steps, self._network, n_steps, rate, warm_up)
             if self.late:
                 return
+            self._number += 1
             held = np.nan
             if np.isfinite(seen):
                 held = self._held_out(network.average, self._watched, self._valid_batches)
             if not np.isfinite(held):
                 schedule.recover()
-                network = engine.new_network(self.best)
+                self._network = engine.new_network(self.best)
                 continue
             if held > self.best_worth:
                 self.best, self.best_worth = network.average, held
             schedule.note(held)
+            if schedule.out_of_patience and self._number >= LEAST_ITERATIONS:
+                self._ended = schedule.ended
+                if not self._ended:
+                    schedule.cut()
+                    network = network._replace(parameters=self.best, average=self.best)
+            self._network = network
             yield seen, held
-            if schedule.out_of_patience and number + 1 >= LEAST_ITERATIONS:
-                if schedule.ended:
-                    self.converged = True
-                    return
-                schedule.cut()
-                network = network._replace(parameters=self.best, average=self.best)
-        self.converged = schedule.stale > 0
+        self.converged = self._ended or schedule.stale > 0
+
+    def state(self, done: bool = False) -> Parts:
+        """Return all that training, or settling, needs to go on; less of what is `done`."""
+        steps = self._settle_steps if self._settling else self._steps
+        parts: Parts = {"rng": generator_words(self.rng)}
+        if self._settling:
+            parts |= {"points": self.points, "shares": self.shares}
+            numbers: list[float] = [self.best_worth]
+            counts = [self._number, self._stale, steps.done]
+        else:
+            parts |= leaves(self.best, "best")
+            rates, others = self._schedule.state
+            numbers = [self.best_worth, *rates]
+            counts = [self._number, int(self._ended), *others, steps.done]
+        parts |= {"numbers": np.array(numbers), "counts": np.array(counts, dtype=np.int64)}
+        if not done:
+            parts |= {**leaves(self._network, "network"), "left": steps.batches.left}
+        return parts
+
+    def _restore(self, kept: Kept, done: bool) -> None:
+        """Go on from an earlier `state` of training."""
+        limits = MOST_COUNT, 1, MOST_COUNT, self.settings.cuts, MOST_RECOVERIES, MOST_COUNT
+        self.best = kept.tree("best", self.best)
+        self.best_worth, *numbers = kept.numbers("numbers", 3)
+        self._number, ended, *counts, self._steps.done = kept.counts("counts", limits)
+        self._ended = bool(ended)
+        if not 0 < numbers[0] <= self.settings.learning_rate:
+            raise misfit(f"with a learning rate of {numbers[0]}")
+        self._schedule.restore(numbers, counts)
+        if not done:
+            self._network = kept.tree("network", self._network)
+            self._restore_batches(kept, self._steps)
+        kept.set_generator("rng", self.rng)
+
+    def _restore_batches(self, kept: Kept, steps: Steps) -> None:
+        n_rows, most = self.train.weights.size, steps.batches.most_left
+        steps.batches.left = kept.rows("left", n_rows, most)
 
     @property
     def _settles(self) -> bool:
@@ -138,10 +198,11 @@ class Training:
         room = self.task.head.room(self.batch, k) + 4.0 * SETTLE_COPIES * k * width
         return self.settings.settle > 0 and room <= MOST_SETTLE_BYTES
 
-    def settled(self, max_iter: int) -> Iterator[tuple[float, float]]:
+    def settled(self, more: int, kept: Kept | None = None) -> Iterator[tuple[float, float]]:
         """Let the components leave the latent space: learn each one's last hidden layer.
 
-        What training has left is good enough to begin with, even if it was `late`.
+        What training has left is good enough to begin with, even if it was `late`. At most so many
+        `more` iterations are made, from what was `kept`.
         """
         if not self._settles:
             return
@@ -155,21 +216,42 @@ class Training:
         with jax.default_device(self.device):
             self.points = hidden_layer(self.best, self.points)
         self.best = self.best[-1:]
-        network = engine.new_network(engine.Settled(self.points, logarithms(self.shares)))
-        worth, stale = self._worth(network.average, batches), 0
-        for _ in range(min(max_iter, -(-self.settings.settle // SETTLE_STEPS))):
-            network, seen = self._advance(steps, network, SETTLE_STEPS, SETTLE_RATE, SETTLE_WARM_UP)
+        first = engine.Settled(self.points, logarithms(self.shares))
+        self._network, self._number = engine.new_network(first), 0
+        if kept is None:
+            self.best_worth = self._worth(first, batches)
+        else:
+            self._restore_settled(kept)
+        most = min(self._number + more, -(-self.settings.settle // SETTLE_STEPS))
+        while self._number < most and self._stale < SETTLE_PATIENCE:
+            network, seen = self._advance(
+                steps, self._network, SETTLE_STEPS, SETTLE_RATE, SETTLE_WARM_UP
+            )
             if self.late:
                 return
             held = self._worth(network.average, batches)
-            stale = 0 if held > worth + SETTLE_GAIN else stale + 1
-            if held > worth:
-                worth, (self.points, _) = held, network.average
+            if not np.isfinite(held):
+                break
+            self._network, self._number = network, self._number + 1
+            self._stale = 0 if held > self.best_worth + SETTLE_GAIN else self._stale + 1
+            if held > self.best_worth:
+                self.best_worth, (self.points, _) = held, network.average
                 self.shares = shares_of(network.average)
             yield seen, held
-            if stale >= SETTLE_PATIENCE:
-                break
         self.converged = trained
+
+    def _restore_settled(self, kept: Kept) -> None:
+        """Go on from an earlier `state` of settling."""
+        self._network = kept.tree("network", self._network)
+        self.points = kept.leaf("points", self.points)
+        self.shares = kept.leaf("shares", self.shares)
+        if self.shares.min() < 0 or abs(self.shares.sum() - 1) > CLOSE:
+            raise misfit("whose shares do not add up to one")
+        (self.best_worth,) = kept.numbers("numbers", 1)
+        limits = (MOST_COUNT,) * 3
+        self._number, self._stale, self._settle_steps.done = kept.counts("counts", limits)
+        self._restore_batches(kept, self._settle_steps)
+        kept.set_generator("rng", self.rng)
 
     def _worth(self, settled: engine.Settled, batches: Any) -> float:
         """Return the average log-likelihood of held-out rows under settled components."""

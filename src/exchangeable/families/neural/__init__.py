@@ -13,20 +13,12 @@ from exchangeable.families.neural.settings import Neural
 from exchangeable.families.trees.limits import MOST_VARIABLES
 
 CANNOT = {
-    "semi_supervised": "shares of rows without a label change from step to step, and a step cannot "
-    "go on from components: the network that decoded them cannot be computed back",
-    "partial_fit": "the gradient of its network is not made of sums of fixed size over rows, so "
-    "that rows which are gone would not count; use fit",
-    "warm_start": "a fit leaves components, from which the network that decoded them cannot be "
-    "computed back; use fit without it",
     "accept": "its blocks are not learned",
     "relearn": "its blocks are not learned",
     "pooling": "its components are functions of one network, not of sums to which pseudo-rows "
     "could be added; held-out rows keep it from overfitting",
     "hybrid": "its classes are mixtures, whose scores are logarithms of sums over components, not "
     "log-linear in its parameters; choose another family",
-    "checkpoint": "a checkpoint holds components, from which the network that decodes them cannot "
-    "be computed back; leave checkpoint away",
 }
 N_COMPONENTS, CLASS_COMPONENTS = 8192, 1024
 FIRST_COMPONENTS = 2048
@@ -76,6 +68,7 @@ SPECS = (
         blocks_hint="its variables are independent in each component",
         settings=Neural("independent"),
         refits="tree",
+        goes_on=later(f"{__name__}.anchored", "AnchoredTrees"),
         search=_space(5.0),
         **COMMON,
     ),
@@ -89,6 +82,7 @@ SPECS = (
         most_variables=MOST_VARIABLES,
         settings=Neural("urns"),
         refits="urns",
+        goes_on=later(f"{__name__}.anchored", "AnchoredUrns"),
         search=_space(15.0, 0.08),
         **COMMON,
     ),
@@ -102,6 +96,7 @@ SPECS = (
         most_variables=MOST_VARIABLES,
         settings=Neural("tree"),
         refits="tree",
+        goes_on=later(f"{__name__}.anchored", "AnchoredTrees"),
         search=_space(14.0, steps=TREE_STEPS),
         **COMMON,
     ),

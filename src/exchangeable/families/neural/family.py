@@ -1,7 +1,7 @@
 """Neural mixtures as a family: training of a decoder in place of EM."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from exchangeable.devices.choice import (
 )
 from exchangeable.devices.networks.batches import Symbols, n_columns
 from exchangeable.devices.networks.head import SHARE_CELLS, Settings
-from exchangeable.families.contract import Trainer
+from exchangeable.families.contract import Begun, Trainer
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.neural.components import Component, Independent
 from exchangeable.families.neural.points import even_points
@@ -42,6 +42,8 @@ FIRST_ITERATIONS = 10
 """Of independent variables, before trees are chosen."""
 NO_SCORES = np.empty(0)
 DEFAULTS = checked(Neural())
+SETTLED = "settled"
+"""The last phase of training, after the stages, which have numbers."""
 
 
 def work(n_rows: int, n_variables: int, n_components: int, settings: Settings = DEFAULTS) -> float:
@@ -86,15 +88,26 @@ class NeuralTrainer(Trainer, ABC):
 
     _training: Any = None
     _component: Component
+    _phase: str
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.settings = checked(problem.settings)
+        self._ended: dict[str, Any] = {}
 
     def train(
-        self, data: Any, rng: np.random.Generator, tol: float, max_iter: int
+        self,
+        data: Any,
+        rng: np.random.Generator,
+        tol: float,
+        max_iter: int,
+        begun: Begun | None = None,
     ) -> Iterator[tuple[float, float]]:
-        """Train, one iteration at a time, until held-out rows gain less than `tol`."""
+        """Train, one iteration at a time, until held-out rows gain less than `tol`.
+
+        Training that was `begun` repeats what draws from the generator before the first iteration,
+        and chooses the same trees again; so a file holds networks alone.
+        """
         problem, purpose = self.problem, f"family={self.problem.settings.family!r}"
         device = find_device(problem.device, purpose)
         examples, k = problem.rows.rows, problem.n_components
@@ -107,9 +120,10 @@ class NeuralTrainer(Trainer, ABC):
         latent, n_points = self.settings.latent, self.settings.points
         final = even_points(k, latent, rng)
         points = final if k <= n_points else even_points(n_points, latent, rng)
-        n_iter, clock = 0, problem.clock
+        kept = {} if begun is None else by_phase(begun.parts, training.Kept)
+        n_iter, clock = 0 if begun is None else begun.n_iter, problem.clock
         pace = Pace(clock.part(TRAINING_PART) if self.settings.settle else clock)
-        for stage in self.stages(rng, columns, holes, max_iter):
+        for number, stage in enumerate(self.stages(rng, columns, holes, max_iter)):
             self._component = component = stage.component
             settings, head = self.settings, component.head
             if holes:
@@ -119,16 +133,33 @@ class NeuralTrainer(Trainer, ABC):
             task = training.Task(head, component.constants, component.bias, *seen, points, final)
             with out_of_memory_told(purpose):
                 self._training = training.Training(task, settings, rng, device, pace, stage.layers)
-                for worth in self._training.iterations(tol, stage.most, stage.last):
+                self._phase = str(number)
+                known = kept.pop(self._phase, None)
+                if known is None and kept:
+                    raise training.misfit(f"without phase {self._phase}")
+                asked = tol, stage.most, stage.last, known, bool(kept)
+                for worth in self._training.iterations(*asked):
                     n_iter += 1
                     yield worth
+                self._end_phase()
             if self._training.late:
                 break
         if self._training.late and n_iter < FEWEST_ITERATIONS and not clock.patient:
             raise OutOfTime(f"there was time for {n_iter} iterations, too few to judge it")
-        pace.clock = clock
+        pace.clock, self._phase = clock, SETTLED
+        settled = kept.pop(SETTLED, None)
+        if kept:
+            raise training.misfit(f"of {', '.join(kept)}, which is no part of it")
         with out_of_memory_told(purpose):
-            yield from self._training.settled(max_iter - n_iter)
+            yield from self._training.settled(max_iter - n_iter, settled)
+
+    def state(self) -> Mapping[str, Any]:
+        """Return what training needs to go on: its phases that have ended, and the latest."""
+        return self._ended | named(self._phase, self._training.state())
+
+    def _end_phase(self) -> None:
+        """Keep what later phases begin with."""
+        self._ended |= named(self._phase, self._training.state(done=True))
 
     def mixture(self, data: Any) -> Mixture:
         """Return the components of the best decoder, except those of negligible share."""
@@ -225,6 +256,24 @@ class TreeTrainer(IndependentTrainer):
         weights, n = self.problem.rows.weights, self.problem.rows.rows.n_variables
         drawn = weights * rng.standard_exponential(weights.size) if varied else weights
         return tree_of(self._training.gains(drawn)[:n, :n])
+
+
+def named(phase: str, parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a phase by names that tell which one it is."""
+    return {f"{phase}.{name}": part for name, part in parts.items()}
+
+
+def by_phase(parts: Mapping[str, Any], kind: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the parts of each phase, as what `kind` makes of them.
+
+    >>> by_phase({"0.best.0": 1, "0.rng": 2, "settled.rng": 3}, dict)
+    {'0': {'best.0': 1, 'rng': 2}, 'settled': {'rng': 3}}
+    """
+    phases: dict[str, dict[str, Any]] = {}
+    for name, part in parts.items():
+        phase, _, own = name.partition(".")
+        phases.setdefault(phase, {})[own] = part
+    return {phase: kind(own) for phase, own in phases.items()}
 
 
 def check_memory_on(device: Any, n_bytes: float, purpose: str) -> None:

@@ -128,19 +128,30 @@ def _shared(
 ) -> SharedTrees | None:
     """Return classes of the same edges, None if some of their chances are all but 0 or 1."""
     order, above = nodes_of(parent[:, classes[0]])
-    n = order.size
-    off = np.concatenate([slope[order][:, classes], np.zeros((1, classes.size))])
-    on = off[:n] + np.where(above < n, pair[order][:, classes].T, 0.0).T
-    log_totals = base[classes].copy()
+    off, on, log_totals = conditional_odds(slope[order][:, classes], above, pair[order][:, classes])
+    if max(np.abs(off).max(), np.abs(on).max()) > MOST_LOG_ODDS:
+        return None
+    trees = Conditionals(above, _in_stretches(expit(off)), _in_stretches(expit(on)))
+    return SharedTrees(classes, order, trees, base[classes] + log_totals)
+
+
+def conditional_odds(
+    slope: FloatArray, above: IntArray, pair: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return each node's log-odds given its parent off and on, and log Σ_x exp(score of x).
+
+    Lines are nodes in an order with parents first, `above` their parents; columns are trees.
+    """
+    n, n_trees = slope.shape
+    off = np.concatenate([slope, np.zeros((1, n_trees))])
+    on = slope + np.where(above[:, None] < n, pair, 0.0)
+    log_totals = np.zeros(n_trees)
     for v in range(n - 1, -1, -1):  # of what is below a node, relative to the node off
-        on[v] += off[v] - slope[order[v], classes]
+        on[v] += off[v] - slope[v]
         down, up = np.logaddexp(0.0, off[v]), np.logaddexp(0.0, on[v])
         log_totals += down
         off[above[v]] += up - down
-    if max(np.abs(off[:n]).max(), np.abs(on).max()) > MOST_LOG_ODDS:
-        return None
-    trees = Conditionals(above, _in_stretches(expit(off[:n])), _in_stretches(expit(on)))
-    return SharedTrees(classes, order, trees, log_totals)
+    return off[:n], on, log_totals
 
 
 def _in_stretches(chances: FloatArray) -> FloatArray:

@@ -215,7 +215,7 @@ class ClassMixtures:
 
     def _step(self, data: InMemory | Streamed, mixture: Mixture, problem: Problem) -> Mixture:
         """Return a mixture after one iteration of EM over the rows of its class."""
-        problem = replace(problem, n_components=mixture.log_prior.size)
+        problem = replace(problem, n_components=mixture.log_prior.size, valid=None)
         generators = [np.random.default_rng(0)]
         runs = Runs(self.spec, problem, data, ONE_STEP, "rows", generators, warm=mixture)
         return runs.run(0, threads=self.n_jobs).best
