@@ -41,7 +41,7 @@ def untried(search: "Search") -> list[Promise]:
     """
     found, most = [], BRIEFLY * search.deciding.left
     for settings in map(search.first, search.families):
-        task = Task(settings, 0, search.seconds_of(settings), search.slowness)
+        task = search.first_task(settings, search.seconds_of(settings))
         if not search.climbs[settings.family].tried and task.least < most:
             task = replace(task, seconds=min(task.seconds, most))
             gain = UNTRIED_GAIN * abs(search.portfolio.worth)
@@ -55,7 +55,7 @@ def unfinished(search: "Search") -> list[Promise]:
     for group in search.portfolio.alive:
         if not group.first.whole and group.n_made == 1:
             again = search.again(group)
-            task = Task(group.settings, 0, LONGER * again, further=FURTHER * again)
+            task = search.first_task(group.settings, LONGER * again, FURTHER * again)
             counts = max(LEAST_PART, search.portfolio.share_of(group.settings.family))
             gain = counts * UNFINISHED_GAIN * abs(search.portfolio.worth)
             found.append((gain / search.cost(task), task))

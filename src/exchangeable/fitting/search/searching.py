@@ -23,7 +23,7 @@ import numpy as np
 from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.families.contract import Trainer
 from exchangeable.fitting.search.climbs import Climb
-from exchangeable.fitting.search.lanes import Lanes, Task
+from exchangeable.fitting.search.lanes import Lanes, Result, Task, in_turn
 from exchangeable.fitting.search.portfolio import Group, Portfolio
 from exchangeable.fitting.search.preparing import prepare
 from exchangeable.fitting.search.promises import Promise, promises, unfinished, untried
@@ -201,8 +201,22 @@ class Search:
                 first.append(settings)
             else:
                 first += [replace(settings, blocks=blocks) for blocks in settings.space.blocks]
-        tasks = [Task(settings, 0, self.seconds_of(settings)) for settings in first]
+        tasks = [self.first_task(settings, self.seconds_of(settings)) for settings in first]
         return sorted(tasks, key=lambda task: task.seconds)
+
+    def first_task(self, settings: Settings, seconds: float, further: float = 0.0) -> Task:
+        """Return a first fit, which may have to be compiled, and say whether it is its turn."""
+        start_up = self.slowness * self.start_up(settings)
+        groups = self.portfolio.groups.values()
+        mine = [group for group in groups if group.settings.family == settings.family]
+        had, best = max(map(self.again, mine), default=0.0), self.portfolio.best_of()
+        turn = not any(g.first.whole for g in mine) and (best is None or had < self.again(best))
+        return Task(settings, 0, seconds, start_up, further, turn)
+
+    def start_up(self, settings: Settings) -> float:
+        """Return how long it takes to compile a fit, about."""
+        device = DEVICE_START_UP if self.fitter.uses_accelerator(settings) else 0.0
+        return max(settings.space.start_up, device)
 
     def next_round(self) -> bool:
         """Take as much effort as so far; say whether there was anything to do."""
@@ -220,13 +234,12 @@ class Search:
     def step(self, effort: float) -> list[Task]:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
         chosen, seconds = list[Task](), self.deciding.left
-        wanted = self._wanted(promises(self))
-        in_time = [task for gain, task in wanted if task.seconds < seconds]
+        in_time = self._in_time(seconds)
         for apart in (True, False):  # neither lane waits long for the other
             left, first = effort, True
-            for task in in_time:
+            for task in self._lane(in_time, apart):
                 cost = self.cost(task)
-                if self.fitter.uses_accelerator(task.settings) == apart and (cost <= left or first):
+                if cost <= left or first:
                     chosen.append(task)
                     left, first = left - cost, False
             effort = max(effort, effort - left)
@@ -235,6 +248,15 @@ class Search:
             some = [task for _, task in brief if task.least < seconds]
             chosen += [replace(task, seconds=SURVEY_SHARE * seconds) for task in some[:1]]
         return chosen
+
+    def _in_time(self, seconds: float) -> list[Task]:
+        """Return fits that take less than some time, those first that promise most."""
+        wanted = self._wanted(promises(self))
+        return [task for _, task in wanted if task.seconds < seconds]
+
+    def _lane(self, tasks: Sequence[Task], apart: bool) -> list[Task]:
+        """Return the fits of a lane, that of the device or the other, in their order."""
+        return in_turn([t for t in tasks if self.fitter.uses_accelerator(t.settings) == apart])
 
     def _wanted(self, promised: Sequence[Promise]) -> list[Promise]:
         """Return fits that were not given up, those first that promise most."""
@@ -280,8 +302,9 @@ class Search:
         known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
         if not known or not self.timed:
             seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
-            device = self.timed and self.fitter.uses_accelerator(settings)
-            return seconds / FASTER_ON_DEVICE if device else seconds * self.slowness
+            if self.timed and self.fitter.uses_accelerator(settings):
+                return self.start_up(settings) + (seconds - space.start_up) / FASTER_ON_DEVICE
+            return seconds * self.slowness
         start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         k = settings.n_components
         near = min(reversed(known), key=lambda g: abs(np.log(k / g.settings.n_components)))
@@ -290,10 +313,7 @@ class Search:
 
     def again(self, group: Group) -> float:
         """Return how long the first fit of a group would take again, now that it is compiled."""
-        start_up = group.settings.space.start_up
-        if self.fitter.uses_accelerator(group.settings):
-            start_up = max(start_up, DEVICE_START_UP)
-        return max(group.quickest / 4, group.quickest - start_up)
+        return max(group.quickest / 4, group.quickest - self.start_up(group.settings))
 
     def cost(self, task: Task) -> float:
         """Return the effort of a fit; where seconds count, those by EM share the cores."""
@@ -302,10 +322,32 @@ class Search:
         return max(1e-9, task.seconds / cores)
 
     def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> None:
-        """Make fits and join them to the others."""
-        made, patient = False, not self.portfolio.groups
-        results = self.lanes.run(tasks, clock, fairly, patient)
-        for task, result in zip(tasks, results, strict=True):
+        """Make fits and join them to the others; the processor does not wait for a device."""
+        apart = [self.fitter.uses_accelerator(task.settings) for task in tasks]
+        here = [task for task, elsewhere in zip(tasks, apart, strict=True) if not elsewhere]
+        longest = max(map(self.cost, here), default=0.0)
+        waiting = set(range(len(tasks)))
+
+        def note(numbers: set[int], results: Sequence[Result]) -> None:
+            some = sorted(waiting & numbers)
+            waiting.difference_update(some)
+            self._note([(tasks[n], results[n]) for n in some], fairly)
+
+        def meanwhile(results: Sequence[Result]) -> bool:
+            note({n for n, elsewhere in enumerate(apart) if not elsewhere}, results)
+            some = [] if fairly else self._lane(self._in_time(self.deciding.left), False)
+            more = [task for task in some if self.cost(task) <= longest]
+            more = more[: n_threads(self.lanes.n_jobs)]
+            self._make(more, clock)
+            return bool(more)
+
+        patient = not self.portfolio.groups
+        note(set(waiting), self.lanes.run(tasks, clock, fairly, patient, meanwhile))
+
+    def _note(self, fits: Sequence[tuple[Task, Result]], fairly: bool) -> None:
+        """Take what came of fits into account, and join them to the others."""
+        made = False
+        for task, result in fits:
             name = task.settings.family
             if result is None:
                 if fairly and not self.climbs[name].tried:
