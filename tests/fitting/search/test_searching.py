@@ -216,15 +216,15 @@ def test_on_a_busy_machine_families_that_were_not_tried_take_longer(examples):
     search = search_of(examples, examples, ["urns", "neural tree"], RULE, clock=clock)
     search._mark = 1e4
     settings = search.first("neural tree")
-    free = search.seconds_of(settings)
+    free = search.costs.seconds_of(settings)
     seconds[0], worked[0] = 40.0, 10.0
-    assert search.slowness == 4.0
-    assert search.seconds_of(settings) == pytest.approx(4 * free)
+    assert search.costs.slowness == 4.0
+    assert search.costs.seconds_of(settings) == pytest.approx(4 * free)
     search._make([Task(search.first("urns"))], LATE, fairly=True)
     (task,) = [task for task in search.step(1e9) if task.settings == settings]
     assert task.least > 4 * settings.space.start_up
     search.fitter.accelerator = object()
-    assert search.slowness == 1.0
+    assert search.costs.slowness == 1.0
 
 
 def test_a_fit_cut_short_gives_way_to_a_better_one_alone(examples):

@@ -26,8 +26,9 @@ OVERRUN, LEAST_OVERRUN = 3.0, 0.1
 """A first fit that takes this many times longer than it was thought to is cut short, unless that is
 less than this part of the time that is left: others in its lane wait for it. Further fits count
 for nothing if they are."""
-BRIEF = 24.0
-"""A fit leads to something after such a part of the time that it takes to end by itself."""
+BRIEF, COMPILED = 24.0, 1.25
+"""A fit leads to something after such a part of the time that it takes to end by itself, and this
+many times that which it takes to compile it: what follows the first steps is compiled, too."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,7 @@ class Task:
     further : float
         Seconds that it must have at least: more than when it was cut short before.
     turn : bool
-        Whether its family has had less time so far than the best, and none of its fits has ended
-        by itself.
+        Whether it comes before all in its lane that take longer.
     """
 
     settings: Settings
@@ -66,7 +66,8 @@ class Task:
     @property
     def least(self) -> float:
         """Seconds after which it has led to something, about."""
-        return max(self.further, self.start_up + max(0.0, self.seconds - self.start_up) / BRIEF)
+        work = max(0.0, self.seconds - self.start_up)
+        return max(self.further, COMPILED * self.start_up + work / BRIEF)
 
 
 Result = Fit | BaseException | None
