@@ -7,7 +7,7 @@ those at work.
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -24,10 +24,11 @@ MORE_MEMORY = 4.0
 """Families say what a fit needs at least; it takes about this many times that."""
 OVERRUN, LEAST_OVERRUN = 3.0, 0.1
 """A first fit that takes this many times longer than it was thought to is cut short, unless that is
-less than this part of the time that is left. Further fits count for nothing if they are, and what
-a device does, perhaps for others too, takes nothing from the processor."""
-BRIEF = 24.0
-"""A fit leads to something after such a part of the time that it takes to end by itself."""
+less than this part of the time that is left: others in its lane wait for it. Further fits count
+for nothing if they are."""
+BRIEF, COMPILED = 24.0, 1.25
+"""A fit leads to something after such a part of the time that it takes to end by itself, and this
+many times that which it takes to compile it: what follows the first steps is compiled, too."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,20 @@ class Task:
         Number of the start, 0 for the first of these settings.
     seconds : float
         How long it will take, about.
-    slowness : float
-        How many times longer than on a machine without other work.
+    start_up : float
+        How long it takes to compile it, about.
     further : float
         Seconds that it must have at least: more than when it was cut short before.
+    turn : bool
+        Whether it comes before all in its lane that take longer.
     """
 
     settings: Settings
     number: int = 0
     seconds: float = 0.0
-    slowness: float = 1.0
+    start_up: float = 0.0
     further: float = 0.0
+    turn: bool = False
 
     @property
     def start(self) -> tuple[Settings, int]:
@@ -62,8 +66,8 @@ class Task:
     @property
     def least(self) -> float:
         """Seconds after which it has led to something, about."""
-        start_up = self.slowness * self.settings.space.start_up
-        return max(self.further, start_up + max(0.0, self.seconds - start_up) / BRIEF)
+        work = max(0.0, self.seconds - self.start_up)
+        return max(self.further, COMPILED * self.start_up + work / BRIEF)
 
 
 Result = Fit | BaseException | None
@@ -75,8 +79,29 @@ def share(task: Task, clock: Clock, part: float) -> Clock:
 
     A fit that has hardly begun when its time is over tells nothing about its family.
     """
-    start_up = min(task.settings.space.start_up, max(0.0, clock.left))
+    start_up = min(task.start_up, max(0.0, clock.left))
     return clock.earlier(start_up).part(part).earlier(-start_up)
+
+
+def in_turn(tasks: Sequence[Task]) -> list[Task]:
+    """Return the fits of a lane in their order, except that every family has its turn.
+
+    A fit whose turn it is comes before all that take longer, whatever these promise: nobody knows
+    yet what its family is worth.
+
+    >>> some = [("tree", 60.0, True), ("urns", 5.0, False), ("blocks", 20.0, True)]
+    >>> tasks = [Task(Settings(n, 8, 1.0), seconds=s, turn=turn) for n, s, turn in some]
+    >>> [task.settings.family for task in in_turn(tasks)]
+    ['blocks', 'tree', 'urns']
+    """
+    waiting = sorted((task for task in tasks if task.turn), key=lambda task: task.seconds)
+    ordered = list[Task]()
+    for task in tasks:
+        while waiting and waiting[0].seconds <= task.seconds:
+            ordered.append(waiting.pop(0))
+        if not task.turn:
+            ordered.append(task)
+    return ordered
 
 
 def overrun(task: Task, clock: Clock) -> Clock:
@@ -116,7 +141,12 @@ class Lanes:
         return settings.trained or self.fitter.uses_accelerator(settings)
 
     def run(
-        self, tasks: Sequence[Task], clock: Clock, fairly: bool = False, patient: bool = True
+        self,
+        tasks: Sequence[Task],
+        clock: Clock,
+        fairly: bool = False,
+        patient: bool = True,
+        meanwhile: Callable[[list[Result]], bool] = lambda results: False,
     ) -> list[Result]:
         """Make fits in the order given, and return what came of each.
 
@@ -130,6 +160,9 @@ class Lanes:
             Whether each has its part of the time, so that all are begun.
         patient : bool
             Whether there must be one that leads to something, however late it is.
+        meanwhile : callable
+            What the processor does when it has made its fits and a device has not: it is handed
+            what came of them, and says whether it did anything.
         """
         results: list[Result] = [None] * len(tasks)
         alone = [number for number, task in enumerate(tasks) if self.alone(task.settings)]
@@ -147,8 +180,7 @@ class Lanes:
                 with begun:
                     behind, left[0] = left[0], left[0] - 1
                 task = tasks[number]
-                apart = task.number or self.fitter.uses_accelerator(task.settings)
-                own, least = clock if apart else overrun(task, clock), task.seconds
+                own, least = clock if task.number else overrun(task, clock), task.seconds
                 if fairly:
                     own, least = share(task, clock, 1 / math.ceil(behind / workers)), task.least
                     found = any(isinstance(result, Fit) for result in results)
@@ -164,6 +196,8 @@ class Lanes:
             with ThreadPoolExecutor(1) as apart:
                 training = apart.submit(make, alone, 1, clock)
                 make(others, workers, clock)
+                while not training.done() and meanwhile(results):
+                    pass
                 training.result()
         else:
             part = len(others) / max(1, len(tasks))

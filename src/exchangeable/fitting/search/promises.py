@@ -11,19 +11,21 @@ from exchangeable.fitting.search.portfolio import Group
 if TYPE_CHECKING:
     from exchangeable.fitting.search.searching import Search
 
-AVERAGING_GAIN = 2e-3
-"""What an average of many fits gains over one, as a part of the log-likelihood, about."""
+AVERAGING_GAIN = 6e-3
+"""What an average of many fits gains over one, as a part of the log-likelihood, about: between a
+thousandth and a fortieth, for trees and hidden trees on five sets of the benchmark."""
 UNFINISHED_GAIN = 5e-3
 """What a first fit gains that was cut short, if it ends by itself and is all that counts."""
-LEAST_PART = 0.1
+LEAST_PART = 0.02
 """A family whose first fit was cut short may come to count for this part, even if it does not."""
-UNTRIED_GAIN = 1e-2
-"""What another family gains."""
+UNTRIED_GAIN, LESS = 1e-2, 0.25
+"""What another family gains, and this part of it if another that is trained as well does not count,
+where one was."""
 FURTHER = 1.5
 """A fit that was cut short is made again, and cut short again, if it gets this much further."""
 LONGER = 4.0
 """A first fit that was cut short takes about this many times longer to end by itself."""
-BRIEFLY = 0.6
+BRIEFLY = 0.8
 """Part of the time that is left which another family may take."""
 Promise = tuple[float, Task]
 """The gain that a fit promises for its cost, and the fit."""
@@ -37,15 +39,18 @@ def promises(search: "Search") -> list[Promise]:
 def untried(search: "Search") -> list[Promise]:
     """Return first fits for which there was no time before, and what each promises.
 
-    They may be cut short, too, if they lead to something.
+    They may be cut short, too, if they lead to something; that is worth less by as much.
     """
     found, most = [], BRIEFLY * search.deciding.left
+    trained = [group for group in search.portfolio.groups.values() if group.settings.trained]
+    idle = bool(trained) and not any(group.share for group in trained)
     for settings in map(search.first, search.families):
-        task = Task(settings, 0, search.seconds_of(settings), search.slowness)
+        task = search.costs.first_task(settings, search.costs.seconds_of(settings))
         if not search.climbs[settings.family].tried and task.least < most:
-            task = replace(task, seconds=min(task.seconds, most))
-            gain = UNTRIED_GAIN * abs(search.portfolio.worth)
-            found.append((gain / search.cost(task), task))
+            part = LESS if idle and settings.trained else 1.0
+            gain = part * UNTRIED_GAIN * abs(search.portfolio.worth)
+            brief = replace(task, seconds=min(task.seconds, most))
+            found.append((gain / search.costs.cost(task), brief))
     return found
 
 
@@ -54,11 +59,11 @@ def unfinished(search: "Search") -> list[Promise]:
     found = []
     for group in search.portfolio.alive:
         if not group.first.whole and group.n_made == 1:
-            again = search.again(group)
-            task = Task(group.settings, 0, LONGER * again, further=FURTHER * again)
+            again = search.costs.again(group)
+            task = search.costs.first_task(group.settings, LONGER * again, FURTHER * again)
             counts = max(LEAST_PART, search.portfolio.share_of(group.settings.family))
             gain = counts * UNFINISHED_GAIN * abs(search.portfolio.worth)
-            found.append((gain / search.cost(task), task))
+            found.append((gain / search.costs.cost(task), task))
     return found
 
 
@@ -72,10 +77,10 @@ def neighbours(search: "Search") -> list[Promise]:
             continue
         near = climb.neighbours([group for group in best if group is not None])
         for settings, part in near:
-            task = Task(settings, 0, search.seconds_of(settings))
+            task = Task(settings, 0, search.costs.seconds_of(settings))
             # What takes less than the best so far promises less, too.
-            usual = Task(settings, 0, search.seconds_of(climb.around or settings))
-            cost = max(search.cost(task), search.cost(usual))
+            usual = Task(settings, 0, search.costs.seconds_of(climb.around or settings))
+            cost = max(search.costs.cost(task), search.costs.cost(usual))
             found.append((climb.expected() * part / cost, task))
     return found
 
@@ -92,8 +97,8 @@ def again(search: "Search") -> list[Promise]:
             continue
         gain = group.share * averaging_gain(search, group) / (2 * have**2)
         for number in range(have, min(2 * have, search.n_init)):
-            task = Task(group.settings, number, search.seconds_of(group.settings))
-            found.append((gain / search.cost(task), task))
+            task = Task(group.settings, number, search.costs.seconds_of(group.settings))
+            found.append((gain / search.costs.cost(task), task))
     return found
 
 

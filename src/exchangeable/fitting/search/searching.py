@@ -18,13 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from exchangeable.families import WITH_STATISTICS, family_named
 from exchangeable.families.contract import Trainer
 from exchangeable.fitting.search.climbs import Climb
-from exchangeable.fitting.search.lanes import Lanes, Task
-from exchangeable.fitting.search.portfolio import Group, Portfolio
+from exchangeable.fitting.search.costs import Costs
+from exchangeable.fitting.search.lanes import Lanes, Result, Task, in_turn
+from exchangeable.fitting.search.portfolio import Portfolio
 from exchangeable.fitting.search.preparing import prepare
 from exchangeable.fitting.search.promises import Promise, promises, unfinished, untried
 from exchangeable.fitting.search.trials import ANYWHERE, STATISTICS, Fit, Fitter, Settings
@@ -43,20 +42,14 @@ POOR_ROUNDS = 2
 """A search with a time limit ends after this many rounds in a row that gain too little."""
 SURVEY_SHARE = 0.6
 """Part of the time that the first fits of all families may take."""
+QUICK = 0.5
+"""Part of that time which one fit may take at a later mark, in whatever order families come."""
 LEAST_FITS = 8
 """Of a round."""
 STEPS = 4
 """Of a round: decisions are made anew after each."""
-FEW_SECONDS, SLOWEST = 3.0, 10.0
-"""Before this many seconds nobody knows how slow a machine is; at most this many times slower."""
 ROWS_PER_COMPONENT, MORE = 150, 4
 """A first fit has a component for this many rows, within a factor of what is usual."""
-FASTER_ON_DEVICE = 8.0
-"""Training with a device of its own takes this part of the time, about."""
-DEVICE_START_UP = 8.0
-"""Seconds that it takes to compile what a device does, about."""
-SLOWER = 1.25
-"""A fit with more components than another takes longer by this power of what families say."""
 
 
 @dataclass
@@ -91,6 +84,8 @@ class Search:
         Number of fits so far.
     portfolio : Portfolio
         What was fitted.
+    costs : Costs
+        How long fits take.
     climbs : dict
         How the settings of each family are varied, by its name.
     """
@@ -108,17 +103,17 @@ class Search:
     starts: dict[str, Settings] = field(default_factory=dict)
     n_made: int = 0
     portfolio: Portfolio = field(init=False)
+    costs: Costs = field(init=False)
     climbs: dict[str, Climb] = field(default_factory=dict)
     _mark: float = FIRST_MARK
     _effort: float = 0.0
     _prepared: float = field(init=False)
-    _worked: float = field(init=False)
     _given_up: set[tuple[Settings, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.began = self._prepared = self.clock.now()
-        self._worked = self.clock.worked()
         self.portfolio = Portfolio(self.fitter.valid)
+        self.costs = Costs(self.lanes, self.portfolio, self.clock)
         for name in self.families:
             self.climbs[name] = Climb(name, self.portfolio, self._most(name))
 
@@ -172,12 +167,14 @@ class Search:
         return self.clock.deadline <= self._prepared + self._mark or not self.timed
 
     def _pass_mark(self) -> None:
-        """Go on to the next mark: first with families that were not tried."""
+        """Go on to the next mark: first with families that were not tried, if they are quick."""
         self._mark *= NEXT_MARK
         self._given_up.clear()
-        tasks = [task for _, task in untried(self)]
-        if tasks and not self.over:
-            self._make(tasks, self.deciding.part(SURVEY_SHARE), fairly=True)
+        clock = self.deciding.part(SURVEY_SHARE)
+        tasks = sorted((task for _, task in untried(self)), key=lambda task: task.seconds)
+        quick = [task for task in tasks if task.seconds <= QUICK * clock.left]
+        if quick and not self.over:
+            self._make(quick, clock, fairly=True)
 
     def survey(self) -> None:
         """Fit every family once, the quick ones first."""
@@ -201,7 +198,9 @@ class Search:
                 first.append(settings)
             else:
                 first += [replace(settings, blocks=blocks) for blocks in settings.space.blocks]
-        tasks = [Task(settings, 0, self.seconds_of(settings)) for settings in first]
+        tasks = [
+            self.costs.first_task(settings, self.costs.seconds_of(settings)) for settings in first
+        ]
         return sorted(tasks, key=lambda task: task.seconds)
 
     def next_round(self) -> bool:
@@ -220,13 +219,12 @@ class Search:
     def step(self, effort: float) -> list[Task]:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
         chosen, seconds = list[Task](), self.deciding.left
-        wanted = self._wanted(promises(self))
-        in_time = [task for gain, task in wanted if task.seconds < seconds]
+        in_time = self._in_time(seconds)
         for apart in (True, False):  # neither lane waits long for the other
             left, first = effort, True
-            for task in in_time:
-                cost = self.cost(task)
-                if self.fitter.uses_accelerator(task.settings) == apart and (cost <= left or first):
+            for task in self._lane(in_time, apart):
+                cost = self.costs.cost(task)
+                if cost <= left or first:
                     chosen.append(task)
                     left, first = left - cost, False
             effort = max(effort, effort - left)
@@ -235,6 +233,15 @@ class Search:
             some = [task for _, task in brief if task.least < seconds]
             chosen += [replace(task, seconds=SURVEY_SHARE * seconds) for task in some[:1]]
         return chosen
+
+    def _in_time(self, seconds: float) -> list[Task]:
+        """Return fits that take less than some time, those first that promise most."""
+        wanted = self._wanted(promises(self))
+        return [task for _, task in wanted if task.seconds < seconds]
+
+    def _lane(self, tasks: Sequence[Task], apart: bool) -> list[Task]:
+        """Return the fits of a lane, that of the device or the other, in their order."""
+        return in_turn([t for t in tasks if self.fitter.uses_accelerator(t.settings) == apart])
 
     def _wanted(self, promised: Sequence[Promise]) -> list[Promise]:
         """Return fits that were not given up, those first that promise most."""
@@ -260,52 +267,33 @@ class Search:
         blocks = STATISTICS if named else "auto"
         return Settings(family, k, space.pooling[int(wide)], spec.shrinkage or 0.0, blocks)
 
-    @property
-    def slowness(self) -> float:
-        """How many times longer work takes than on a machine without other work, about.
-
-        Where networks have a device of their own, waiting for it does not count.
-        """
-        elapsed, worked = self.clock.now() - self.began, self.clock.worked() - self._worked
-        if not self.timed or self.lanes.side_by_side or elapsed < FEW_SECONDS:
-            return 1.0
-        return float(np.clip(elapsed / max(worked, 1e-3), 1.0, SLOWEST))
-
-    def seconds_of(self, settings: Settings) -> float:
-        """Return about how long a fit takes: as the family's nearest did, where seconds count.
-
-        The first fit of settings of another shape has to be compiled, where families are.
-        """
-        rows, space = self.fitter.examples.rows, settings.space
-        known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
-        if not known or not self.timed:
-            seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
-            device = self.timed and self.fitter.uses_accelerator(settings)
-            return seconds / FASTER_ON_DEVICE if device else seconds * self.slowness
-        start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
-        k = settings.n_components
-        near = min(reversed(known), key=lambda g: abs(np.log(k / g.settings.n_components)))
-        again = self.again(near) if near.n_made == 1 else near.quickest
-        return float(start_up + again * (k / near.settings.n_components) ** (SLOWER * space.growth))
-
-    def again(self, group: Group) -> float:
-        """Return how long the first fit of a group would take again, now that it is compiled."""
-        start_up = group.settings.space.start_up
-        if self.fitter.uses_accelerator(group.settings):
-            start_up = max(start_up, DEVICE_START_UP)
-        return max(group.quickest / 4, group.quickest - start_up)
-
-    def cost(self, task: Task) -> float:
-        """Return the effort of a fit; where seconds count, those by EM share the cores."""
-        alone = self.lanes.alone(task.settings)
-        cores = 1 if alone or not self.timed else n_threads(self.lanes.n_jobs)
-        return max(1e-9, task.seconds / cores)
-
     def _make(self, tasks: list[Task], clock: Clock, fairly: bool = False) -> None:
-        """Make fits and join them to the others."""
-        made, patient = False, not self.portfolio.groups
-        results = self.lanes.run(tasks, clock, fairly, patient)
-        for task, result in zip(tasks, results, strict=True):
+        """Make fits and join them to the others; the processor does not wait for a device."""
+        apart = [self.fitter.uses_accelerator(task.settings) for task in tasks]
+        here = [task for task, elsewhere in zip(tasks, apart, strict=True) if not elsewhere]
+        longest = max(map(self.costs.cost, here), default=0.0)
+        waiting = set(range(len(tasks)))
+
+        def note(numbers: set[int], results: Sequence[Result]) -> None:
+            some = sorted(waiting & numbers)
+            waiting.difference_update(some)
+            self._note([(tasks[n], results[n]) for n in some], fairly)
+
+        def meanwhile(results: Sequence[Result]) -> bool:
+            note({n for n, elsewhere in enumerate(apart) if not elsewhere}, results)
+            some = [] if fairly else self._lane(self._in_time(self.deciding.left), False)
+            more = [task for task in some if self.costs.cost(task) <= longest]
+            more = more[: n_threads(self.lanes.n_jobs)]
+            self._make(more, clock)
+            return bool(more)
+
+        patient = not self.portfolio.groups
+        note(set(waiting), self.lanes.run(tasks, clock, fairly, patient, meanwhile))
+
+    def _note(self, fits: Sequence[tuple[Task, Result]], fairly: bool) -> None:
+        """Take what came of fits into account, and join them to the others."""
+        made = False
+        for task, result in fits:
             name = task.settings.family
             if result is None:
                 if fairly and not self.climbs[name].tried:
@@ -317,7 +305,7 @@ class Search:
                 continue
             if self.timed and isinstance(result, Fit):
                 task = replace(task, seconds=result.seconds)
-            self._effort += self.cost(task)
+            self._effort += self.costs.cost(task)
             if not self.climbs[name].tried:
                 self.notes.pop(name, None)
             self.climbs[name].tried.add(task.settings)

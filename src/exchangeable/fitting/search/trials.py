@@ -18,7 +18,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.runs import Runs
-from exchangeable.runtime.clock import Clock, Pace
+from exchangeable.runtime.clock import Clock, OutOfTime, Pace
 from exchangeable.structure.blocks import AUTO, Blocks, structure_of
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
@@ -262,6 +262,8 @@ class Fitter:
         Where fits are found that need not be made again.
     named : NamedBlocks
         Blocks with statistics, for the families that take them.
+    in_vain : dict
+        Seconds that were too few for a fit of a family to lead to anything, by its name.
     """
 
     examples: Examples
@@ -275,6 +277,7 @@ class Fitter:
     stop: threading.Event = field(default_factory=threading.Event)
     kept: "FitStore | None" = None
     named: NamedBlocks = NO_BLOCKS
+    in_vain: dict[str, float] = field(default_factory=dict)
     _before: dict[tuple[Any, ...], Mixture] = field(default_factory=dict)
     _locks: Any = field(default_factory=lambda: defaultdict(threading.Lock))
     _endings: dict[str, float] = field(default_factory=dict)
@@ -300,7 +303,11 @@ class Fitter:
             rule = StopRule(rule.tol / FINER, rule.max_iter, patience=rule.patience + 2)
         ending = self._endings.get(settings.family, 0.0) * settings.n_components
         pace = Pace(clock.earlier(ending))
-        state = self.run(settings, self.seed + number, rule, number > 0, pace, n_jobs)
+        try:
+            state = self.run(settings, self.seed + number, rule, number > 0, pace, n_jobs)
+        except OutOfTime:
+            self.in_vain[settings.family] = clock.now() - began
+            raise
         best = state.best
         each = best.model.log_likelihoods(best.log_prior, self.valid, n_jobs)
         ended = clock.now()

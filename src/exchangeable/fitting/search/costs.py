@@ -1,0 +1,107 @@
+"""How long fits of a search take, by what families say and by what others of them have taken."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from exchangeable.fitting.search.lanes import Lanes, Task
+from exchangeable.fitting.search.portfolio import Group, Portfolio
+from exchangeable.fitting.search.trials import Settings
+from exchangeable.runtime.clock import Clock
+from exchangeable.runtime.threads import n_threads
+
+FEW_SECONDS, SLOWEST = 3.0, 10.0
+"""Before this many seconds nobody knows how slow a machine is; at most this many times slower."""
+FASTER_ON_DEVICE = 8.0
+"""Training with a device of its own takes this part of the time, about."""
+DEVICE_START_UP = 8.0
+"""Seconds that it takes to compile what a device does, about."""
+SLOWER = 1.25
+"""A fit with more components than another takes longer by this power of what families say."""
+
+
+@dataclass
+class Costs:
+    """What the fits of a search cost.
+
+    Attributes
+    ----------
+    lanes : Lanes
+        Where they are made.
+    portfolio : Portfolio
+        What was fitted so far.
+    clock : Clock
+        When the search has to end.
+    """
+
+    lanes: Lanes
+    portfolio: Portfolio
+    clock: Clock
+    _began: float = field(init=False)
+    _worked: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began, self._worked = self.clock.now(), self.clock.worked()
+
+    def first_task(self, settings: Settings, seconds: float, further: float = 0.0) -> Task:
+        """Return a first fit, which may have to be compiled."""
+        start_up = self.slowness * self.start_up(settings)
+        start_up = max(start_up, self.lanes.fitter.in_vain.get(settings.family, 0.0))
+        return Task(settings, 0, seconds, start_up, further, self.has_turn(settings))
+
+    def has_turn(self, settings: Settings) -> bool:
+        """Whether a device has done less for a family than for the best, and no fit has ended.
+
+        What the processor does is compiled before, so that there the survey tells enough.
+        """
+        if not self.lanes.fitter.uses_accelerator(settings):
+            return False
+        groups, best = self.portfolio.groups.values(), self.portfolio.best_of()
+        mine = [group for group in groups if group.settings.family == settings.family]
+        had = max(map(self.again, mine), default=0.0)
+        ended = any(group.first.whole for group in mine)
+        return not ended and (best is None or had < self.again(best))
+
+    def start_up(self, settings: Settings) -> float:
+        """Return how long it takes to compile a fit, about."""
+        device = DEVICE_START_UP if self.lanes.fitter.uses_accelerator(settings) else 0.0
+        return max(settings.space.start_up, device)
+
+    @property
+    def slowness(self) -> float:
+        """How many times longer work takes than on a machine without other work, about.
+
+        Where networks have a device of their own, waiting for it does not count.
+        """
+        elapsed, worked = self.clock.now() - self._began, self.clock.worked() - self._worked
+        if not self.clock.limited or self.lanes.side_by_side or elapsed < FEW_SECONDS:
+            return 1.0
+        return float(np.clip(elapsed / max(worked, 1e-3), 1.0, SLOWEST))
+
+    def seconds_of(self, settings: Settings) -> float:
+        """Return about how long a fit takes: as the family's nearest did, where seconds count.
+
+        The first fit of settings of another shape has to be compiled, where families are.
+        """
+        rows, space = self.lanes.fitter.examples.rows, settings.space
+        known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
+        if not known or not self.clock.limited:
+            seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
+            if self.clock.limited and self.lanes.fitter.uses_accelerator(settings):
+                return self.start_up(settings) + (seconds - space.start_up) / FASTER_ON_DEVICE
+            return seconds * self.slowness
+        start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
+        k = settings.n_components
+        near = min(reversed(known), key=lambda g: abs(np.log(k / g.settings.n_components)))
+        again = self.again(near) if near.n_made == 1 else near.quickest
+        return float(start_up + again * (k / near.settings.n_components) ** (SLOWER * space.growth))
+
+    def again(self, group: Group) -> float:
+        """Return how long the first fit of a group would take again, now that it is compiled."""
+        return max(group.quickest / 4, group.quickest - self.start_up(group.settings))
+
+    def cost(self, task: Task) -> float:
+        """Return the effort of a fit; where seconds count, those by EM share the cores."""
+        alone = self.lanes.alone(task.settings)
+        cores = 1 if alone or not self.clock.limited else n_threads(self.lanes.n_jobs)
+        return max(1e-9, task.seconds / cores)

@@ -1,0 +1,92 @@
+"""What fits of a search promise for their cost, and which are begun where time is short."""
+
+from dataclasses import replace
+
+import pytest
+
+from exchangeable.fitting.em import StopRule
+from exchangeable.fitting.search.costs import Costs
+from exchangeable.fitting.search.lanes import COMPILED, Lanes, Task
+from exchangeable.fitting.search.promises import LESS, UNTRIED_GAIN, untried
+from exchangeable.fitting.search.searching import Search
+from exchangeable.fitting.search.trials import Fitter
+from exchangeable.runtime.clock import Clock, OutOfTime
+from made_rows import bound_clusters, examples_of
+
+NETWORKS = ["neural independent", "neural tree"]
+
+
+@pytest.fixture(scope="module")
+def examples():
+    return examples_of(bound_clusters(300))
+
+
+@pytest.fixture
+def seconds():
+    return [0.0]
+
+
+@pytest.fixture
+def search(examples, seconds):
+    """A search in which urns are fitted, and networks are not."""
+    fitter = Fitter(examples, examples, rule=StopRule(max_iter=2))
+    clock = Clock(100.0, lambda: seconds[0], worked=lambda: seconds[0])
+    search = Search(fitter, Lanes(fitter, 1), ["urns", *NETWORKS], clock=clock)
+    search._mark = 100.0
+    search._make([Task(search.first("urns"))], Clock(0.0, patient=True), fairly=True)
+    return search
+
+
+def test_a_family_that_would_be_cut_short_promises_less_by_as_much(search, seconds):
+    """Not as much as if it took no longer than it may."""
+    gain = UNTRIED_GAIN * abs(search.portfolio.worth)
+    whole = {task.settings: task.seconds for _, task in untried(search)}
+    seconds[0] = 87.0
+    brief = untried(search)
+    assert {task.settings for _, task in brief} == set(whole)
+    for promise, task in brief:
+        assert promise == pytest.approx(gain / whole[task.settings])
+
+
+def test_networks_promise_less_where_another_one_does_not_count(search):
+    before = {task.settings.family: promise for promise, task in untried(search)}
+    settings = search.first(NETWORKS[0])
+    poor = replace(next(iter(search.portfolio.groups.values())).first)
+    poor = replace(poor, each=poor.each - 50.0, valid=poor.valid - 50.0)
+    search.portfolio.add(settings, poor, 0)
+    search.climbs[settings.family].tried.add(settings)
+    search.portfolio.weigh()
+    ((promise, task),) = untried(search)
+    assert task.settings.family == NETWORKS[1]
+    assert promise == pytest.approx(LESS * before[NETWORKS[1]])
+    search.portfolio.groups[settings].share = 0.1
+    ((promise, _),) = untried(search)
+    assert promise == pytest.approx(before[NETWORKS[1]])
+
+
+def test_a_family_that_came_to_nothing_is_not_begun_again_without_more_time(
+    search, seconds, monkeypatch
+):
+    def late(self, *arguments):
+        seconds[0] += 20.0
+        raise OutOfTime("there was time for 0 iterations")
+
+    monkeypatch.setattr(Fitter, "run", late)
+    settings = search.first(NETWORKS[0])
+    with pytest.raises(OutOfTime):
+        search.fitter.fit(settings, 0, search.clock)
+    task = search.costs.first_task(settings, 21.0)
+    assert task.least >= COMPILED * 20.0
+    seconds[0] = 75.0
+    assert [task.settings.family for _, task in untried(search)] == [NETWORKS[1]]
+
+
+def test_families_that_take_long_wait_for_what_they_promise_after_a_mark(search, monkeypatch):
+    """They used to have most of the time until the next mark, whatever they promise."""
+    takes = dict(zip(NETWORKS, (20.0, 50.0), strict=True))
+    monkeypatch.setattr(Costs, "seconds_of", lambda self, one: takes.get(one.family, 1.0))
+    begun = []
+    monkeypatch.setattr(Search, "_make", lambda self, tasks, *rest, **more: begun.extend(tasks))
+    search._mark = 50.0
+    search._pass_mark()
+    assert [task.settings.family for task in begun] == [NETWORKS[0]]
