@@ -7,7 +7,7 @@ import pytest
 
 from exchangeable import Blocks, ExchangeableMixture, PackedBits
 from exchangeable.data import packed_kernels
-from exchangeable.data.forms import CODE_BITS, Codes, Words
+from exchangeable.data.forms import CODE_BITS, SHORT_BITS, Codes, Words
 from exchangeable.data.rows import as_rows
 from exchangeable.data.stream.chunk import Chunk
 from scaling_rows import assert_same_model
@@ -36,6 +36,12 @@ def test_forms_of_packed_rows(n_rows: int, n_variables: int) -> None:
         bitorder="little",
     )
     np.testing.assert_array_equal(back, X[:, order])
+    short = words.short()
+    assert short.words.dtype == np.uint16
+    assert len(short.words) == -(-n_variables // SHORT_BITS)
+    for j, bit in enumerate(short.position):
+        variable = short.words[bit // SHORT_BITS] >> (bit % SHORT_BITS) & 1
+        np.testing.assert_array_equal(variable, X[:, j])
     np.testing.assert_array_equal(order[words.position], np.arange(n_variables))
     padded = np.zeros((n_rows, -(-n_variables // CODE_BITS) * CODE_BITS), dtype=np.int64)
     padded[:, :n_variables] = X

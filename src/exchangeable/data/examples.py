@@ -45,7 +45,7 @@ class Examples:
     clamp : array of shape (n_rows,) or (0,)
         The known class of each row, −1 if it has none; empty if none has.
     words : Words, optional
-        The rows as bits, where they have few variables.
+        The rows as short words of bits, where they have few variables.
     codes : Codes, optional
         The rows as codes, where they have many ones.
     columns : Columns, optional
@@ -243,7 +243,7 @@ def prepared(rows: Rows, weights: FloatArray, clamp: IntArray, holes: Rows | Non
     if holes is not None:
         return Examples(rows, weights, clamp, holes=holes)
     rows = listed(rows)
-    words = None if rows.n_variables > MAX_PACKED else Words.of(rows)
+    words = None if rows.n_variables > MAX_PACKED else Words.of(rows).short()
     codes = encoded(rows)
     columns = by_variable(rows) if codes is None else None
     return Examples(rows, weights, clamp, words, codes, columns)

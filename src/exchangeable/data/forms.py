@@ -1,6 +1,6 @@
 """Other forms of the same rows, made once, that the many passes of EM read faster."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -18,13 +18,15 @@ _compile = compiled()
 
 CODE_BITS = 6
 """Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""
+SHORT_BITS = 16
+"""Bits of a short word."""
 CODED_TILE = 1024
 """Rows that are listed by the values of their codes at a time."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """Rows as bits, 64 variables per word; the first words of all rows come first.
+    """Rows as bits, 64 or 16 variables per word; the first words of all rows come first.
 
     Attributes
     ----------
@@ -35,12 +37,12 @@ class Words:
         block, whose means are alike, share few words.
     """
 
-    words: npt.NDArray[np.uint64]
+    words: npt.NDArray[np.uint64] | npt.NDArray[np.uint16]
     position: IntArray
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
-        """Pack rows, listed ones or bits."""
+        """Pack rows, listed ones or bits, into words of 64 bits."""
         if rows.indptr.size:
             ones = np.bincount(rows.indices, minlength=rows.n_variables)
         else:
@@ -60,6 +62,13 @@ class Words:
         else:
             packed_kernels.permute_bits(rows.bits, order, words)
         return cls(words, position)
+
+    def short(self) -> Self:
+        """Return the same rows in words of 16 bits, of which a vector holds four times as many."""
+        shifts = np.arange(0, 64, SHORT_BITS, dtype=np.uint64)
+        quarters = (self.words[:, None] >> shifts[:, None]).astype(np.uint16)
+        lines = quarters.reshape(shifts.size * len(self.words), self.words.shape[1])
+        return replace(self, words=lines[: -(-self.position.size // SHORT_BITS)])
 
 
 @dataclass(frozen=True)

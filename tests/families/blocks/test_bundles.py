@@ -33,6 +33,32 @@ def test_bundles_spread_tables_and_gather_histograms(n_rows):
     np.testing.assert_array_equal(gathered, expected)
 
 
+def test_every_number_is_spread_and_gathered_in_its_order():
+    """Sums do not depend on how many numbers are handled at a time, to the last bit."""
+    rng, _, partitions = make(n_variables=40)
+    tables = Tables.layout(partitions)
+    tables.values[:] = rng.random(tables.values.size)
+    bundles = Bundles.of(tables, 1 << 16)
+    lengths = np.diff(tables.starts, append=tables.values.size)
+    spread, histogram = bundles.spread(tables), rng.random(bundles.starts[-1])
+    gathered, expected = np.zeros(tables.values.size), np.zeros(tables.values.size)
+    bundles.gather(histogram.copy(), np.arange(len(partitions)), tables, gathered)
+    for g in range(bundles.starts.size - 1):
+        own = bundles.order[bundles.first_block[g] : bundles.first_block[g + 1]]
+        values = np.zeros(1)
+        for b in own:
+            of_block = tables.values[tables.starts[b] :][: lengths[b]]
+            values = (values[:, None] + of_block).ravel()
+        masses = histogram[bundles.starts[g] : bundles.starts[g + 1]]
+        np.testing.assert_array_equal(spread[bundles.starts[g] : bundles.starts[g + 1]], values)
+        for b in own[::-1]:
+            by_count = masses.reshape(-1, lengths[b])
+            for line in by_count:
+                expected[tables.starts[b] :][: lengths[b]] += line
+            masses = np.cumsum(by_count, axis=1)[:, -1]
+    np.testing.assert_array_equal(gathered, expected)
+
+
 def test_bundles_are_of_one_class_and_filled_well():
     _, _, partitions = make(n_variables=60)
     tables = Tables.layout(partitions)

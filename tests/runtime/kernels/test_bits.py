@@ -17,6 +17,11 @@ def popcount(word):
 
 
 @njit
+def short_popcount(word):
+    return bits.short_popcount(word)
+
+
+@njit
 def float_from_bits(word):
     return bits.float_from_bits(word)
 
@@ -50,6 +55,13 @@ def wrapping_product(one, other):
 def test_popcount(word):
     assert bits.plain_popcount(np.uint64(word)) == popcount(np.uint64(word)) == word.bit_count()
     assert isinstance(bits.plain_popcount(np.uint64(word)), np.uint64)
+
+
+@pytest.mark.parametrize("word", [word & 0xFFFF for word in WORDS])
+def test_short_popcount(word):
+    short = np.uint16(word)
+    assert bits.plain_short_popcount(short) == short_popcount(short) == word.bit_count()
+    assert isinstance(bits.plain_short_popcount(short), np.uint16)
 
 
 @pytest.mark.parametrize("number", FLOATS)

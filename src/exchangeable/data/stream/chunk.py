@@ -70,9 +70,9 @@ class Chunk:
         if holes is not None or isinstance(rows, TypedRows | CountRows):
             return Examples(rows, weights, holes=holes)
         if rows.bits.size and rows.n_variables <= MAX_PACKED and _is_dense(rows):
-            return Examples(rows, weights, words=Words.of(rows), codes=Codes.of(rows))
+            return Examples(rows, weights, words=Words.of(rows).short(), codes=Codes.of(rows))
         rows = listed(rows)
-        words = Words.of(rows) if rows.n_variables <= MAX_PACKED else None
+        words = Words.of(rows).short() if rows.n_variables <= MAX_PACKED else None
         return Examples(rows, weights, words=words, codes=encoded(rows))
 
     def labelled(self, classes: npt.NDArray[Any] | None) -> Examples:

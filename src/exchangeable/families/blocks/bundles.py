@@ -152,7 +152,7 @@ def _bundle(block_starts, n_entries, class_block, limit, bundles, workspace):  #
 
 @_compile
 def _spread(block_starts, values, bundles, spread):  # type: ignore[no-untyped-def]
-    """Write the sum of the blocks' values for every number of every bundle."""
+    """Write the sum of the blocks' values for every number of every bundle, four at a time."""
     order, first_block, starts = bundles.order, bundles.first_block, bundles.starts
     for g in range(starts.size - 1):
         table = spread[starts[g] : starts[g + 1]]
@@ -161,17 +161,31 @@ def _spread(block_starts, values, bundles, spread):  # type: ignore[no-untyped-d
         for b in order[first_block[g] : first_block[g + 1]]:
             end = block_starts[b + 1] if b + 1 < block_starts.size else values.size
             of_block = values[block_starts[b] : end]
+            size = of_block.size
             # From the end, so that nothing is overwritten before it is read.
-            for number in range(filled - 1, -1, -1):
+            for number in range(filled - 4, -1, -4):
+                one, two = table[number], table[number + 1]
+                three, four = table[number + 2], table[number + 3]
+                for count in range(size):
+                    value, entry = of_block[count], number * size + count
+                    table[entry] = one + value
+                    table[entry + size] = two + value
+                    table[entry + 2 * size] = three + value
+                    table[entry + 3 * size] = four + value
+            for number in range(filled % 4 - 1, -1, -1):
                 before = table[number]
-                for count in range(of_block.size):
-                    table[number * of_block.size + count] = before + of_block[count]
-            filled *= of_block.size
+                for count in range(size):
+                    table[number * size + count] = before + of_block[count]
+            filled *= size
 
 
 @_compile
 def _gather(block_starts, gathered, bundles, classes, histogram):  # type: ignore[no-untyped-def]
-    """Add up the numbers of every bundle by each of their digits, the last digit first."""
+    """Add up the numbers of every bundle by each of their digits, the last digit first.
+
+    Four numbers at a time, whose sums do not wait for each other; what is added to one sum is added
+    in the order of the numbers.
+    """
     order, first_bundle = bundles.order, bundles.first_bundle
     first_block, starts = bundles.first_block, bundles.starts
     for y in classes:
@@ -182,10 +196,21 @@ def _gather(block_starts, gathered, bundles, classes, histogram):  # type: ignor
                 end = block_starts[b + 1] if b + 1 < block_starts.size else gathered.size
                 of_block = gathered[block_starts[b] : end]
                 n_numbers //= of_block.size
-                for number in range(n_numbers):
+                size, by_four = of_block.size, n_numbers - n_numbers % 4
+                for number in range(0, by_four, 4):
+                    one, two, three, four = 0.0, 0.0, 0.0, 0.0
+                    for count in range(size):
+                        entry = number * size + count
+                        a, b = table[entry], table[entry + size]
+                        c, d = table[entry + 2 * size], table[entry + 3 * size]
+                        of_block[count] = of_block[count] + a + b + c + d
+                        one, two, three, four = one + a, two + b, three + c, four + d
+                    table[number], table[number + 1] = one, two
+                    table[number + 2], table[number + 3] = three, four
+                for number in range(by_four, n_numbers):
                     total = 0.0
-                    for count in range(of_block.size):
-                        mass = table[number * of_block.size + count]
+                    for count in range(size):
+                        mass = table[number * size + count]
                         of_block[count] += mass
                         total += mass
                     table[number] = total

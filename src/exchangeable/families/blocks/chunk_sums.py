@@ -59,7 +59,7 @@ def _packed_histogram(rows: Rows, group: Group, partition: Partition) -> FloatAr
     members = take_rows(rows, group.members)
     weights = group.weights if group.weights.size else np.ones(members.n_rows)
     words = Words.in_order(members, np.argsort(partition.labels, kind="stable"))
-    examples = Examples(members, weights, words=words)
+    examples = Examples(members, weights, words=words.short())
     return passes.soft_histograms(
         examples, np.ones((members.n_rows, 1)), np.zeros(1, int), [partition], 1
     )[0]

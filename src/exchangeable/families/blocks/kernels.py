@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle
-from exchangeable.runtime.kernels.bits import popcount
+from exchangeable.runtime.kernels.bits import popcount, short_popcount
 from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.kernels.loops import fill, helper, inlined
 from exchangeable.runtime.kernels.vectors import TILE, logarithm, single_power, vectorise
@@ -46,73 +46,38 @@ class Piece(NamedTuple):
 
 
 @inlined
-def _count(words, begin, end, masks, mask, radix, number):  # type: ignore[no-untyped-def]
-    """Append a block's count to the numbers of its bundle, for the rows begin..end.
-
-    Two masks at a time halve the loads and stores of what is written.
-    """
-    one, bits = words[masks[0], begin:end], mask[0]
-    if masks.size % 2:
-        done = 1
-        for r in range(one.size):
-            number[r] = number[r] * radix + popcount(one[r] & bits)
-    else:
-        done = 2
-        two, more = words[masks[1], begin:end], mask[1]
-        for r in range(one.size):
-            counts = popcount(one[r] & bits) + popcount(two[r] & more)
-            number[r] = number[r] * radix + counts
-    for i in range(done, masks.size, 2):
-        one, bits = words[masks[i], begin:end], mask[i]
-        two, more = words[masks[i + 1], begin:end], mask[i + 1]
-        for r in range(one.size):
-            number[r] += popcount(one[r] & bits) + popcount(two[r] & more)
-
-
-@inlined
-def _count_two(words, begin, end, masks, mask, radix, number):  # type: ignore[no-untyped-def]
-    """Append the counts of two blocks, of one mask each, at a time."""
-    one, two = words[masks[0], begin:end], words[masks[1], begin:end]
-    bits, more, last = mask[0], mask[1], radix[1]
-    both = radix[0] * last
-    if not both:  # a bundle begins: what the numbers were before is not read
-        for r in range(one.size):
-            number[r] = popcount(one[r] & bits) * last + popcount(two[r] & more)
-        return
-    for r in range(one.size):
-        counts = popcount(one[r] & bits) * last + popcount(two[r] & more)
-        number[r] = number[r] * both + counts
+def _four(a, b, c, d, masks, weights):  # type: ignore[no-untyped-def]
+    """Return the sum of the ones of four words under their masks, each by its weight."""
+    two = short_popcount(a & masks[0]) * weights[0] + short_popcount(b & masks[1]) * weights[1]
+    others = short_popcount(c & masks[2]) * weights[2] + short_popcount(d & masks[3]) * weights[3]
+    return two + others
 
 
 @_compile
 def count_masked(words, masks, bundles, classes, piece):  # type: ignore[no-untyped-def]
-    """Write the numbers of a piece's rows in the bundles of some classes, by masks (`Masks`)."""
+    """Write the numbers of a piece's rows in the bundles of some classes (`WeightedMasks`).
+
+    Words, masks and numbers have 16 bits. Four masks at a time save loads and stores of numbers.
+    """
     first, last, offset, numbers = piece
-    first_mask, word, mask = masks
-    order, radix, first_bundle, first_block, _ = bundles
-    number = np.empty(COUNT_TILE, np.uint64)
-    fill(number, np.uint64(0))
+    first_mask, word, mask, weight, _ = masks
+    first_bundle = bundles.first_bundle
     for begin in range(first, last, COUNT_TILE):
         end = min(begin + COUNT_TILE, last)
-        tile = number[: end - begin]
         for y in classes:
             for g in range(first_bundle[y], first_bundle[y + 1]):
-                i, stop = first_block[g], first_block[g + 1]
-                while i < stop:
-                    m, last_mask = first_mask[order[i]], first_mask[order[i] + 1]
-                    following = order[min(i + 1, stop - 1)]
-                    m_two = first_mask[following]
-                    if i + 1 < stop and last_mask - m == 1 == first_mask[following + 1] - m_two:
-                        where, bits = (word[m], word[m_two]), (mask[m], mask[m_two])
-                        _count_two(words, begin, end, where, bits, radix[i : i + 2], tile)
-                        i += 2
+                number = numbers[g, begin - offset : end - offset]
+                for i in range(first_mask[g], first_mask[g + 1], 4):
+                    one, two = words[word[i], begin:end], words[word[i + 1], begin:end]
+                    three, four = words[word[i + 2], begin:end], words[word[i + 3], begin:end]
+                    bits = (mask[i], mask[i + 1], mask[i + 2], mask[i + 3])
+                    each = (weight[i], weight[i + 1], weight[i + 2], weight[i + 3])
+                    if i > first_mask[g]:
+                        for r in range(number.size):
+                            number[r] += _four(one[r], two[r], three[r], four[r], bits, each)
                     else:
-                        of_block = slice(m, last_mask)
-                        _count(words, begin, end, word[of_block], mask[of_block], radix[i], tile)
-                        i += 1
-                out = numbers[g, begin - offset : end - offset]
-                for r in range(tile.size):
-                    out[r] = tile[r]
+                        for r in range(number.size):
+                            number[r] = _four(one[r], two[r], three[r], four[r], bits, each)
 
 
 @inlined
@@ -193,6 +158,17 @@ def _look_up(table, starts, numbers, begin, end, base, score):  # type: ignore[n
     g = 0
     if starts.size < 4:
         fill(score, base)
+    if starts.size == 5:
+        one, two, three = table[starts[0] :], table[starts[1] :], table[starts[2] :]
+        four, five = table[starts[3] :], table[starts[4] :]
+        in_one, in_two = numbers[0, begin:end], numbers[1, begin:end]
+        in_three, in_four = numbers[2, begin:end], numbers[3, begin:end]
+        in_five = numbers[4, begin:end]
+        for r in range(in_one.size):
+            pair = one[in_one[r]] + two[in_two[r]]
+            value = base + (pair + (three[in_three[r]] + four[in_four[r]]))
+            score[r] = value + five[in_five[r]]
+        return
     while g + 4 <= starts.size:
         one, two = table[starts[g] :], table[starts[g + 1] :]
         three, four = table[starts[g + 2] :], table[starts[g + 3] :]
@@ -207,13 +183,19 @@ def _look_up(table, starts, numbers, begin, end, base, score):  # type: ignore[n
                 pair = one[in_one[r]] + two[in_two[r]]
                 score[r] = base + (pair + (three[in_three[r]] + four[in_four[r]]))
         g += 4
-    if g + 2 <= starts.size:
+    if g + 3 == starts.size:
+        one, two, three = table[starts[g] :], table[starts[g + 1] :], table[starts[g + 2] :]
+        in_one, in_two = numbers[g, begin:end], numbers[g + 1, begin:end]
+        in_three = numbers[g + 2, begin:end]
+        for r in range(in_one.size):
+            value = score[r] + (one[in_one[r]] + two[in_two[r]])
+            score[r] = value + three[in_three[r]]
+    elif g + 2 == starts.size:
         one, two = table[starts[g] :], table[starts[g + 1] :]
         in_one, in_two = numbers[g, begin:end], numbers[g + 1, begin:end]
         for r in range(in_one.size):
             score[r] += one[in_one[r]] + two[in_two[r]]
-        g += 2
-    if g < starts.size:
+    elif g < starts.size:
         one, in_one = table[starts[g] :], numbers[g, begin:end]
         for r in range(in_one.size):
             score[r] += one[in_one[r]]
@@ -277,6 +259,7 @@ def estimate_numbers(piece, weights, log_prior, bundles, table):  # type: ignore
     first, last = piece[0], piece[1]
     joint = np.empty((log_prior.size, SCORED), np.float32)
     highest, total = np.empty(TILE, np.float32), np.empty(TILE, np.float32)
+    log_sums = np.empty(TILE)
     log_likelihood = 0.0
     for start in range(first, last, SCORED):
         stop = min(start + SCORED, last)
@@ -284,9 +267,11 @@ def estimate_numbers(piece, weights, log_prior, bundles, table):  # type: ignore
         for begin in range(start, stop, TILE):
             end = min(begin + TILE, stop)
             _log_sums(joint, begin - start, end - start, highest, total)
-            for r in range(end - begin):
-                log_sum = np.float64(highest[r]) + logarithm(np.float64(total[r]))
-                log_likelihood += weights[begin + r] * log_sum
+            log_sum, weight = log_sums[: end - begin], weights[begin:end]
+            for r in range(log_sum.size):
+                log_sum[r] = np.float64(highest[r]) + logarithm(np.float64(total[r]))
+            for r in range(log_sum.size):
+                log_likelihood += weight[r] * log_sum[r]
     return log_likelihood
 
 
@@ -305,11 +290,12 @@ def _add_masses(histogram, starts, numbers, line, column, mass):  # type: ignore
         in_three, in_four = numbers[line + 2, column:end], numbers[line + 3, column:end]
         in_five = numbers[line + 4, column:end]
         for r in range(mass.size):
-            one[in_one[r]] += mass[r]
-            two[in_two[r]] += mass[r]
-            three[in_three[r]] += mass[r]
-            four[in_four[r]] += mass[r]
-            five[in_five[r]] += mass[r]
+            added = mass[r]
+            one[in_one[r]] += added
+            two[in_two[r]] += added
+            three[in_three[r]] += added
+            four[in_four[r]] += added
+            five[in_five[r]] += added
         return
     while starts.size - g > 6 or starts.size - g == 4:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
@@ -317,31 +303,35 @@ def _add_masses(histogram, starts, numbers, line, column, mass):  # type: ignore
         in_one, in_two = numbers[line + g, column:end], numbers[line + g + 1, column:end]
         in_three, in_four = numbers[line + g + 2, column:end], numbers[line + g + 3, column:end]
         for r in range(mass.size):
-            one[in_one[r]] += mass[r]
-            two[in_two[r]] += mass[r]
-            three[in_three[r]] += mass[r]
-            four[in_four[r]] += mass[r]
+            added = mass[r]
+            one[in_one[r]] += added
+            two[in_two[r]] += added
+            three[in_three[r]] += added
+            four[in_four[r]] += added
         g += 4
     while starts.size - g > 4 or starts.size - g == 3:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
         three, in_three = histogram[starts[g + 2] :], numbers[line + g + 2, column:end]
         in_one, in_two = numbers[line + g, column:end], numbers[line + g + 1, column:end]
         for r in range(mass.size):
-            one[in_one[r]] += mass[r]
-            two[in_two[r]] += mass[r]
-            three[in_three[r]] += mass[r]
+            added = mass[r]
+            one[in_one[r]] += added
+            two[in_two[r]] += added
+            three[in_three[r]] += added
         g += 3
     if starts.size - g >= 2:
         one, two = histogram[starts[g] :], histogram[starts[g + 1] :]
         in_one, in_two = numbers[line + g, column:end], numbers[line + g + 1, column:end]
         for r in range(mass.size):
-            one[in_one[r]] += mass[r]
-            two[in_two[r]] += mass[r]
+            added = mass[r]
+            one[in_one[r]] += added
+            two[in_two[r]] += added
         g += 2
     if g < starts.size:
         one, in_one = histogram[starts[g] :], numbers[line + g, column:end]
         for r in range(mass.size):
-            one[in_one[r]] += mass[r]
+            added = mass[r]
+            one[in_one[r]] += added
 
 
 @_compile

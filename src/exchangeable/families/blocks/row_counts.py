@@ -10,24 +10,21 @@ import itertools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from exchangeable.arrays import IntArray
 from exchangeable.data.examples import Examples
-from exchangeable.data.forms import Words
 from exchangeable.families.blocks import kernels
 from exchangeable.families.blocks.bundles import Bundles
 from exchangeable.families.blocks.holes.states import state_layout
 from exchangeable.families.blocks.kernels import Piece
+from exchangeable.families.blocks.masks import LONG_BITS, Masks, WeightedMasks
 from exchangeable.families.common.tables import Tables
 from exchangeable.partitions import Partition
-from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.threads import run
-
-_compile = compiled()
 
 Numbers = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -41,25 +38,6 @@ MOST_MASKS = 1 << 20
 """Where blocks times words are more than this, masks are not even tried."""
 
 
-class Masks(NamedTuple):
-    """Blocks as masks: block b has those from ``first[b]`` on, mask i being of ``word[i]``."""
-
-    first: IntArray
-    word: IntArray
-    mask: npt.NDArray[np.uint64]
-
-    @classmethod
-    def of(cls, words: Words, layout: Tables) -> Self:
-        """Return the masks of the blocks of all classes."""
-        n_blocks = layout.starts.size
-        whole = np.zeros((n_blocks, words.words.shape[0]), dtype=np.uint64)
-        _make_masks(layout.labels, words.position, whole)
-        first = np.zeros(n_blocks + 1, dtype=np.int64)
-        word, mask = np.empty(whole.size, dtype=np.int64), np.empty(whole.size, dtype=np.uint64)
-        n_masks = _list_masks(whole, first, word, mask)
-        return cls(first, word[:n_masks], mask[:n_masks])
-
-
 @dataclass(frozen=True)
 class Counter:
     """How the rows' counts in some blocks are found: by masks, or by walking over the ones.
@@ -70,7 +48,7 @@ class Counter:
     examples: Examples
     layout: Tables
     bundles: Bundles
-    masks: Masks | None
+    masks: Masks | WeightedMasks | None
 
     @classmethod
     def of(cls, examples: Examples, layout: Tables) -> Self:
@@ -82,12 +60,13 @@ class Counter:
             layout = state_layout(layout)
             bundles = Bundles.of(layout, examples.rows.n_rows)
             return cls(examples, layout, bundles, Masks.of(examples.open_words[0], layout))
-        words, masks = examples.words, None
-        if words is not None and layout.starts.size * len(words.words) <= MOST_MASKS:
-            masks = Masks.of(words, layout)
-            if masks.word.size > WORTH_WALKING * _steps_walked(examples, layout):
+        words, masks, bundles = examples.words, None, Bundles.of(layout, examples.rows.n_rows)
+        n_words = -(-examples.rows.n_variables // LONG_BITS)
+        if words is not None and layout.starts.size * n_words <= MOST_MASKS:
+            masks = WeightedMasks.of(words, layout, bundles)
+            if masks.n_long > WORTH_WALKING * _steps_walked(examples, layout):
                 masks = None
-        return cls(examples, layout, Bundles.of(layout, examples.rows.n_rows), masks)
+        return cls(examples, layout, bundles, masks)
 
     @property
     def n_bundles(self) -> int:
@@ -100,7 +79,7 @@ class Counter:
         if self.masks is None:
             return _steps_walked(self.examples, self.layout)
         n_words = 1 if self.examples.holes is None else 2
-        return n_words * self.masks.word.size / WORTH_WALKING + self.n_bundles
+        return n_words * self.masks.n_long / WORTH_WALKING + self.n_bundles
 
     def write(self, classes: IntArray, piece: Piece) -> None:
         """Write the numbers of a piece's rows in the bundles of some classes."""
@@ -227,26 +206,3 @@ class RowCounts:
             piece = Piece(first, min(first + PIECE, span[1]), first, numbers)
             counter.write(classes, piece)
             yield piece
-
-
-@_compile
-def _make_masks(labels, position, masks):  # type: ignore[no-untyped-def]
-    """Set the bits of each block's variables: masks[block, word], all zero before."""
-    for j in range(labels.shape[0]):
-        word = position[j] >> 6
-        bit = np.uint64(1) << np.uint64(position[j] & 63)
-        for y in range(labels.shape[1]):
-            masks[labels[j, y], word] |= bit
-
-
-@_compile
-def _list_masks(whole, first_mask, word, mask):  # type: ignore[no-untyped-def]
-    """List the masks that have a bit, block after block, and return their number."""
-    n_masks = 0
-    for b in range(whole.shape[0]):
-        for w in range(whole.shape[1]):
-            if whole[b, w]:
-                word[n_masks], mask[n_masks] = w, whole[b, w]
-                n_masks += 1
-        first_mask[b + 1] = n_masks
-    return n_masks

@@ -29,6 +29,14 @@ def _popcount(typing_context: Any, word: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def _short_popcount(typing_context: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint16(types.uint16), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
 def _float_from_bits(typing_context: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], context.get_value_type(types.float64))
@@ -57,6 +65,11 @@ def plain_popcount(word: Any) -> Any:
     return np.uint64(int(word).bit_count())
 
 
+def plain_short_popcount(word: Any) -> Any:
+    """Return the number of ones of an unsigned 16-bit word."""
+    return np.uint16(int(word).bit_count())
+
+
 def plain_float_from_bits(word: Any) -> Any:
     """Return the double whose bits are those of a 64-bit integer."""
     return np.float64(struct.unpack("<d", struct.pack("<q", int(word)))[0])
@@ -74,6 +87,8 @@ def plain_bits_of_float(number: Any) -> Any:
 
 popcount: Any = _popcount if COMPILED else plain_popcount
 """The number of ones of an unsigned 64-bit word: one processor instruction."""
+short_popcount: Any = _short_popcount if COMPILED else plain_short_popcount
+"""The number of ones of an unsigned 16-bit word."""
 float_from_bits: Any = _float_from_bits if COMPILED else plain_float_from_bits
 """The double whose bits are those of a 64-bit integer."""
 single_from_bits: Any = _single_from_bits if COMPILED else plain_single_from_bits
