@@ -20,6 +20,7 @@ from exchangeable.fitting.em import EMState, StopRule, run_em
 from exchangeable.fitting.going_on import Stage, check_state
 from exchangeable.fitting.steps import take_steps
 from exchangeable.fitting.training import run_training
+from exchangeable.runtime.interrupts import giving_up
 from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
@@ -157,7 +158,8 @@ class Runs:
             varied = replace(self.problem, varied=self.problem.varied or number > 0)
             trainer = self.spec.family(varied)
             rng = self.generators[number]
-            return run_training(trainer, data, rng, self.rule, report, stop, self.scored)
+            with giving_up(False):  # what is trained must become a mixture
+                return run_training(trainer, data, rng, self.rule, report, stop, self.scored)
         families = families_of(self.spec, self.problem)
         if state is not None:
             check_state(state, stages_of(self.spec, self.problem), data.n_variables)
@@ -174,7 +176,8 @@ class Runs:
             if warm is None and (not begun or families[stage].remembers):
                 if state is None:
                     self.problem.clock.check()
-                fresh = self._begin(number, data, families, stage, before)
+                with nullcontext() if before is None else giving_up(False):
+                    fresh = self._begin(number, data, families, stage, before)
                 state = state if begun else fresh
             assert state is not None
             family = families[stage]
