@@ -5,7 +5,7 @@ import pytest
 
 from em_families import BY_EM
 from exchangeable.families import REGISTRY
-from exchangeable.fitting import checkpoint, restarts
+from exchangeable.fitting import checkpoint, restarts, steps
 from exchangeable.storage import archive
 from made_rows import bound_clusters, clusters, fit_mixture
 
@@ -51,6 +51,15 @@ def assert_resumes(monkeypatch, tmp_path, n_reports, X, X_valid=None, **options)
 def test_a_checkpoint_resumes_exactly(monkeypatch, tmp_path, n_reports):
     X = clusters(n_rows=800, n_variables=10)
     assert_resumes(monkeypatch, tmp_path, n_reports, X, tol=1e-6)
+
+
+@pytest.mark.parametrize("n_reports", [3, 12])
+def test_of_steps_over_batches(monkeypatch, tmp_path, n_reports):
+    """They are not kept before they have ended: a fit that dies makes them again."""
+    monkeypatch.setattr(steps, "SMALLEST", 8)
+    X, X_valid = bound_clusters(n_rows=500, n_variables=9), bound_clusters(60, 9)
+    options = {"family": "hidden tree", "tol": 0.0, "max_iter": 20}
+    assert_resumes(monkeypatch, tmp_path, n_reports, X, X_valid, **options)
 
 
 @pytest.mark.parametrize("n_reports", [1, 3, 8, 14])

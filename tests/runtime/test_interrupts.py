@@ -7,13 +7,32 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from exchangeable.runtime.interrupts import InterruptedFitWarning, interrupts
+from exchangeable import (
+    Chosen,
+    ExchangeableClassifier,
+    ExchangeableDensity,
+    ExchangeableImputer,
+    ExchangeableMixture,
+    Generative,
+)
+from exchangeable.fitting import em
+from exchangeable.fitting.runs import Runs
+from exchangeable.runtime.interrupts import (
+    GivenUp,
+    InterruptedFitWarning,
+    flag_to_give_up,
+    giving_up,
+    interrupts,
+)
+from exchangeable.runtime.threads import run
 
 DEADLINE = 60.0
 """Seconds after which a process that says nothing has failed; starting numba takes some."""
@@ -200,6 +219,105 @@ def test_the_flag_is_shared_by_work_within_work_and_gone_afterwards() -> None:
     assert signal.getsignal(signal.SIGINT) is before
     with interrupts() as again:
         assert not again.stop.is_set()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_step_is_given_up_between_two_of_its_parts(n_jobs: int) -> None:
+    done: list[int] = []
+    with interrupts() as interrupt:
+
+        def part(number: int) -> int:
+            done.append(number)
+            if number == 2:
+                interrupt.stop.set()
+            return number
+
+        with giving_up(), pytest.raises(GivenUp):
+            run(part, range(1000), n_jobs)
+        assert 3 <= len(done) <= 4  # another thread may have begun one meanwhile
+        assert run(part, range(5), n_jobs) == list(range(5))
+        with giving_up(), giving_up(False):
+            assert run(part, range(5), n_jobs) == list(range(5))
+    with giving_up():
+        assert flag_to_give_up() is None
+
+
+ROWS = (np.random.default_rng(0).random((600, 6)) < 0.4).astype(float)
+
+
+def interrupting(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, after: int) -> list[int]:
+    """Let Ctrl-C be pressed as a function is called for the n-th time; return its calls."""
+    function, calls = getattr(owner, name), list[int]()
+
+    def pressed(*arguments: Any, **options: Any) -> Any:
+        calls.append(len(calls))
+        if len(calls) == after:
+            flag = flag_to_give_up()
+            assert flag is not None
+            flag.set()
+        return function(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, pressed)
+    return calls
+
+
+@pytest.mark.parametrize("family", ["blocks", "urns", "hidden tree"])
+def test_an_iteration_is_given_up_and_the_one_before_is_kept(
+    monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    options: dict[str, Any] = {"family": family, "tol": 0.0, "random_state": 0}
+    calls = interrupting(monkeypatch, em, "_step", 3)
+    with pytest.warns(InterruptedFitWarning, match="the best found so far"):
+        model = ExchangeableMixture(3, **options).fit(ROWS)
+    assert (model.n_iter_, len(calls)) == (2, 3)
+    monkeypatch.undo()
+    with pytest.warns(match="did not converge"):
+        short = ExchangeableMixture(3, max_iter=2, **options).fit(ROWS)
+    np.testing.assert_array_equal(model.score_samples(ROWS), short.score_samples(ROWS))
+
+
+def test_an_interrupt_during_the_start_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupting(monkeypatch, Runs, "_begin", 1)
+    with pytest.raises(KeyboardInterrupt):
+        ExchangeableMixture(3, random_state=0).fit(ROWS)
+
+
+def test_a_search_gives_up_a_start_and_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = interrupting(monkeypatch, Runs, "_begin", 3)
+    density = ExchangeableDensity(["urns"], n_init=4, max_components=8, random_state=0, n_jobs=1)
+    with pytest.warns(InterruptedFitWarning, match="the search was interrupted"):
+        density.fit(ROWS)
+    assert (density.n_fits_, len(calls)) == (1, 3)  # a fit begins with blocks, then urns
+
+
+def fit_classes() -> None:
+    ExchangeableClassifier(training=Generative(2, n_init=1)).fit(ROWS, np.arange(600) % 5)
+
+
+def add_classes() -> None:
+    model = ExchangeableClassifier("hidden tree", max_iter=3)
+    model.partial_fit(ROWS, np.arange(600) % 5, classes=range(5))
+
+
+def choose_settings() -> None:
+    settings = [{"training": Generative(k, n_init=1)} for k in (2, 3, 4)]
+    ExchangeableClassifier(training=Chosen(settings)).fit(ROWS, np.arange(600) % 5)
+
+
+def choose_imputer() -> None:
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 4)))
+    ExchangeableImputer(random_state=0).fit(table)
+
+
+@pytest.mark.parametrize("work", [fit_classes, add_classes, choose_settings, choose_imputer])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_work_of_several_fits_stops_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]
+) -> None:
+    calls = interrupting(monkeypatch, em, "_step", 2)
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert len(calls) == 2
 
 
 def test_handlers_of_the_program_and_other_threads_are_left_alone() -> None:

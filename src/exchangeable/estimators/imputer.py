@@ -14,6 +14,7 @@ from exchangeable.estimators.mixture import ExchangeableMixture
 from exchangeable.estimators.rows import validated
 from exchangeable.queries.methods import METHODS
 from exchangeable.runtime.attempts import all_or_nothing
+from exchangeable.runtime.interrupts import stopping
 
 TOGETHER = (1, 2, 3, 5)
 """Numbers of components, with columns that go together, among which the imputer chooses."""
@@ -111,14 +112,15 @@ class ExchangeableImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         if n_rows < FEWEST or decide_schema(plain, X)[0] is None:
             return plain
         seed = int(as_generator(self.random_state).integers(1 << 31))
-        best, highest = plain, _held_out(plain, seed, X, sample_weight)
-        for n_components in TOGETHER:
-            model = ExchangeableMixture(n_components, blocks="full", random_state=self.random_state)
-            worth = _held_out(model, seed, X, sample_weight)
-            if worth > highest:
-                best, highest = model, worth
-            elif best is not plain:
-                break
+        with stopping():
+            best, highest = plain, _held_out(plain, seed, X, sample_weight)
+            for n_components in TOGETHER:
+                model = clone(plain).set_params(n_components=n_components, blocks="full")
+                worth = _held_out(model, seed, X, sample_weight)
+                if worth > highest:
+                    best, highest = model, worth
+                elif best is not plain:
+                    break
         return best
 
     def _check_columns(self, X: Any, reset: bool) -> None:

@@ -21,6 +21,7 @@ small posteriors can separate variables, as in Algorithm 1 of the paper.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
@@ -33,6 +34,7 @@ from exchangeable.families.common.streaming.streamed import Streamed
 from exchangeable.families.contract import Family
 from exchangeable.families.mixture import Mixture
 from exchangeable.families.sums import EMData, Sums
+from exchangeable.runtime.interrupts import GivenUp, giving_up
 from exchangeable.structure.proposals import Proposer
 
 
@@ -145,40 +147,45 @@ def run_em(
     """Iterate from `state` until it has ended, `max_iter`, or `stop` is set.
 
     When EM has converged with the proposals of one learner it goes on with those of the next;
-    without learners the blocks stay.
+    without learners the blocks stay. An iteration that Ctrl-C interrupts is given up.
     """
     if state.ended:
         return _whole(state)
-    sums = data.expect(state.mixture, bool(learners))
-    if not state.history:
-        state = judged(state, state.mixture, sums, data, valid, rule)
-        report(state)
-    while not state.ended and state.n_iter < rule.max_iter:
-        if stop is not None and stop.is_set():
-            break
-        after, mixture, gain = _step(data, family, state, sums, learners, valid is None)
-        if valid is not None:
-            state = judged(state, mixture, after, data, valid, rule, sums.totals)
-            settled, fell = state.stale >= rule.patience, 0.0
-        else:
-            limit = data.rounding * max(1.0, abs(sums.log_likelihood) / data.total)
-            settled, fell = not gain >= rule.tol, -gain if gain < -limit else 0.0
-            if fell:
-                state = replace(state, history=[*state.history, state.history[-1]])
+    if state.history and stop is not None and stop.is_set():
+        return _whole(state)
+    with nullcontext() if state.before is None else giving_up(False):  # a fit must have its family
+        sums = data.expect(state.mixture, bool(learners))
+        if not state.history:
+            state = judged(state, state.mixture, sums, data, valid, rule)
+            report(state)
+    with giving_up(), suppress(GivenUp):
+        while not state.ended and state.n_iter < rule.max_iter:
+            if stop is not None and stop.is_set():
+                break
+            after, mixture, gain = _step(data, family, state, sums, learners, valid is None)
+            if valid is not None:
+                state = judged(state, mixture, after, data, valid, rule, sums.totals)
+                settled, fell = state.stale >= rule.patience, 0.0
             else:
-                state = judged(state, mixture, after, data, None, rule, sums.totals)
-        sums = sums if fell else after
-        if settled and state.phase + 1 < len(learners):
-            state = replace(state, phase=state.phase + 1, stale=0)
-        elif settled:
-            state = replace(state, converged=not fell, fell=fell)
-        report(state)
+                limit = data.rounding * max(1.0, abs(sums.log_likelihood) / data.total)
+                settled, fell = not gain >= rule.tol, -gain if gain < -limit else 0.0
+                if fell:
+                    state = replace(state, history=[*state.history, state.history[-1]])
+                else:
+                    state = judged(state, mixture, after, data, None, rule, sums.totals)
+            sums = sums if fell else after
+            if settled and state.phase + 1 < len(learners):
+                state = replace(state, phase=state.phase + 1, stale=0)
+            elif settled:
+                state = replace(state, converged=not fell, fell=fell)
+            report(state)
     return _whole(state)
 
 
 def _whole(state: EMState) -> EMState:
     """Return a state whose best parameters can score any row."""
-    return replace(state, best=Mixture(state.best.model.whole(), state.best.log_prior))
+    with giving_up(False):
+        return replace(state, best=Mixture(state.best.model.whole(), state.best.log_prior))
 
 
 def _step(

@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -27,6 +27,14 @@ class Reported(Protocol):
     @property
     def told(self) -> str:
         """How it goes, in a few words."""
+
+
+class OnTheWay(NamedTuple):
+    """How far a run is that nothing can go on from yet: it is shown, and not kept."""
+
+    n_iter: int
+    ended: bool
+    told: str
 
 
 class _Lines:

@@ -10,8 +10,9 @@ from threadpoolctl import threadpool_limits
 
 from exchangeable.fitting.checkpoint import Checkpoint, RunState
 from exchangeable.fitting.em import EMState
-from exchangeable.fitting.progress import FitProgress
-from exchangeable.runtime.interrupts import interrupts
+from exchangeable.fitting.progress import FitProgress, OnTheWay
+from exchangeable.runtime.clock import OutOfTime
+from exchangeable.runtime.interrupts import GivenUp, giving_up, interrupts
 from exchangeable.runtime.threads import n_threads
 
 RunOne = Callable[[int, RunState | None, Callable[[Any], None], threading.Event, int], EMState]
@@ -30,8 +31,8 @@ def run_all(
 
     ``run_one(number, state, report, stop, threads)`` runs one of them, from `state` if it was begun
     before. Runs go side by side on as many threads as `n_jobs` allows, at most `at_once`; what is
-    left of those is for the kernels. An interrupt from the keyboard ends all runs after their
-    iteration, with a warning, unless none of them has got anywhere.
+    left of those is for the kernels. An interrupt from the keyboard ends all runs, whose present
+    iteration is given up, with a warning, unless none of them has got anywhere.
     """
     available = n_threads(n_jobs)
     together = min(available, n_runs, at_once)
@@ -49,12 +50,19 @@ def run_all(
             if stop.is_set() and state is None:
                 return None
 
-            def report(state: RunState) -> None:
+            def report(state: RunState | OnTheWay) -> None:
                 begun[number] = True
-                kept.update(number, state)
+                if not isinstance(state, OnTheWay):
+                    kept.update(number, state)
                 progress.update(number, state)
 
-            return run_one(number, state, report, stop, available // together)
+            try:
+                with giving_up():
+                    return run_one(number, state, report, stop, available // together)
+            except (GivenUp, OutOfTime):  # before there is anything new
+                if not stop.is_set():
+                    raise
+                return state if isinstance(state, EMState) else None
 
         futures = [pool.submit(one, number) for number in range(n_runs)]
         try:

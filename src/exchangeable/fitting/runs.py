@@ -20,6 +20,7 @@ from exchangeable.fitting.em import EMState, StopRule, run_em
 from exchangeable.fitting.going_on import Stage, check_state, refusal
 from exchangeable.fitting.steps import take_steps
 from exchangeable.fitting.training import TrainingState, run_training
+from exchangeable.runtime.interrupts import giving_up
 from exchangeable.structure.proposals import first_blocks, learners_of
 
 Data = InMemory | Streamed
@@ -155,7 +156,8 @@ class Runs:
         if issubclass(self.spec.family, Trainer):
             if self.warm is not None and not isinstance(state, TrainingState):
                 return self.by_em()._run(number, state, report, stop, threads, before)
-            return self._train(self.spec.family, number, data, state, report, stop)
+            with giving_up(False):  # what is trained must become a mixture
+                return self._train(self.spec.family, number, data, state, report, stop)
         families = families_of(self.spec, self.problem)
         if state is not None:
             state = check_state(state, stages_of(self.spec, self.problem), data.n_variables)
@@ -173,7 +175,8 @@ class Runs:
             if warm is None and (not begun or families[stage].remembers):
                 if state is None:
                     self.problem.clock.check()
-                fresh = self._begin(number, data, families, stage, before)
+                with nullcontext() if before is None and not begun else giving_up(False):
+                    fresh = self._begin(number, data, families, stage, before)
                 state = state if begun else fresh
             assert state is not None
             family = families[stage]

@@ -4,7 +4,8 @@ A pass of EM over all rows is one step. Here it is a step for every batch: sums 
 of the batch, far at first and less and less, and parameters follow. After twenty passes a hidden
 tree is as good as after a hundred steps over all rows, and its optimum is often a better one. It is
 for families that say so (`Family.steps`), and where held-out rows choose among the passes. The run
-ends when the rate has fallen: further steps over all rows gain little, and slowly.
+ends when the rate has fallen: further steps over all rows gain little, and slowly. Checkpoints hold
+a run of steps when it has ended: the next step needs sums and draws that they do not have.
 """
 
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.contract import Family
 from exchangeable.families.sums import Batch
 from exchangeable.fitting.em import EMState, StopRule, judged
+from exchangeable.fitting.progress import OnTheWay
+from exchangeable.runtime.interrupts import GivenUp, giving_up
 
 EPOCHS, PATIENCE = 20, 4
 """Passes over all rows, and after how many that do not help it is enough."""
@@ -37,7 +40,7 @@ def take_steps(
     state: EMState,
     rule: StopRule,
     rng: np.random.Generator,
-    report: Callable[[EMState], None] = lambda state: None,
+    report: Callable[[EMState | OnTheWay], None] = lambda state: None,
     stop: Event | None = None,
 ) -> EMState:
     """Return where steps over batches lead to, the state itself where the family takes none."""
@@ -47,19 +50,30 @@ def take_steps(
         return state
     mixture, sums = state.mixture, data.expect(state.mixture)
     state = judged(state, mixture, sums, data, valid, rule)
-    report(state)
+    report(_on_the_way(state))
     for epoch in range(min(EPOCHS, rule.max_iter)):
         if stop is not None and stop.is_set():
             return state
-        taken = family.steps(data, mixture, sums, batches(data.weights, epoch, rng))
-        if taken is None:
+        try:
+            with giving_up():
+                taken = family.steps(data, mixture, sums, batches(data.weights, epoch, rng))
+                if taken is None:
+                    return state
+                mixture, sums = taken
+                state = judged(state, mixture, sums, data, valid, rule, sums.totals)
+        except GivenUp:
             return state
-        mixture, sums = taken
-        state = judged(state, mixture, sums, data, valid, rule, sums.totals)
-        report(state)
+        report(_on_the_way(state))
         if state.n_iter - max(state.best_iter, UNSTEADY) >= PATIENCE:
             break
-    return replace(state, converged=state.n_iter >= EPOCHS or state.n_iter < rule.max_iter)
+    state = replace(state, converged=state.n_iter >= EPOCHS or state.n_iter < rule.max_iter)
+    report(state if state.converged else _on_the_way(state))
+    return state
+
+
+def _on_the_way(state: EMState) -> OnTheWay:
+    """Return how far steps are, as what cannot be gone on from."""
+    return OnTheWay(state.n_iter, False, state.told)
 
 
 def batches(weights: FloatArray, epoch: int, rng: np.random.Generator) -> list[Batch]:

@@ -56,8 +56,8 @@ def run_training(
     """Train until the family has enough, `max_iter`, or `stop` is set; return the best found.
 
     The last entries of the histories are those of the mixture that is returned; where rows are not
-    to be `scored`, which takes long with many components, these are as training saw them. Training
-    goes on from `state` if it was begun already.
+    to be `scored`, which takes long with many components, or training was stopped, these are as
+    training saw them. Training goes on from `state` if it was begun already.
     """
     history, valid_history = list[float](), list[float]()
     begun = None
@@ -74,7 +74,8 @@ def run_training(
     mixture = trainer.mixture(data)
     valid = trainer.problem.valid_rows
     each: FloatArray | None = None
-    if scored or not history:
+    stopped = stop is not None and stop.is_set()
+    if (scored and not stopped) or not history:
         each, held_out = trainer.scores(mixture, data.n_jobs)
         history.append(float(data.examples.weights @ each) / data.total)
         if valid is not None:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from exchangeable.runtime.interrupts import interrupted
+
 
 class OutOfTime(RuntimeError):
     """There was no time for work to get anywhere."""
@@ -120,7 +122,10 @@ class Pace:
         """Return whether there is time for one more step.
 
         It may take as long as the slower of the last two; the first, with what came before it,
-        counts by half. `reserve` are the seconds of what has to be done after the last step.
+        counts by half. `reserve` are the seconds of what has to be done after the last step. After
+        Ctrl-C there is none.
         """
+        if interrupted():
+            return False
         expected = max(self._before, self.latest) if self._n_steps > 1 else 0.5 * self.first
         return self.clock.left > expected + reserve

@@ -1,4 +1,8 @@
-"""Ctrl-C as a flag: long work looks at it, stops at its next step and keeps what it has found."""
+"""Ctrl-C as a flag: long work looks at it, stops at its next step and keeps what it has found.
+
+A step may be a pass over millions of rows. It is `given_up` between two of its parts where what was
+found before is enough.
+"""
 
 import signal
 import threading
@@ -12,6 +16,10 @@ from typing import Any
 
 class InterruptedFitWarning(RuntimeWarning):
     """A fit or a search was interrupted from the keyboard, and kept the best found so far."""
+
+
+class GivenUp(KeyboardInterrupt):
+    """A step was given up, since Ctrl-C has been pressed."""
 
 
 class InterruptedAnalysis(KeyboardInterrupt):
@@ -54,12 +62,34 @@ class Interrupts:
 
 
 _current: threading.Event | None = None
+_thread = threading.local()
+
+
+def interrupted() -> bool:
+    """Whether Ctrl-C has been pressed while `interrupts` keeps it."""
+    return _current is not None and _current.is_set()
 
 
 def check_interrupt() -> None:
     """Raise ``KeyboardInterrupt`` if Ctrl-C has been pressed while `interrupts` keeps it."""
-    if _current is not None and _current.is_set():
+    if interrupted():
         raise KeyboardInterrupt
+
+
+@contextmanager
+def giving_up(may: bool = True) -> Iterator[None]:
+    """Let steps of this thread be given up when Ctrl-C has been pressed, or not, if not `may`."""
+    before = getattr(_thread, "may", False)
+    _thread.may = may
+    try:
+        yield
+    finally:
+        _thread.may = before
+
+
+def flag_to_give_up() -> threading.Event | None:
+    """Return the flag that ends the present step of this thread, None where it must be finished."""
+    return _current if getattr(_thread, "may", False) else None
 
 
 @contextmanager
@@ -81,15 +111,28 @@ def interrupts() -> Iterator[Interrupts]:
         yield Interrupts(stop, True)
         return
 
-    def interrupted(number: int, frame: FrameType | None) -> None:
+    def pressed(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
 
     _current = stop
-    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGINT, pressed)
     try:
         yield Interrupts(stop, True)
     finally:
         _current = None
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Let Ctrl-C end work of several fits, of which none is worth anything without the others."""
+    with interrupts() as interrupt:
+        try:
+            with giving_up():
+                yield
+        except GivenUp:
+            raise KeyboardInterrupt from None
+        if interrupt.stop.is_set():
+            raise KeyboardInterrupt

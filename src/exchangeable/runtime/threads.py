@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import numba
 
 from exchangeable.arrays import check_count
+from exchangeable.runtime.interrupts import GivenUp, flag_to_give_up
 from exchangeable.runtime.pool import ask
 
 Task = TypeVar("Task")
@@ -37,11 +38,20 @@ def n_threads(n_jobs: int | None = None) -> int:
 def run(
     function: Callable[[Task], Result], tasks: Iterable[Task], n_jobs: int | None = None
 ) -> list[Result]:
-    """Return ``[function(task) for task in tasks]``, computed by several threads."""
-    listed = list(tasks)
+    """Return ``[function(task) for task in tasks]``, computed by several threads.
+
+    Where Ctrl-C may end it (`giving_up`), no task is begun afterwards.
+    """
+    listed, stop = list(tasks), flag_to_give_up()
+
+    def one(task: Task) -> Result:
+        if stop is not None and stop.is_set():
+            raise GivenUp
+        return function(task)
+
     workers = min(n_threads(n_jobs), len(listed))
     if workers <= 1:
-        return [function(task) for task in listed]
+        return [one(task) for task in listed]
     results: dict[int, Result] = {}
     numbers = itertools.count()
 
@@ -49,8 +59,8 @@ def run(
 
     def work() -> None:
         try:
-            while (number := next(numbers)) < len(listed):
-                results[number] = function(listed[number])
+            while not errors and (number := next(numbers)) < len(listed):
+                results[number] = one(listed[number])
         except BaseException as error:  # raised again below
             errors.append(error)
 

@@ -14,6 +14,7 @@ from enumeration import agreeing, all_states
 from exchangeable import ExchangeableClassifier, Hybrid, load, save
 from exchangeable.fitting import progress
 from exchangeable.fitting.hybrid import components
+from exchangeable.fitting.hybrid.candidates import Candidates
 from exchangeable.fitting.hybrid.design import Design
 from exchangeable.plotting import ContributionsDisplay
 from exchangeable.report import write_report
@@ -228,6 +229,27 @@ def test_an_interrupt_keeps_the_best_so_far(monkeypatch):
         model = ExchangeableClassifier(training="discriminative", n_jobs=1).fit(X, y)
     assert not model.converged_
     assert model.score(X, y) > 0.4
+
+
+def test_an_interrupt_begins_nothing_that_can_be_left_out(monkeypatch):
+    X, y = made_rows(300)
+    plain, calls, begun = Design.settle, [], []
+
+    def settle(self, scores, n_jobs=None):
+        calls.append(1)
+        if len(calls) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return plain(self, scores, n_jobs)
+
+    monkeypatch.setattr(Design, "settle", settle)
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
+    for name in ("without_fold", "held_scores"):
+        monkeypatch.setattr(Candidates, name, lambda *arguments, name=name: begun.append(name))
+    with pytest.warns(InterruptedFitWarning):
+        model = ExchangeableClassifier(training="hybrid", n_jobs=1).fit(X, y)
+    assert (len(calls), begun) == (5, [])
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    np.testing.assert_allclose(np.exp(model.score_samples(all_states(X.shape[1]))).sum(), 1.0)
 
 
 def test_an_interrupt_of_training_by_gradient_keeps_the_best_epoch(monkeypatch):

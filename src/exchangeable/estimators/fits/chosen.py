@@ -19,6 +19,7 @@ from exchangeable.fitting.folds import make_folds
 from exchangeable.fitting.hybrid.settings import Hybrid
 from exchangeable.fitting.tasks import problem_of, rule_of
 from exchangeable.fitting.trainings import GENERATIVE, Chosen, Generative
+from exchangeable.runtime.interrupts import stopping
 
 LEARNED = (
     "classes_",
@@ -157,8 +158,9 @@ def choose(
     chosen = 0
     if len(candidates) > 1 and classes.size > 1 and observed.n_rows >= 2 * n_folds:
         fold = make_folds(np.searchsorted(classes, y), n_folds)
-        for number, each in enumerate(candidates):
-            losses[number] = _loss(estimator, each, spec, observed, y, weights, fold)
+        with stopping():
+            for number, each in enumerate(candidates):
+                losses[number] = _loss(estimator, each, spec, observed, y, weights, fold)
         chosen = int(np.argmin(losses))
     best = _fit(estimator, candidates[chosen], spec, observed, y, weights)
     return best, candidates[chosen], losses

@@ -27,6 +27,7 @@ from exchangeable.families.neural.trees import ParentArray, Trees, n_trees, tree
 from exchangeable.families.neural.urns import Urns
 from exchangeable.families.problem import Problem, fill_by_frequency
 from exchangeable.runtime.clock import OutOfTime, Pace
+from exchangeable.runtime.interrupts import interrupted
 from exchangeable.runtime.memory import check_memory
 
 JAX_BYTES = 5e8
@@ -144,7 +145,8 @@ class NeuralTrainer(Trainer, ABC):
                 self._end_phase()
             if self._training.late:
                 break
-        if self._training.late and n_iter < FEWEST_ITERATIONS and not clock.patient:
+        fewest = 1 if interrupted() else FEWEST_ITERATIONS
+        if self._training.late and n_iter < fewest and not clock.patient:
             raise OutOfTime(f"there was time for {n_iter} iterations, too few to judge it")
         pace.clock, self._phase = clock, SETTLED
         settled = kept.pop(SETTLED, None)

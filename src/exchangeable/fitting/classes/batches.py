@@ -17,6 +17,7 @@ from exchangeable.fitting.classes.mixtures import (
     mixture_of_class,
 )
 from exchangeable.fitting.streams import Kept, Stream
+from exchangeable.runtime.interrupts import stopping
 
 
 class ClassesSoFar(NamedTuple):
@@ -48,8 +49,21 @@ def add_batch_to_mixtures(
 ) -> ClassesSoFar:
     """Return classes after one more batch of rows with labels.
 
-    The first rows of a class are fitted as by a fit to all rows; later ones move its sums.
+    The first rows of a class are fitted as by a fit to all rows; later ones move its sums. Ctrl-C
+    ends the fits of all classes.
     """
+    with stopping():
+        return _add_batch(plan, before, observed, labels, weights, n_classes)
+
+
+def _add_batch(
+    plan: ClassMixtures,
+    before: ClassesSoFar | None,
+    observed: Observed,
+    labels: IntArray,
+    weights: FloatArray,
+    n_classes: int,
+) -> ClassesSoFar:
     totals = np.bincount(labels, weights, minlength=n_classes).astype(np.float64)
     rows = InMemoryRows(observed, labels, weights, plan.n_jobs)
     mixtures, kept = list[Mixture](), list[Kept | None]()

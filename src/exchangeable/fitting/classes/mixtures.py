@@ -25,6 +25,7 @@ from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.mixtures import fit_mixture
 from exchangeable.fitting.runs import Runs
 from exchangeable.fitting.tasks import held_out
+from exchangeable.runtime.interrupts import stopping
 from exchangeable.structure.learner import BlockLearner
 
 LONGER = 10
@@ -147,8 +148,12 @@ class ClassMixtures:
     def fit(self, rows: LabelledRows) -> FittedClasses:
         """Fit a mixture to the rows of each class; if none of them counts, to all of them alike.
 
-        Such a class has probability 0.
+        Such a class has probability 0. Ctrl-C ends the fits of all classes.
         """
+        with stopping():
+            return self._fit(rows)
+
+    def _fit(self, rows: LabelledRows) -> FittedClasses:
         totals = rows.totals
         found = [self.first(rows.of_class(y, None)) for y in range(totals.size)]
         mixtures, n_iter = [each.mixture for each in found], max(each.n_iter for each in found)

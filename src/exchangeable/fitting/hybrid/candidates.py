@@ -15,6 +15,7 @@ from exchangeable.fitting.hybrid.own import OwnFamily
 from exchangeable.fitting.hybrid.scores import FoldSums, reduced, slopes, useful
 from exchangeable.fitting.hybrid.settings import Checked
 from exchangeable.fitting.progress import DrawProgress
+from exchangeable.runtime.interrupts import GivenUp
 from exchangeable.runtime.threads import run
 
 N_HALVES = 1
@@ -145,6 +146,7 @@ class Candidates:
         nothing = np.zeros(design.width)
         views: list[list[FloatArray]] = [[] for _ in range(1 + 2 * len(self.halves))]
         for kind in self.kinds:
+            self._check_stop()
             centred = self._centred(design, kind, left_out, n_jobs)
             offset: FloatArray | float = 0.0
             around: FloatArray | float = 0.0
@@ -154,6 +156,7 @@ class Candidates:
                 linear = zip(centred.scales, self.slopes(left_out), strict=False)
                 around = sum((scale * reduced(slope) for scale, slope in linear), around)
             for fit in path(merged, centred, self.settings.penalties, self.solver, n_jobs):
+                self._check_stop()
                 progress.advance()
                 whole = held.scores(fit.slope, fit.base + offset, n_jobs)
                 views[0].append(whole)
@@ -175,11 +178,13 @@ class Candidates:
         return np.asarray(np.random.default_rng(0).random(shape) < 0.5)[:, places]
 
     def fit_all(self) -> list[Fit]:
-        """Return the fits to all rows."""
+        """Return the fits to all rows; when they are stopped, those without scores, twice."""
         fits, penalties, merged = list[Fit](), self.settings.penalties, Merged.of(self.design)
         n_fits = len(self.kinds) * len(penalties)
         with DrawProgress("conditional fits to all rows", n_fits) as progress:
             for kind in self.kinds:
+                if fits and self.solver.stopped:
+                    return fits + fits
                 centred = self._centred(self.design, kind, None, self.n_jobs)
                 start = self.start[len(fits)] if self.start else None
                 for fit in path(merged, centred, penalties, self.solver, self.n_jobs, start):
@@ -188,7 +193,11 @@ class Candidates:
         return fits
 
     def cross_validate(self) -> FloatArray:
-        """Return what each candidate says of rows it has not seen, in each view of them."""
+        """Return what each candidate says of rows it has not seen, in each view of them.
+
+        Raises `GivenUp` when fits are stopped: a part of the folds says nothing.
+        """
+        self._check_stop()
         folds = range(self.settings.n_folds)
         n_fits = len(folds) * len(self.kinds) * len(self.settings.penalties)
         with DrawProgress("fits of the cross-validation", n_fits) as progress:
@@ -198,6 +207,10 @@ class Candidates:
         for members, answer in zip(self.members, answers, strict=True):
             held[:, :, members] = answer
         return held
+
+    def _check_stop(self) -> None:
+        if self.solver.stopped:
+            raise GivenUp
 
     def known_elsewhere(self) -> npt.NDArray[np.bool_]:
         """Whether other folds have rows of each row's class: else nobody could predict it."""

@@ -18,6 +18,7 @@ from exchangeable.families.common.log_linear.scores import LogLinear
 from exchangeable.fitting.hybrid.design import Design, settle
 from exchangeable.fitting.hybrid.lbfgs import lbfgs
 from exchangeable.fitting.hybrid.scores import reduced
+from exchangeable.runtime.interrupts import GivenUp, giving_up
 
 SMOOTHING = 0.5
 """Rows with a variable on, and off, that are added to those seen."""
@@ -44,8 +45,12 @@ def with_shared(scores: LogLinear, design: Design, n_jobs: int | None = None) ->
     """
     target = (design.ones + SMOOTHING) / (design.total + 2 * SMOOTHING)
     if scores.is_linear:
-        hidden = Hidden.of(scores, design, n_jobs) if design.n_classes > 1 else None
-        return _with_slopes(scores, target, hidden, n_jobs)
+        try:
+            with giving_up():
+                hidden = Hidden.of(scores, design, n_jobs) if design.n_classes > 1 else None
+                return _with_slopes(scores, target, hidden, n_jobs)
+        except GivenUp:  # P(y | x) is the same without looking at rows with holes
+            return _with_slopes(scores, target, None, n_jobs)
     scores = _with_slopes(scores, target, None, n_jobs)
     if not scores.by_count.size:
         return scores

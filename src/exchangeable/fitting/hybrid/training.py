@@ -18,6 +18,7 @@ from exchangeable.fitting.hybrid.own import OwnFamily
 from exchangeable.fitting.hybrid.pooling import pool
 from exchangeable.fitting.hybrid.settings import FAMILY, Checked
 from exchangeable.fitting.hybrid.trained import Trained
+from exchangeable.runtime.interrupts import GivenUp
 
 Finish = Callable[[LogLinear, Design, int | None], Mixture]
 LEAST_GAIN = 0.1
@@ -94,8 +95,9 @@ def _weigh(candidates: Candidates, fits: list[Fit]) -> _Weighed:
     design = replace(design, weights=np.where(candidates.known_elsewhere(), design.weights, 0.0))
     if not design.total > 0:
         return as_it_is
-    held = candidates.cross_validate()
-    if candidates.solver.stopped:
+    try:
+        held = candidates.cross_validate()
+    except GivenUp:
         return as_it_is
     n_jobs = candidates.n_jobs
     if own_held is not None and not given:

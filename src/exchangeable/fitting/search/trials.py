@@ -19,6 +19,7 @@ from exchangeable.families.problem import Problem
 from exchangeable.fitting.em import EMState, StopRule
 from exchangeable.fitting.runs import Runs
 from exchangeable.runtime.clock import Clock, OutOfTime, Pace
+from exchangeable.runtime.interrupts import GivenUp, giving_up
 from exchangeable.structure.blocks import AUTO, Blocks, structure_of
 from exchangeable.structure.statistic_blocks import StatisticBlock
 
@@ -361,7 +362,11 @@ class Fitter:
             generator = np.random.default_rng([seed, settings.n_components])
             data = InMemory(self.examples, device=self.passes_device(settings))
             runs = Runs(settings.spec, problem, data, rule, "rows", [generator], scored=False)
-            return runs.run(0, None, watch, stop, n_jobs, before)
+            try:
+                with giving_up():
+                    return runs.run(0, None, watch, stop, n_jobs, before)
+            except GivenUp:
+                raise OutOfTime("the search was interrupted") from None
 
         rows = self.examples, self.valid, self.alpha
         problem = settings.problem(*rows, varied, self.device, self.named, clock)
