@@ -13,6 +13,7 @@ from exchangeable.data.rows import Rows, as_rows
 from exchangeable.families.common.em_data import InMemory
 from exchangeable.families.common.pool import Pool
 from exchangeable.families.common.streaming.streamed import Streamed
+from exchangeable.families.mixture import Mixture
 from exchangeable.partitions import Partition
 from exchangeable.runtime.clock import Clock
 from exchangeable.structure.learner import BlockLearner, Structure
@@ -61,6 +62,9 @@ class Problem:
         Settings of the family's own.
     device : {"auto", "cpu", "gpu"}
         Where passes over rows, or training, are to be made.
+    anchor : Mixture, optional
+        For families that go on from what training has left: the components that they stay near,
+        where these are not those they go on from.
     clock : Clock
         When the fit has to end, for families that have long steps to look at.
     """
@@ -83,6 +87,7 @@ class Problem:
     open_ended: bool = False
     settings: Any = None
     device: str = "auto"
+    anchor: Mixture | None = None
     clock: Clock = field(default_factory=Clock)
 
     @property

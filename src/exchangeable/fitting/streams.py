@@ -45,10 +45,13 @@ class Kept:
         Sums over all rows so far.
     sketch : Sketch
         A sample of them, by class where they have labels.
+    first : Mixture, optional
+        The mixture that was fitted to the first of them.
     """
 
     sums: Any
     sketch: Sketch
+    first: Mixture | None = None
 
 
 class Stream:
@@ -79,7 +82,7 @@ class Stream:
             found = self._expect(mixture, rows)
             sums = _blend(found if sums is None else sums, 1.0, found, float(sums is not None))
             sketch = self._extended(sketch, rows)
-        return Kept(sums, replace(sketch, learned=sketch.totals))
+        return Kept(sums, replace(sketch, learned=sketch.totals), mixture)
 
     def imagine(self, mixture: Mixture, totals: FloatArray) -> Kept:
         """Return what is kept of rows that are gone: what the mixture says that they were like."""
@@ -108,7 +111,7 @@ class Stream:
 
     def _ready(self, mixture: Mixture, kept: Kept) -> tuple[Family, InMemory, Mixture, Kept]:
         """Return the family, the sample, and the mixture and sums with room for it."""
-        family, data, _ = self._family(mixture, kept.sketch)
+        family, data, _ = self._family(mixture, kept)
         mixture, sums = family.widened(mixture, kept.sums, data.examples)
         return family, data, mixture, replace(kept, sums=sums)
 
@@ -134,7 +137,7 @@ class Stream:
         share = new / (seen + new) if self.problem.labelled else None
         old, fresh = factors(seen, new, share)
         sums = _blend(kept.sums, old, self._expect(mixture, rows), fresh)
-        return Kept(sums, self._extended(kept.sketch, rows))
+        return replace(kept, sums=sums, sketch=self._extended(kept.sketch, rows))
 
     def _step(
         self, family: Family, data: InMemory, mixture: Mixture, kept: Kept
@@ -161,18 +164,19 @@ class Stream:
         if self.problem.labelled:
             after = self._classes(sketch.observed, sketch.label, sketch.sample_weights)
         else:
-            after = self._settle(mixture, sketch)
+            after = self._settle(mixture, kept)
         if _same_structure(mixture.model, after.model):
             return mixture, replace(kept, sketch=sketch)
-        return after, Kept(_bare(self._expect(after, self._sample(sketch))), sketch)
+        sums = _bare(self._expect(after, self._sample(sketch)))
+        return after, replace(kept, sums=sums, sketch=sketch)
 
-    def _settle(self, mixture: Mixture, sketch: Sketch) -> Mixture:
+    def _settle(self, mixture: Mixture, kept: Kept) -> Mixture:
         """Return the mixture after a few iterations of EM on the sample.
 
         A family whose blocks are learned by the one before also starts from that one's fit, given
         the posteriors that there are; the likelier of the two ways is taken.
         """
-        family, data, mixture = self._family(mixture, sketch)
+        family, data, mixture = self._family(mixture, kept)
         totals = np.exp(mixture.log_prior) * data.total
         found = [self._run(data, family, EMState(mixture, mixture, totals))]
         structure = self.problem.structure
@@ -204,10 +208,10 @@ class Stream:
         label = sketch.label if self.problem.labelled else None
         return merge_equal_rows(sketch.observed, sketch.sample_weights, label)[0]
 
-    def _family(self, mixture: Mixture, sketch: Sketch) -> tuple[Family, InMemory, Mixture]:
+    def _family(self, mixture: Mixture, kept: Kept) -> tuple[Family, InMemory, Mixture]:
         """Return the family, its prior made of the sample, the sample and a mixture for it."""
-        data = InMemory(self._sample(sketch), n_jobs=self.n_jobs)
-        problem = replace(self.problem, examples=data.examples, open_ended=True)
+        data = InMemory(self._sample(kept.sketch), n_jobs=self.n_jobs)
+        problem = replace(self.problem, examples=data.examples, open_ended=True, anchor=kept.first)
         family = self.spec.family(problem)
         assert isinstance(family, Family)
         return family, data, family.resume(data, mixture)

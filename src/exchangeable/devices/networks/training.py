@@ -1,4 +1,4 @@
-"""Training of a decoder: epochs, early stopping on held-out rows, and what is left at the end."""
+"""Training of a decoder: epochs, early stopping on held-out rows, and components that settle."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,15 +7,9 @@ import jax
 import numpy as np
 
 from exchangeable.devices.networks import engine
-from exchangeable.devices.networks.batches import LEAST_STEPS, FloatArray, Symbols, batch_size
-from exchangeable.devices.networks.decoder import (
-    Layers,
-    hidden_layer,
-    latent_points,
-    new_layers,
-    repeated,
-)
-from exchangeable.devices.networks.head import SHARE_CELLS, Settings
+from exchangeable.devices.networks.batches import LEAST_STEPS, batch_size
+from exchangeable.devices.networks.decoder import Layers, hidden_layer
+from exchangeable.devices.networks.head import Settings
 from exchangeable.devices.networks.kept import (
     Kept,
     Parts,
@@ -23,21 +17,18 @@ from exchangeable.devices.networks.kept import (
     leaves,
     misfit,
 )
-from exchangeable.devices.networks.residuals import pair_gains
+from exchangeable.devices.networks.outcome import MOST_SHARE_STEPS, Outcome
 from exchangeable.devices.networks.schedule import MOST_RECOVERIES, Schedule
 from exchangeable.devices.networks.steps import SCAN, Pace, Steps
-from exchangeable.devices.networks.task import Task, even_shares, in_batches, logarithms, shares_of
+from exchangeable.devices.networks.task import Task, in_batches, logarithms, shares_of
 from exchangeable.devices.programs import compile_ahead
 
 MOST_STEPS = 64
 """Of an iteration; large epochs have several."""
 ENDING = 1.5
 """What follows the last step takes this many times what its scores do."""
-MOST_VALID = 8192
-"""Held-out rows by which training is stopped."""
 LEAST_ITERATIONS = 8
 """The learning rate is not cut before this many iterations."""
-MOST_SHARE_STEPS = 8
 SETTLE_STEPS = 16
 """Of an iteration in which the components settle."""
 SETTLE_RATE, SETTLE_WARM_UP = 1e-2, 20
@@ -52,7 +43,7 @@ MOST_COUNT = 1 << 31
 """Of iterations and steps that a checkpoint may claim."""
 
 
-class Training:
+class Training(Outcome):
     """A decoder, trained by rows and stopped by rows held out.
 
     Parameters
@@ -80,26 +71,15 @@ class Training:
         pace: Pace,
         layers: Layers | None = None,
     ) -> None:
-        self.task, self.settings, self.device, self.pace = task, settings, device, pace
-        self.rng, self.converged, self.late, self._settling = rng, False, False, False
-        self.train, self.valid = task.rows, task.valid.some(MOST_VALID, rng)
+        super().__init__(task, settings, rng, device, layers)
+        self.settings, self.pace = settings, pace
+        self.converged, self.late, self._settling = False, False, False
         self.batch = batch_size(self.train.weights.size, settings.batch_size)
         self.moving = float(len(task.final) > len(task.points))
-        final, self.shares = even_shares(task.final)
-        self.uniform, shares = even_shares(task.points)
-        self.log_shares = logarithms(shares)
-        with jax.default_device(device):
-            self.points = np.asarray(latent_points(final, 0.0))
-            self._watched = np.asarray(latent_points(self.uniform, 0.0)), self.log_shares
-        self.best: Layers = layers or new_layers(rng, settings.latent, settings.layers, task.bias)
         self.best_worth = -np.inf
         self._network: Any = None
         self._number, self._ended, self._stale = 0, False, 0
-        self._fitted: Any = self.shares
         k = len(self.points)
-        most = max(1, SHARE_CELLS // k), max(1, SHARE_CELLS // 2 // k)
-        self._seen = min(self.train.weights.size, most[0])
-        self._held = min(self.valid.weights.size, most[1])
         ending = ENDING * sum(task.head.work(rows, k) for rows in (self._seen, self._held))
         rows = task.head, self.train, self.batch
         self._steps = Steps(self._train_steps, *rows, len(self.uniform), ending)
@@ -293,72 +273,6 @@ class Training:
         reserve = 0.0 if follows else ending * self.pace.latest + self._compiling
         self.late = not self.pace.goes_on(reserve)
         return not self.late
-
-    def _held_out(self, layers: Layers, points: Any, batches: Any) -> float:
-        """Return the average log-likelihood of held-out rows at some points with their shares."""
-        total = 0.0
-        with jax.default_device(self.device):
-            for some, weights in batches:
-                found = engine.held_out(self.task.head, layers, self.task.constants, points, some)
-                total += float((weights * np.asarray(found, dtype=np.float64)).sum())
-        return total / float(self.valid.weights.sum())
-
-    def gains(self, weights: FloatArray) -> FloatArray:
-        """Return what an edge between each two variables would gain, on weighted rows to fit."""
-        rows = Symbols(self.train.symbols, weights)
-        return pair_gains(
-            self.task.head, self.best, self.task.constants, self._watched, rows, self.device
-        )
-
-    def repeated(self, times: int) -> Layers:
-        """Return the best decoder, with each of its outputs several times over."""
-        return repeated(self.best, times)
-
-    def components(self) -> tuple[FloatArray, FloatArray]:
-        """Return the outputs of the best decoder, and shares of the components.
-
-        These are equal, or fitted to the rows by steps of EM, as long as held-out rows grow
-        likelier.
-        """
-        train, valid = [
-            (rows.symbols, rows.weights.astype(np.float32))
-            for rows in (
-                self.train.some(self._seen, self.rng),
-                self.valid.some(self._held, self.rng),
-            )
-        ]
-        k = len(self.task.final)
-        with jax.default_device(self.device):
-            outputs, self._fitted = engine.refitted(
-                self.task.head,
-                self.best,
-                self.task.constants,
-                (self.points, self.shares),
-                train,
-                valid,
-                MOST_SHARE_STEPS,
-            )
-        shares = np.asarray(self._fitted, dtype=np.float64)
-        return np.asarray(outputs, dtype=np.float64)[:k], shares[:k]
-
-    def scores(self) -> tuple[FloatArray, FloatArray]:
-        """Return log P of each row to fit and of each row held out, in single precision.
-
-        It is that of the mixture of all components, as `components` has found them.
-        """
-        rows = self.task.rows.followed_by(self.task.valid)
-        points = self.points, logarithms(self._fitted)
-        calls = -(-rows.weights.size // (SCAN * max(1, SHARE_CELLS // 8 // len(self.points))))
-        found = []
-        for batch, _ in rows.batches(-(-rows.weights.size // (SCAN * calls)), SCAN):
-            with jax.default_device(self.device):
-                each = engine.held_out(
-                    self.task.head, self.best, self.task.constants, points, batch
-                )
-            found.append(np.asarray(each, dtype=np.float64).ravel())
-        n = self.task.rows.weights.size
-        whole = np.concatenate(found)[: rows.weights.size]
-        return whole[:n], whole[n:]
 
     def _compile_ahead(self, last: bool) -> None:
         """Compile what follows the first steps while these are compiled and made."""

@@ -2,9 +2,8 @@
 
 A mixture of thousands of components has about as many of them as rows: by sums of rows alone each
 would become the few rows next to it. So each is anchored: it is given pseudo-rows that are
-distributed as itself when EM began. What grows is the log-likelihood minus `STRENGTH` times the
-divergences of the components from where they began. If every step is anchored anew, as for labels
-that are missing, the log-likelihood itself grows.
+distributed as what training has left. What grows is the log-likelihood minus `STRENGTH` times the
+divergences of the components from there.
 """
 
 from typing import Any
@@ -22,7 +21,7 @@ from exchangeable.families.urns.family import UrnFamily, centred
 from exchangeable.families.urns.model import UrnModel
 from exchangeable.families.urns.polynomials import expected_ones
 
-STRENGTH = 8.0
+STRENGTH = 100.0
 """Pseudo-rows of each component."""
 
 
@@ -33,8 +32,8 @@ class AnchoredTrees(TreeFamily):
     _pairs: FloatArray
 
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
-        """Anchor the components where they are."""
-        model: Any = mixture.model
+        """Anchor the components."""
+        model: Any = (self.problem.anchor or mixture).model
         self._means, self._pairs = tree_moments(model)
         return mixture
 
@@ -64,8 +63,8 @@ class AnchoredUrns(UrnFamily):
     _ones: FloatArray
 
     def resume(self, data: Any, mixture: Mixture) -> Mixture:
-        """Anchor the components where they are."""
-        model: Any = mixture.model
+        """Anchor the components."""
+        model: Any = (self.problem.anchor or mixture).model
         self._log_q = np.stack(model.log_q)
         shares = list(np.exp(self._log_q))
         self._ones = expected_ones(model.partitions, model.polynomials, shares, data.n_jobs)

@@ -173,7 +173,8 @@ class ClassMixtures:
         runs = Runs(self.spec, problem, data, longer, "rows", generators)
         kept = fit_mixture(runs, "best", self.n_jobs)
         n_iter = max(state.n_iter for state in kept.states)
-        return OneClass(Mixture(kept.model, np.log(kept.weights)), problem, n_iter)
+        mixture = Mixture(kept.model, np.log(kept.weights))
+        return OneClass(mixture, replace(problem, anchor=mixture), n_iter)
 
     def _held_out(self, data: InMemory | Streamed) -> tuple[InMemory | Streamed, Examples | None]:
         """Return the rows to fit, and those held out, where the family holds out some."""
