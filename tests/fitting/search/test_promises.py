@@ -90,3 +90,18 @@ def test_families_that_take_long_wait_for_what_they_promise_after_a_mark(search,
     search._mark = 50.0
     search._pass_mark()
     assert [task.settings.family for task in begun] == [NETWORKS[0]]
+
+
+def test_a_step_does_not_go_on_for_longer_than_there_is_time(search, seconds, monkeypatch):
+    """Each of its fits would be in time, all of them one after the other would not."""
+    settings = search.first("urns")
+    fit = replace(search.portfolio.groups[settings].first, whole=True, seconds=2.0)
+    search.portfolio.groups.clear()
+    for number in range(8):
+        search.portfolio.add(settings, fit, number)
+    search.portfolio.weigh()
+    monkeypatch.setattr(Costs, "seconds_of", lambda self, one: 2.0)
+    several = [task for task in search.step(1e9) if task.settings == settings]
+    assert len(several) == 8
+    seconds[0] = 95.0
+    assert len(search.step(1e9)) == 2

@@ -11,16 +11,15 @@ from exchangeable.fitting.search.portfolio import Group
 if TYPE_CHECKING:
     from exchangeable.fitting.search.searching import Search
 
-AVERAGING_GAIN = 6e-3
-"""What an average of many fits gains over one, as a part of the log-likelihood, about: between a
-thousandth and a fortieth, for trees and hidden trees on five sets of the benchmark."""
+AVERAGING_GAIN = 2e-3
+"""What an average of many fits gains over one, as a part of the log-likelihood, about."""
 UNFINISHED_GAIN = 5e-3
 """What a first fit gains that was cut short, if it ends by itself and is all that counts."""
 LEAST_PART = 0.02
 """A family whose first fit was cut short may come to count for this part, even if it does not."""
-UNTRIED_GAIN, LESS = 1e-2, 0.25
-"""What another family gains, and this part of it if another that is trained as well does not count,
-where one was."""
+UNTRIED_GAIN, LESS = 1.2e-2, 0.25
+"""What another family gains, and this part of it where it is trained and none of those that were
+counts."""
 FURTHER = 1.5
 """A fit that was cut short is made again, and cut short again, if it gets this much further."""
 LONGER = 4.0

@@ -219,7 +219,7 @@ class Search:
     def step(self, effort: float) -> list[Task]:
         """Return the fits that promise the largest gain for their cost, for so much effort."""
         chosen, seconds = list[Task](), self.deciding.left
-        in_time = self._in_time(seconds)
+        in_time, effort = self._in_time(seconds), min(effort, seconds)
         for apart in (True, False):  # neither lane waits long for the other
             left, first = effort, True
             for task in self._lane(in_time, apart):
