@@ -158,17 +158,6 @@ def _look_up(table, starts, numbers, begin, end, base, score):  # type: ignore[n
     g = 0
     if starts.size < 4:
         fill(score, base)
-    if starts.size == 5:
-        one, two, three = table[starts[0] :], table[starts[1] :], table[starts[2] :]
-        four, five = table[starts[3] :], table[starts[4] :]
-        in_one, in_two = numbers[0, begin:end], numbers[1, begin:end]
-        in_three, in_four = numbers[2, begin:end], numbers[3, begin:end]
-        in_five = numbers[4, begin:end]
-        for r in range(in_one.size):
-            pair = one[in_one[r]] + two[in_two[r]]
-            value = base + (pair + (three[in_three[r]] + four[in_four[r]]))
-            score[r] = value + five[in_five[r]]
-        return
     while g + 4 <= starts.size:
         one, two = table[starts[g] :], table[starts[g + 1] :]
         three, four = table[starts[g + 2] :], table[starts[g + 3] :]
@@ -183,19 +172,13 @@ def _look_up(table, starts, numbers, begin, end, base, score):  # type: ignore[n
                 pair = one[in_one[r]] + two[in_two[r]]
                 score[r] = base + (pair + (three[in_three[r]] + four[in_four[r]]))
         g += 4
-    if g + 3 == starts.size:
-        one, two, three = table[starts[g] :], table[starts[g + 1] :], table[starts[g + 2] :]
-        in_one, in_two = numbers[g, begin:end], numbers[g + 1, begin:end]
-        in_three = numbers[g + 2, begin:end]
-        for r in range(in_one.size):
-            value = score[r] + (one[in_one[r]] + two[in_two[r]])
-            score[r] = value + three[in_three[r]]
-    elif g + 2 == starts.size:
+    if g + 2 <= starts.size:
         one, two = table[starts[g] :], table[starts[g + 1] :]
         in_one, in_two = numbers[g, begin:end], numbers[g + 1, begin:end]
         for r in range(in_one.size):
             score[r] += one[in_one[r]] + two[in_two[r]]
-    elif g < starts.size:
+        g += 2
+    if g < starts.size:
         one, in_one = table[starts[g] :], numbers[g, begin:end]
         for r in range(in_one.size):
             score[r] += one[in_one[r]]
