@@ -239,7 +239,7 @@ def time_neural(options, device):
     train, valid, test = [Symbols(rows, np.ones(len(rows))) for rows in sets]
     means = (train.symbols.sum(axis=0) + 0.1) / (len(train.symbols) + 0.2)
     n = means.size
-    settings = Settings(24, (128, 256), options.points, 512, 4e-3, 50, 3, 2, 1)
+    settings = Settings(24, (128, 256), options.points, 512, 4e-3, 50, 3, 2, 1, 512)
     task = Task(
         Head("odds", n, False),
         {"real": np.ones(n, dtype=np.float32)},
