@@ -52,6 +52,20 @@ class Partition:
         return cls._of(block, np.bincount(block).astype(np.int64, copy=False))
 
     @classmethod
+    def whole(cls, n_variables: int) -> Self:
+        """Make one block of all variables.
+
+        >>> Partition.whole(3).labels.tolist()
+        [0, 0, 0]
+        """
+        return cls._of(np.zeros(n_variables, dtype=np.int32), np.array([n_variables]))
+
+    @classmethod
+    def of_sizes(cls, labels: Labels, sizes: IntArray) -> Self:
+        """Make a partition of block numbers whose numbers of variables are known."""
+        return cls._of(labels, sizes)
+
+    @classmethod
     def from_lines(cls, labels: Labels) -> list[Self]:
         """Make a partition of every line of block numbers."""
         n_blocks = labels.max(axis=1) + np.int64(1)

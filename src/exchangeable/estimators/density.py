@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, DensityMixin
-from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import (
     RandomState,
@@ -35,6 +34,7 @@ from exchangeable.fitting.search.searching import Search
 from exchangeable.fitting.search.trials import STATISTICS
 from exchangeable.fitting.tasks import held_out
 from exchangeable.runtime.attempts import all_or_nothing
+from exchangeable.runtime.blas import blas_threads
 from exchangeable.runtime.interrupts import interrupts
 
 NO_MASS = 1e-10
@@ -240,7 +240,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         search.began = began
         with (
             interrupts() as interrupt,
-            threadpool_limits(1, "blas"),
+            blas_threads(1),
             SearchProgress() as progress,
             fits_to_keep(self, search) as kept,
         ):
@@ -288,7 +288,7 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         families = [member["family"] for member in self.members_]
         named = named_blocks(self, observed.n_variables)
         compressor = Compressor(mixture, families, judges, int(seed), self.n_jobs, named)
-        with threadpool_limits(1, "blas"):
+        with blas_threads(1):
             if n_parameters is not None:
                 found = compressor.to_size(check_count(n_parameters, "n_parameters"))
             else:

@@ -15,13 +15,13 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
 
 from exchangeable.estimators.classifier import ExchangeableClassifier
 from exchangeable.experiments.problems import Problem
 from exchangeable.experiments.scale import FULL, Scale
 from exchangeable.experiments.store import Row
 from exchangeable.fitting.hybrid.settings import Hybrid
+from exchangeable.runtime.blas import blas_threads
 from exchangeable.runtime.threads import n_threads
 
 IN_PARTS = 200_000
@@ -123,7 +123,7 @@ def run_entrant(
     began = time.perf_counter()
     # With sparse matrices the threads of BLAS only slow each other down.
     n_blas = 1 if issparse(X) else n_threads(n_jobs)
-    with warnings.catch_warnings(), threadpool_limits(n_blas, "blas"):
+    with warnings.catch_warnings(), blas_threads(n_blas):
         warnings.simplefilter("ignore", ConvergenceWarning)
         _fit(model, X, y)
         fitted = time.perf_counter()

@@ -152,7 +152,7 @@ class Problem:
         if rows.has_holes:
             return None
         pool = self.pool if rows is self.chunks else Pool.of(rows, 0.0, self.alpha)
-        one_block = Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
+        one_block = Partition.whole(rows.n_variables)
         return int(np.flatnonzero(pool.histograms([one_block])[0])[-1])
 
 

@@ -6,11 +6,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from exchangeable.fitting.checkpoint import Checkpoint, RunState
 from exchangeable.fitting.em import EMState
 from exchangeable.fitting.progress import FitProgress, OnTheWay
+from exchangeable.runtime.blas import blas_threads
 from exchangeable.runtime.clock import OutOfTime
 from exchangeable.runtime.interrupts import GivenUp, giving_up, interrupts
 from exchangeable.runtime.threads import n_threads
@@ -39,7 +38,7 @@ def run_all(
     with (
         interrupts() as interrupt,
         Checkpoint(checkpoint, n_runs, purpose or {}) as kept,
-        threadpool_limits(1, "blas"),  # idle threads of a matrix product keep ours from running
+        blas_threads(1),
         FitProgress(n_runs, max_iter) as progress,
         ThreadPoolExecutor(together) as pool,
     ):

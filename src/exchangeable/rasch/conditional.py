@@ -9,7 +9,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families import REGISTRY
@@ -17,6 +16,7 @@ from exchangeable.families.items import Answered, Conditional, answers_of, items
 from exchangeable.rasch.answers import Answers, sort_answers
 from exchangeable.rasch.existence import check_existence, usable_items
 from exchangeable.rasch.parameters import ItemParameters, among, to_thresholds
+from exchangeable.runtime.blas import blas_threads
 
 MOST_STEPS = 50
 FEW_PATTERNS = 2_000
@@ -71,7 +71,7 @@ def fit_conditional(answers: Answers, n_jobs: int | None = None) -> ConditionalF
     n_jobs : int, optional
         Number of threads; all cores by default.
     """
-    with threadpool_limits(1, "blas"):  # its idle threads would keep ours from running
+    with blas_threads(1):
         return _fit(answers, n_jobs)
 
 

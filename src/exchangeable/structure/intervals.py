@@ -106,7 +106,7 @@ def _add_intervals(rows, members, weights, intervals, histogram):  # type: ignor
 
 def group_sums(rows: Rows, groups: Sequence[Group], n_jobs: int | None = None) -> list[ClassSums]:
     """Return the sums of each group of rows."""
-    one_block = Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
+    one_block = Partition.whole(rows.n_variables)
     sums: list[ClassSums] = []
     for group, ones in zip(groups, group_ones(rows, groups, n_jobs), strict=True):
         count = block_counts(rows, group, one_block)[0].astype(np.float64)

@@ -88,10 +88,9 @@ class BlockLearner:
         if self.name == "independent":
             return Partition.from_labels(np.arange(rows.n_variables))
         if self.name == "full" or group.total <= 1:
-            return Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
+            return Partition.whole(rows.n_variables)
         if self.name == "welch":
-            labels = sweep_counts(ones, group.total, self.settings.significance)
-            partition = Partition.from_labels(labels)
+            partition = sweep_counts(ones, group.total, self.settings.significance)
         else:
             partition = self._merge(rows, group, ones)
         return self._split(partition, rows, group, ones)
@@ -198,11 +197,11 @@ class BlockLearner:
         evidence does not know that they were sorted. So one test comes first, of all the means
         together: unless it rejects, the variables are one block.
         """
-        one_block = Partition.from_labels(np.zeros(rows.n_variables, dtype=np.int32))
+        one_block = Partition.whole(rows.n_variables)
         row_counts = block_counts(rows, group, one_block)[0]
         if equal_means_p_value(ones, row_counts, group.weights) > EQUAL_MEANS_LEVEL:
             return one_block
-        fine = Partition.from_labels(sweep_counts(ones, group.total, self.settings.start))
+        fine = sweep_counts(ones, group.total, self.settings.start)
         return self._merge_blocks(rows, group, fine, FAR_APART)
 
     def _merge_blocks(

@@ -240,7 +240,7 @@ def learn_from_sums(
 ) -> list[Partition]:
     """Return what `BlockLearner.learn` finds for every class, from sums over its rows."""
     settings = learner.settings
-    one_block = Partition.from_labels(np.zeros(n_variables, dtype=np.int32))
+    one_block = Partition.whole(n_variables)
     if learner.name == "independent":
         return [Partition.from_labels(np.arange(n_variables))] * len(sums)
     if learner.name == "full":
@@ -254,7 +254,7 @@ def learn_from_sums(
         if total <= 1 or alike:
             partitions.append(one_block)
         else:
-            partitions.append(Partition.from_labels(sweep_counts(ones, total, level)))
+            partitions.append(sweep_counts(ones, total, level))
     if learner.name == "evidence":
         merges = [IntervalMerge(fine, settings.prior, FAR_APART) for fine in partitions]
         partitions = merge_in_rounds(merges, over)

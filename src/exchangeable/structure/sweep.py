@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from exchangeable.arrays import FloatArray
-from exchangeable.partitions import Labels
+from exchangeable.partitions import Labels, Partition
 from exchangeable.runtime.kernels.bits import bits_of_float
 from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.kernels.loops import fill, helper, inlined, largest
@@ -256,8 +256,8 @@ def _assign(ones, block, labels):  # type: ignore[no-untyped-def]
         labels[j] = block[np.int64(ones[j])]
 
 
-def sweep_counts(ones: FloatArray, n: float, significance: float) -> Labels:
-    """Return the block of each 0/1 variable from the weight of the rows, of n, that have it on.
+def sweep_counts(ones: FloatArray, n: float, significance: float) -> Partition:
+    """Return the blocks of 0/1 variables from the weight of the rows, of n, that have each on.
 
     Whole numbers are sorted by counting, and variables with equal numbers share one test, so that
     the cost is a pass over the variables whatever their number.
@@ -266,13 +266,16 @@ def sweep_counts(ones: FloatArray, n: float, significance: float) -> Labels:
     most = int(n) if n <= max(1_000_000, 10 * ones.size) else 0
     tally = np.zeros(most + 1, dtype=np.int64)
     if not most or not _tally(ones, tally):
-        return sweep(ones / n, _bernoulli_variance(ones / n, n), n, significance)
+        labels = sweep(ones / n, _bernoulli_variance(ones / n, n), n, significance)
+        return Partition.from_labels(labels)
     present = np.flatnonzero(tally)
     mean = present / n
     block, labels = np.zeros(most + 1, dtype=np.int32), np.empty(ones.size, dtype=np.int32)
-    block[present] = sweep_sorted(mean, _bernoulli_variance(mean, n), n, significance)
+    of_count = sweep_sorted(mean, _bernoulli_variance(mean, n), n, significance)
+    block[present] = of_count
     _assign(ones, block, labels)
-    return labels
+    begins = np.flatnonzero(np.diff(of_count, prepend=-1))  # a block is a run of counts
+    return Partition.of_sizes(labels, np.add.reduceat(tally[present], begins))
 
 
 def _bernoulli_variance(mean: FloatArray, n: float) -> FloatArray:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import check_count
 from exchangeable.fitting.progress import DrawProgress
+from exchangeable.runtime.blas import blas_threads
 from exchangeable.runtime.interrupts import interrupts
 from exchangeable.runtime.threads import run
 
@@ -42,7 +42,7 @@ def run_draws(
     n_draws = check_count(n_draws, "n_draws")
     with (
         interrupts() as interrupt,
-        threadpool_limits(1, "blas"),
+        blas_threads(1),
         DrawProgress(text, n_draws) as progress,
     ):
 

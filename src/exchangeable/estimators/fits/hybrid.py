@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import FloatArray, IntArray, check_sample_weight
 from exchangeable.data.examples import merge_equal_rows
@@ -22,6 +21,7 @@ from exchangeable.families.mixture import Mixture
 from exchangeable.families.problem import fill_by_frequency
 from exchangeable.fitting.hybrid.settings import Hybrid, checked
 from exchangeable.fitting.tasks import problem_of, rule_of
+from exchangeable.runtime.blas import blas_threads
 from exchangeable.runtime.interrupts import interrupts
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ def fit_hybrid(
     rule = rule_of(estimator)
     own = OwnFamily(spec, problem, rule)
     start = _last_fits(estimator, design.n_variables) if asked.warm_start else []
-    # Idle threads of the solver's BLAS would keep ours from running.
-    with interrupts() as interrupted, threadpool_limits(1, "blas"):
+    with interrupts() as interrupted, blas_threads(1):
         stop, n_jobs = interrupted.stop, estimator.n_jobs
         if asked.n_components > 1:
             _check_components(settings, spec)

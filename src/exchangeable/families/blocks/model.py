@@ -55,7 +55,7 @@ class BlockModel(Model):
     @classmethod
     def blank(cls, n_variables: int, n_classes: int) -> Self:
         """Return a model that has seen no rows; its one block per class only holds the place."""
-        partition = Partition.from_labels(np.zeros(n_variables, dtype=np.int32))
+        partition = Partition.whole(n_variables)
         histograms = [np.zeros(partition.table_size) for _ in range(n_classes)]
         return cls([partition] * n_classes, histograms, np.zeros(n_classes))
 

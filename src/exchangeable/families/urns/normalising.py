@@ -43,7 +43,7 @@ def _blocks(scores: LogLinear) -> tuple[list[Partition], list[FloatArray]]:
         labels = [scores.tables.labels[:, y].astype(np.int64) - first[y] for y in range(k)]
         partitions = [Partition.from_labels(each) for each in labels]
         return partitions, [scores.tables.of_class(y).copy() for y in range(k)]
-    everything = Partition.from_labels(np.zeros(n, dtype=np.int32))
+    everything = Partition.whole(n)
     by_count = scores.by_count if scores.by_count.size else np.zeros((n + 1, k))
     return [everything] * k, [column.copy() for column in by_count.T]
 

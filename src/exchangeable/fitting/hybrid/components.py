@@ -12,7 +12,6 @@ from threading import Event
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_softmax
-from threadpoolctl import threadpool_limits
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.data.examples import merge_equal_rows
@@ -29,6 +28,7 @@ from exchangeable.fitting.hybrid.design import Design
 from exchangeable.fitting.hybrid.trained import Trained
 from exchangeable.fitting.progress import SearchProgress
 from exchangeable.fitting.runs import Runs
+from exchangeable.runtime.blas import blas_threads
 from exchangeable.structure.blocks import Blocks, structure_of
 
 Floats = npt.NDArray[np.float32]
@@ -98,7 +98,7 @@ def train_components(
     held, kept = design.take(np.sort(order[:n_held])), design.take(chosen)
     start = _start(kept, n_components, weights[chosen], n_jobs)
     training = _Training(kept, held if n_held else kept, start, rng)
-    with threadpool_limits(1, "blas"), SearchProgress() as progress:
+    with blas_threads(1), SearchProgress() as progress:
         while not training.ended and not stop.is_set():
             training.epoch()
             progress.show(
