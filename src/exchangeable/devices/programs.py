@@ -1,5 +1,6 @@
 """How programs are compiled for a device: quickly, without a search for the fastest products."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -10,6 +11,9 @@ import jax
 QUICK: dict[str, int | bool] = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
 """On a GPU products are made by its library, as that sees fit. To try others takes XLA 11 s of a
 fit that trains for less than one. Other devices do not read these options."""
+
+CORES_EACH = 4
+"""A compiler at work beside others has this many cores to itself."""
 
 
 @cache
@@ -46,15 +50,17 @@ def program(*static: str) -> Callable[[Callable[..., Any]], Any]:
 def compile_ahead(programs: Sequence[tuple[Any, ...]], device: Any) -> None:
     """Compile some programs, each with what it will be called with, while other work goes on.
 
-    A process that ends meanwhile waits for the one at work and leaves out the others: to end in the
+    A process that ends meanwhile waits for those at work and leaves out the others: to end in the
     middle of the compiler would abort it.
     """
+    left = iter(programs)
 
-    def compile_all() -> None:
+    def compile_some() -> None:
         with jax.default_device(device):
-            for function, *arguments in programs:
+            for function, *arguments in left:
                 if not threading.main_thread().is_alive():
                     return
                 function.lower(*arguments).compile()
 
-    threading.Thread(target=compile_all, daemon=False).start()
+    for _ in range(min(len(programs), max(1, (os.cpu_count() or 1) // CORES_EACH))):
+        threading.Thread(target=compile_some, daemon=False).start()

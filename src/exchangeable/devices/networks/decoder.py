@@ -53,11 +53,7 @@ def latent_points(uniform: Any, shift: Any) -> Any:
 
 
 def hidden_layer(layers: Layers, points: Any) -> Any:
-    """Return what the last layer reads at some points.
-
-    It is computed on the device, wherever the layers are: NumPy's products are rounded otherwise.
-    """
-    points = jnp.asarray(points)
+    """Return what the last layer reads at some points."""
     for weights, offset in layers[:-1]:
         points = jax.nn.leaky_relu(points @ weights + offset, LEAK)
     return points

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from exchangeable.devices.networks.decoder import Layers, decode, latent_points
+from exchangeable.devices.networks.decoder import Layers, decode, hidden_layer, latent_points
 from exchangeable.devices.networks.head import Head
 from exchangeable.devices.networks.scores import SCORES
 from exchangeable.devices.programs import program
@@ -157,6 +157,18 @@ def settle_steps(
 
     settled, values = jax.lax.scan(step, network, batches)
     return settled, values
+
+
+@program()
+def hidden(layers: Layers, points: Any) -> Any:
+    """Return what the last of the layers reads at some points."""
+    return hidden_layer(layers, points)
+
+
+@program()
+def placed(uniform: Any) -> Any:
+    """Return points of the unit cube as points of a normal distribution."""
+    return latent_points(uniform, 0.0)
 
 
 @program("head")

@@ -7,7 +7,7 @@ import numpy as np
 
 from exchangeable.devices.networks import engine
 from exchangeable.devices.networks.batches import FloatArray, Symbols
-from exchangeable.devices.networks.decoder import Layers, latent_points, new_layers, repeated
+from exchangeable.devices.networks.decoder import Layers, new_layers, repeated
 from exchangeable.devices.networks.head import SHARE_CELLS, Settings
 from exchangeable.devices.networks.residuals import pair_gains
 from exchangeable.devices.networks.steps import SCAN
@@ -56,8 +56,8 @@ class Outcome:
         self.uniform, shares = even_shares(task.points)
         self.log_shares = logarithms(shares)
         with jax.default_device(device):
-            self.points = np.asarray(latent_points(final, 0.0))
-            self._watched = np.asarray(latent_points(self.uniform, 0.0)), self.log_shares
+            self.points = np.asarray(engine.placed(final))
+            self._watched = np.asarray(engine.placed(self.uniform)), self.log_shares
         self.best: Layers = layers or new_layers(rng, settings.latent, settings.layers, task.bias)
         self._fitted: Any = self.shares
         k = len(self.points)

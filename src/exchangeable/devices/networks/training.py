@@ -8,7 +8,7 @@ import numpy as np
 
 from exchangeable.devices.networks import engine
 from exchangeable.devices.networks.batches import LEAST_STEPS, batch_size
-from exchangeable.devices.networks.decoder import Layers, hidden_layer
+from exchangeable.devices.networks.decoder import Layers
 from exchangeable.devices.networks.head import Settings
 from exchangeable.devices.networks.kept import (
     Kept,
@@ -194,7 +194,7 @@ class Training(Outcome):
         steps = self._settle_steps.begin(self.rng)
         batches = in_batches(self.valid, self.batch, len(self.points))
         with jax.default_device(self.device):
-            self.points = hidden_layer(self.best, self.points)
+            self.points = engine.hidden(self.best, self.points)
         self.best = self.best[-1:]
         first = engine.Settled(self.points, logarithms(self.shares))
         self._network, self._number = engine.new_network(first), 0
@@ -282,6 +282,7 @@ class Training(Outcome):
             (engine.held_out, head, layers, constants, self._watched, self._valid_batches[0][0])
         ]
         if last and self._settles:
+            programs.append((engine.hidden, layers, self.points))
             hidden = np.zeros((len(self.points), len(layers[-1][0])), np.float32)
             layers, points = layers[-1:], (hidden, self.shares)
             network = engine.new_network(engine.Settled(*points))
