@@ -96,12 +96,13 @@ class FactoredTrees(TreeModel):
     @classmethod
     def of(cls, factors: Factors) -> Self:
         """Return the trees that factors stand for."""
-        odds, parent = factors.odds(), factors.parent[:, factors.group]
+        odds = factors.odds()
         if not factors.parent.size:
             base = -np.logaddexp(0.0, odds).sum(axis=0)
             return cls(base, odds, NO_PARENTS, NO_NUMBERS, NO_NUMBERS, factors=factors)
-        natural = natural_of_odds(odds, parent)
-        return cls(*natural[:2], parent, natural[2], NO_NUMBERS, factors=factors)
+        parent = np.ascontiguousarray(factors.parent[:, factors.group])
+        base, slope, pair = natural_of_odds(odds, parent)
+        return cls(base, slope, parent, pair, NO_NUMBERS, factors=factors)
 
     @property
     def n_parameters(self) -> int:
@@ -161,7 +162,9 @@ class FactoredTrees(TreeModel):
         return super().read(arrays, budget)
 
 
-def natural_of_odds(odds: FloatArray, parent: ParentArray) -> tuple[FloatArray, ...]:
+def natural_of_odds(
+    odds: FloatArray, parent: ParentArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return (base, slope, pair) of trees with given log-odds, one tree per column.
 
     Parameters

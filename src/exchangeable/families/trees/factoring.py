@@ -34,13 +34,10 @@ class Target(NamedTuple):
         How probable a variable is.
     mass : array of shape (n_lines, n_classes)
         How probable it is that the parent is in this state.
-    shares : array of shape (n_classes,)
-        What each tree counts for.
     """
 
     chances: FloatArray
     mass: FloatArray
-    shares: FloatArray
 
     def cost(self, odds: FloatArray) -> FloatArray:
         """Return what each log-odds costs."""
@@ -62,8 +59,8 @@ def factored(mixture: Mixture, rank: int) -> Mixture:
     points = np.zeros((rank, shares.size))
     for number in range(len(loadings)):
         mine = np.flatnonzero(group == number)
-        target = Target(chances[:, mine], mass[:, mine], shares[mine])
-        loadings[number], points[:, mine] = factors_near(target, rank)
+        target = Target(chances[:, mine], mass[:, mine])
+        loadings[number], points[:, mine] = factors_near(target, shares[mine], rank)
     single = loadings.astype(np.float32), points.astype(np.float32)
     return Mixture(FactoredTrees.of(Factors(*single, group, kinds)), mixture.log_prior)
 
@@ -94,8 +91,10 @@ def conditionals(model: TreeModel) -> tuple[FloatArray, FloatArray]:
     return np.clip(chances, LEAST_CHANCE, 1 - LEAST_CHANCE), np.maximum(mass, 0.0)
 
 
-def factors_near(target: Target, rank: int) -> tuple[FloatArray, FloatArray]:
-    """Return loadings and points whose products cost little.
+def factors_near(
+    target: Target, shares: FloatArray, rank: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return loadings and points whose products cost little, each tree by its share.
 
     They begin with the principal components of log-odds.
     """
@@ -105,22 +104,14 @@ def factors_near(target: Target, rank: int) -> tuple[FloatArray, FloatArray]:
     some = min(rank, sizes.size)
     loadings = np.zeros((len(odds), rank + 1))
     loadings[:, :some], loadings[:, -1:] = left[:, :some] * sizes[:some], middle
-    points = np.zeros((rank, odds.shape[1]))
+    points = np.zeros((rank, shares.size))
     points[:some] = right[:some]
+    by_line = Target(target.chances.T, (target.mass * shares).T)
     for _ in range(STEPS):
-        points = _moved(target, loadings, points)
-        weighted = Target(target.chances.T, target.mass.T * target.shares[:, None], NO_SHARES)
-        wide = np.concatenate([points, np.ones((1, points.shape[1]))])
-        loadings = _stepped(weighted, wide.T, loadings.T, np.zeros((1, 1))).T
+        points = _stepped(target, loadings[:, :-1], points, loadings[:, -1:])
+        wide = np.concatenate([points, np.ones((1, shares.size))])
+        loadings = _stepped(by_line, wide.T, loadings.T, np.zeros((1, 1))).T
     return loadings, points
-
-
-NO_SHARES = np.empty(0)
-
-
-def _moved(target: Target, loadings: FloatArray, points: FloatArray) -> FloatArray:
-    """Return points after a step."""
-    return _stepped(target, loadings[:, :-1], points, loadings[:, -1:])
 
 
 def _stepped(
@@ -139,7 +130,7 @@ def _stepped(
     left = np.arange(found.shape[1])
     for part in (1.0, 0.25):
         tried = found[:, left] + part * step[:, left]
-        own = Target(target.chances[:, left], target.mass[:, left], target.shares)
+        own = Target(target.chances[:, left], target.mass[:, left])
         pays = own.cost(design @ tried + offset).sum(axis=0) < before[left]
         better = better.copy()
         better[:, left[pays]] = tried[:, pays]

@@ -1,15 +1,15 @@
 """Smaller mixtures that are nearly as good: fewer components, with other weights and parameters.
 
-Nothing is fitted to the rows by which the loss is judged. Components that are alike are merged,
-where a family can (`FamilySpec.merge`), those of all its fits together. Of other families the
-components are kept that rows drawn from the mixture need most; where a family is fitted by EM, so
-are those that are left, to rows drawn from all its components: they take over what the others have
-stood for. Weights are fitted to rows drawn from the whole, and by such rows one of several ways to
-share out the parameters among the families is chosen.
+Nothing is fitted to the rows by which the loss is judged. Where a family can (`FamilySpec.compact`)
+its components are merged and their parameters made of factors; of others the components are kept
+that weigh most. How many parameters go to which, and the rank of the factors, is chosen by rows
+drawn from the mixture. Where no family can, the components are kept that such rows need most, and
+fitted again by EM to rows drawn from all components of their family: they take over what the others
+have stood for.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Event
 from typing import Any
@@ -43,6 +43,12 @@ POOLING, SHRINKAGE = 0.5, 1.0
 """Pseudo-rows of components that are fitted again; rows are drawn as many as are wanted."""
 RATIOS = (1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 """How many times smaller a mixture is tried to be, where a loss is given."""
+RANKS = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, None)
+"""Of factors; None is for parameters that are not made of factors."""
+FIRST_RANK = 5
+"""The number of the rank that is tried first."""
+PARTS_LEFT = (0.0, 0.25, 0.5, 1.0)
+"""How much is tried to be left of the families that are not compact."""
 
 
 @dataclass(frozen=True)
@@ -126,17 +132,65 @@ class Compressor:
     def to_size(self, n_parameters: int) -> Compressed:
         """Return the best mixture that is found with at most this many parameters."""
         rng = np.random.default_rng([self.seed, n_parameters])
-        ways = [self._pruned]
-        if any(spec.merge is not None for spec in map(family_named, self.families)):
-            ways += [self._merged_evenly, self._merged_beside_others, self._merged_alone]
-        candidates = list[tuple[Mixture, list[int]]]()
-        for number, (way, own) in enumerate(zip(ways, rng.spawn(len(ways)), strict=True)):
-            if candidates and self.stop.is_set():
-                break
-            self.report(f"{n_parameters:,} parameters: {number + 1} of {len(ways)} ways")
-            candidates += [each for each in way(n_parameters, own) if _fits(each, n_parameters)]
-        best = max(candidates, key=lambda each: each[0].log_likelihood(self._fresh, self.n_jobs))
+        best = self._compact(n_parameters)
+        if best is None:
+            candidates = self._pruned(n_parameters, rng)
+            best = max(candidates, key=lambda candidate: self._worth(candidate[0]))
         return self._judged(*best)
+
+    def _compact(self, n_parameters: int) -> tuple[Mixture, list[int]] | None:
+        """Return the best of compact families beside others, None if there are none.
+
+        From one rank, and one part that is left of other families, it goes on to the next ones as
+        long as that pays.
+        """
+        if not any(part.spec.compact for part in self._parts):
+            return None
+        tried = dict[tuple[int, int], float]()
+        best, found = -np.inf, None
+        ahead = [(FIRST_RANK, number) for number in range(len(PARTS_LEFT))]
+        while ahead and not (found is not None and self.stop.is_set()):
+            option = ahead.pop()
+            candidate = self._candidate(n_parameters, RANKS[option[0]], PARTS_LEFT[option[1]])
+            tried[option] = -np.inf if candidate is None else self._worth(candidate[0])
+            if candidate is not None and tried[option] > best:
+                best, found = tried[option], candidate
+                self.report(f"{n_parameters:,} parameters: {len(tried)} ways tried")
+            if not ahead:
+                ahead = _next_to(max(tried, key=lambda each: tried[each]), tried)
+        return found
+
+    def _candidate(
+        self, n_parameters: int, rank: int | None, left: float
+    ) -> tuple[Mixture, list[int]] | None:
+        """Return compact families with factors of a rank, beside what is left of the others."""
+        rng = np.random.default_rng([self.seed, n_parameters, rank or 0])
+        others = [part for part in self._parts if not part.spec.compact]
+        made = [part.thinned(left) for part in others if left] if left < 1 else others
+        free = n_parameters - sum(part.size for part in made)
+        dense = [part for part in self._parts if part.spec.compact]
+        sizes = [
+            part.mixture.n_parameters if rank is None else part.mixture.log_prior.size
+            for part in dense
+        ]
+        for part, size in zip(dense, sizes, strict=True):
+            few = part.compacted(int(free * size / sum(sizes)) - 1, rank, rng)
+            if few is None:
+                return None
+            made.append(few)
+        made.sort(key=lambda part: part.number)
+        mixtures = [part.mixture for part in made]
+        begin = np.array([part.share for part in made])
+        shares = fit_shares(mixtures, begin / begin.sum(), self._to_share, self.n_jobs)
+        kept = np.flatnonzero(shares > NO_WEIGHT)
+        joined = Mixture.join([mixtures[n] for n in kept], shares[kept] / shares[kept].sum())
+        if joined.n_parameters > n_parameters:
+            return None
+        return joined, [made[n].number for n in kept]
+
+    def _worth(self, mixture: Mixture) -> float:
+        """Return the log-likelihood of rows drawn from the whole."""
+        return mixture.log_likelihood(self._fresh, self.n_jobs)
 
     @cached_property
     def _fresh(self) -> Examples:
@@ -150,84 +204,18 @@ class Compressor:
         return self._drawn(self.mixture, FEWEST_ROWS, np.random.default_rng([self.seed, 1]))
 
     @cached_property
-    def _pools(self) -> "list[Pool]":
-        """The parts, those of a family whose components can be merged as one."""
-        pools, begin = dict[Any, list[tuple[int, Mixture, float]]](), 0
-        for number, (part, family) in enumerate(
+    def _parts(self) -> "list[Part]":
+        """The parts of the mixture."""
+        found, begin = list[Part](), 0
+        for number, (model, family) in enumerate(
             zip(parts_of(self.mixture.model), self.families, strict=True)
         ):
-            prior = self.mixture.log_prior[begin : begin + part.n_classes]
-            begin += part.n_classes
+            prior = self.mixture.log_prior[begin : begin + model.n_classes]
+            begin += model.n_classes
             mass = float(np.logaddexp.reduce(prior))
-            key = number if family_named(family).merge is None else family
-            own = (number, Mixture(part, prior - mass), float(np.exp(mass)))
-            pools.setdefault(key, []).append(own)
-        return [Pool.of(self.families[each[0][0]], each) for each in pools.values()]
-
-    def _merged_evenly(
-        self, n_parameters: int, rng: np.random.Generator
-    ) -> list[tuple[Mixture, list[int]]]:
-        """Return what is left if all families give up the same part of their parameters."""
-        part = n_parameters / self.mixture.n_parameters
-        return self._made({n: part * pool.size for n, pool in enumerate(self._pools)}, rng)
-
-    def _merged_beside_others(
-        self, n_parameters: int, rng: np.random.Generator
-    ) -> list[tuple[Mixture, list[int]]]:
-        """Return what is left if only families give up some whose components can be merged."""
-        others = {n: pool.size for n, pool in enumerate(self._pools) if not pool.spec.merge}
-        left = n_parameters - sum(others.values())
-        if left <= 0 or not others:
-            return []
-        return self._made(others | self._of_merging(left), rng)
-
-    def _merged_alone(
-        self, n_parameters: int, rng: np.random.Generator
-    ) -> list[tuple[Mixture, list[int]]]:
-        """Return what is left of the families whose components can be merged, without others."""
-        if all(pool.spec.merge for pool in self._pools):
-            return []
-        return self._made(self._of_merging(n_parameters), rng)
-
-    def _of_merging(self, n_parameters: float) -> dict[int, float]:
-        """Share out parameters among the families whose components can be merged."""
-        sizes = {n: pool.size for n, pool in enumerate(self._pools) if pool.spec.merge}
-        return {n: n_parameters * size / sum(sizes.values()) for n, size in sizes.items()}
-
-    def _made(
-        self, budgets: dict[int, float], rng: np.random.Generator
-    ) -> list[tuple[Mixture, list[int]]]:
-        """Return what is left of each family within its parameters, with shares that suit it."""
-        found = list[tuple[Mixture, int, float]]()
-        for number, budget in budgets.items():
-            pool = self._pools[number]
-            few = self._fewer(pool, int(budget), rng)
-            if few is not None and few.n_parameters <= budget:
-                found.append((few, pool.number, pool.share))
-        if not found:
-            return []
-        mixtures, numbers, begin = zip(*found, strict=True)
-        shares = fit_shares(mixtures, np.array(begin), self._to_share, self.n_jobs)
-        order = sorted(np.flatnonzero(shares > NO_WEIGHT), key=lambda n: numbers[n])
-        joined = Mixture.join([mixtures[n] for n in order], shares[order] / shares[order].sum())
-        return [(joined, [numbers[n] for n in order])]
-
-    def _fewer(self, pool: "Pool", budget: int, rng: np.random.Generator) -> Mixture | None:
-        """Return fewer components of a family, None if there are too few parameters for any."""
-        whole = pool.mixture
-        if pool.size <= budget:
-            return whole
-        if pool.spec.merge is not None:
-            count = budget * whole.log_prior.size // whole.n_parameters
-            return pool.spec.merge(whole, count, rng) if count else None
-        weights = np.exp(whole.log_prior)
-        kept = most_useful(whole, weights, budget)
-        few = Mixture(whole.model.only(kept), np.log(weights[kept] / weights[kept].sum()))
-        spec = em_family(pool.spec.name)
-        if spec is None or few.model.units()[-1] + 1 < kept.size:
-            return few
-        fitted = self._fitted(spec, few, whole, rng)
-        return fitted if fitted.n_parameters <= budget else few
+            own = Mixture(model, prior - mass)
+            found.append(Part(family_named(family), number, own, float(np.exp(mass))))
+        return found
 
     def _pruned(
         self, n_parameters: int, rng: np.random.Generator
@@ -295,8 +283,7 @@ class Compressor:
                 few = Mixture(part.only(mine - begin), own)
                 prior = self.mixture.log_prior[begin:end]
                 many = Mixture(part, prior - np.logaddexp.reduce(prior))
-                merges = family_named(family).merge is not None
-                spec = None if merges else em_family(family)
+                spec = em_family(family)
                 if spec is not None and few.model.units()[-1] + 1 == mine.size:
                     few = self._fitted(spec, few, many, rng)
                 found.append(few)
@@ -335,17 +322,17 @@ class Compressor:
 
 
 @dataclass(frozen=True)
-class Pool:
-    """All components of a family that are made fewer together.
+class Part:
+    """The components of a family.
 
     Attributes
     ----------
     spec : FamilySpec
         The family.
     number : int
-        The first of the parts that they are from.
+        The number of the part.
     mixture : Mixture
-        They.
+        The components.
     share : float
         What they count for.
     """
@@ -355,28 +342,36 @@ class Pool:
     mixture: Mixture
     share: float
 
-    @classmethod
-    def of(cls, family: str, parts: Sequence[tuple[int, Mixture, float]]) -> "Pool":
-        """Return the pool of some parts: their numbers, what they are, and their shares."""
-        numbers, mixtures, shares = zip(*parts, strict=True)
-        mass = sum(shares)
-        whole = mixtures[0]
-        if len(mixtures) > 1:
-            model = type(whole.model).stack([each.model for each in mixtures])
-            priors = [m.log_prior + np.log(s / mass) for m, s in zip(mixtures, shares, strict=True)]
-            whole = Mixture(model, np.concatenate(priors))
-        return cls(family_named(family), numbers[0], whole, mass)
-
     @property
     def size(self) -> int:
-        """Number of parameters."""
+        """Number of parameters, its share included."""
         return self.mixture.n_parameters + 1
 
+    def thinned(self, left: float) -> "Part":
+        """Return the components that weigh most, with a part of the parameters."""
+        weights = np.exp(self.mixture.log_prior)
+        kept = most_useful(self.mixture, weights, int(left * self.size))
+        return replace(self, mixture=self.mixture.only(kept), share=self.share * weights[kept].sum())
 
-def _fits(candidate: tuple[Mixture, list[int]], n_parameters: int) -> bool:
-    """Whether a mixture has no more parameters, or is a single unit that cannot be smaller."""
-    mixture = candidate[0]
-    return mixture.n_parameters <= n_parameters or mixture.model.units()[-1] == 0
+    def compacted(
+        self, n_parameters: int, rank: int | None, rng: np.random.Generator
+    ) -> "Part | None":
+        """Return it with at most so many parameters, None if the family has no way."""
+        if n_parameters >= self.size and rank is None:
+            return self
+        few = self.spec.compact and self.spec.compact(self.mixture, n_parameters, rank, rng)
+        return replace(self, mixture=few) if few else None
+
+
+def _next_to(option: tuple[int, int], tried: Container[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranks, and the parts left, beside those of an option that were not tried yet."""
+    rank, left = option
+    beside = [(rank - 1, left), (rank + 1, left), (rank, left - 1), (rank, left + 1)]
+    return [
+        (rank, left)
+        for rank, left in beside
+        if 0 <= rank < len(RANKS) and 0 <= left < len(PARTS_LEFT) and (rank, left) not in tried
+    ]
 
 
 def fit_shares(
