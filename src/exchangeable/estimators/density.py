@@ -260,10 +260,11 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     ) -> "ExchangeableDensity":
         """Return a smaller density that is nearly as good, still one exact mixture.
 
-        Components of networks that are alike are merged. Of other families those that are needed
-        little are left out, and the others are fitted again to rows drawn from this density; so are
-        all weights. Nothing is fitted to X, by which the loss is judged. The same `random_state`
-        gives the same result. Ctrl-C leaves the best found so far.
+        Components of networks that are alike are merged, and their log-odds made of factors of low
+        rank. Of other families those that are needed little are left out, and the others are fitted
+        again to rows drawn from this density. Nothing is fitted to X, by which the loss is judged:
+        it only chooses among such ways. The same `random_state` gives the same result. Ctrl-C
+        leaves the best so far.
 
         Parameters
         ----------

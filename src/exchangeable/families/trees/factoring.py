@@ -91,9 +91,7 @@ def conditionals(model: TreeModel) -> tuple[FloatArray, FloatArray]:
     return np.clip(chances, LEAST_CHANCE, 1 - LEAST_CHANCE), np.maximum(mass, 0.0)
 
 
-def factors_near(
-    target: Target, shares: FloatArray, rank: int
-) -> tuple[FloatArray, FloatArray]:
+def factors_near(target: Target, shares: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
     """Return loadings and points whose products cost little, each tree by its share.
 
     They begin with the principal components of log-odds.

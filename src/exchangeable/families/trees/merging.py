@@ -116,9 +116,7 @@ def _fewer(
     return few, weights
 
 
-def _far_apart(
-    trees: _Trees, shares: FloatArray, count: int, rng: np.random.Generator
-) -> IntArray:
+def _far_apart(trees: _Trees, shares: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
     """Return trees to begin with, by k-means++ with divergences: round by round those far off."""
     base, terms = trees.terms()
     own = base + (trees.chances * terms).sum(axis=0)

@@ -1,11 +1,11 @@
 """Smaller mixtures that are nearly as good: fewer components, with other weights and parameters.
 
-Nothing is fitted to the rows by which the loss is judged. Where a family can (`FamilySpec.compact`)
-its components are merged and their parameters made of factors; of others the components are kept
-that weigh most. How many parameters go to which, and the rank of the factors, is chosen by rows
-drawn from the mixture. Where no family can, the components are kept that such rows need most, and
-fitted again by EM to rows drawn from all components of their family: they take over what the others
-have stood for.
+Where a family can (`FamilySpec.compact`), its components are merged and their parameters made of
+factors; of others the components are kept that weigh most. Or the components of all families are
+kept that rows drawn from the mixture need most, and fitted again by EM to rows drawn from all
+components of their family: they take over what the others have stood for. No parameters and no
+weights are fitted to the rows by which the loss is judged; these only choose: among such ways, what
+goes to which family, and the rank of the factors.
 """
 
 from collections.abc import Callable, Container, Sequence
@@ -132,10 +132,12 @@ class Compressor:
     def to_size(self, n_parameters: int) -> Compressed:
         """Return the best mixture that is found with at most this many parameters."""
         rng = np.random.default_rng([self.seed, n_parameters])
-        best = self._compact(n_parameters)
-        if best is None:
-            candidates = self._pruned(n_parameters, rng)
-            best = max(candidates, key=lambda candidate: self._worth(candidate[0]))
+        candidates = self._pruned(n_parameters, rng)
+        self.report(f"{n_parameters:,} parameters: components left out")
+        compact = None if self.stop.is_set() else self._compact(n_parameters)
+        if compact is not None:
+            candidates.append(compact)
+        best = max(candidates, key=lambda candidate: self._worth(candidate[0]))
         return self._judged(*best)
 
     def _compact(self, n_parameters: int) -> tuple[Mixture, list[int]] | None:
@@ -189,14 +191,12 @@ class Compressor:
         return joined, [made[n].number for n in kept]
 
     def _worth(self, mixture: Mixture) -> float:
-        """Return the log-likelihood of rows drawn from the whole."""
-        return mixture.log_likelihood(self._fresh, self.n_jobs)
+        """Return the average log-likelihood of the rows that judge."""
+        return mixture.log_likelihood(self.judges, self.n_jobs) / self.judges.total
 
     @cached_property
-    def _fresh(self) -> Examples:
-        """Rows drawn from the mixture, by which candidates are compared."""
-        drawn = self._drawn(self.mixture, FEWEST_ROWS, np.random.default_rng([self.seed, 0]))
-        return merge_equal_rows(drawn, np.ones(drawn.n_rows))[0]
+    def _before(self) -> float:
+        return self._worth(self.mixture)
 
     @cached_property
     def _to_share(self) -> Observed:
@@ -238,12 +238,7 @@ class Compressor:
         return candidates
 
     def _judged(self, mixture: Mixture, parts: list[int]) -> Compressed:
-        total = self.judges.total
-        before, after = (
-            each.log_likelihood(self.judges, self.n_jobs) / total
-            for each in (self.mixture, mixture)
-        )
-        return Compressed(mixture, parts, before, after)
+        return Compressed(mixture, parts, self._before, self._worth(mixture))
 
     def _drawn(self, mixture: Mixture, n_rows: int, rng: np.random.Generator) -> Observed:
         """Return rows drawn from a mixture."""
@@ -351,7 +346,9 @@ class Part:
         """Return the components that weigh most, with a part of the parameters."""
         weights = np.exp(self.mixture.log_prior)
         kept = most_useful(self.mixture, weights, int(left * self.size))
-        return replace(self, mixture=self.mixture.only(kept), share=self.share * weights[kept].sum())
+        return replace(
+            self, mixture=self.mixture.only(kept), share=self.share * weights[kept].sum()
+        )
 
     def compacted(
         self, n_parameters: int, rank: int | None, rng: np.random.Generator
