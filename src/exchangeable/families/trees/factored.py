@@ -61,7 +61,7 @@ class Factors(NamedTuple):
         n_groups, _, width = self.loadings.shape
         n = self.n_variables
         edges = int((self.parent < n).sum())
-        return width * (n * n_groups + edges) + self.points.size
+        return int(width * (n * n_groups + edges) + self.points.size)
 
     def odds(self) -> FloatArray:
         """Return the log-odds, shape (n_lines, n_classes)."""

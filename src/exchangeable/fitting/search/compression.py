@@ -150,7 +150,7 @@ class Compressor:
             return None
         tried = dict[tuple[int, int], float]()
         best, found = -np.inf, None
-        ahead = [(FIRST_RANK, number) for number in range(len(PARTS_LEFT))]
+        ahead = list(self._begin)
         while ahead and not (found is not None and self.stop.is_set()):
             option = ahead.pop()
             candidate = self._candidate(n_parameters, RANKS[option[0]], PARTS_LEFT[option[1]])
@@ -160,6 +160,8 @@ class Compressor:
                 self.report(f"{n_parameters:,} parameters: {len(tried)} ways tried")
             if not ahead:
                 ahead = _next_to(max(tried, key=lambda each: tried[each]), tried)
+        if found is not None:
+            self._begin[:] = [max(tried, key=lambda each: tried[each])]
         return found
 
     def _candidate(
@@ -193,6 +195,11 @@ class Compressor:
     def _worth(self, mixture: Mixture) -> float:
         """Return the average log-likelihood of the rows that judge."""
         return mixture.log_likelihood(self.judges, self.n_jobs) / self.judges.total
+
+    @cached_property
+    def _begin(self) -> list[tuple[int, int]]:
+        """The numbers of ranks and parts left that are tried first: the latest best, once known."""
+        return [(FIRST_RANK, number) for number in range(len(PARTS_LEFT))]
 
     @cached_property
     def _before(self) -> float:
