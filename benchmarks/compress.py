@@ -94,7 +94,9 @@ def main():
     titles = [column.replace("_", " ") for column in COLUMNS]
     table = [titles, ["---"] * len(COLUMNS), *lines]
     text = "".join(f"| {' | '.join(cells)} |\n" for cells in table)
-    (RESULTS / "compress.md").write_text(text.replace("-", "−").replace("−−−", "---"))
+    (RESULTS / "compress.md").write_text(
+        text.replace(" -", " \N{MINUS SIGN}").replace("\N{MINUS SIGN}--", "---")
+    )
 
 
 if __name__ == "__main__":
