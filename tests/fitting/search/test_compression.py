@@ -25,6 +25,7 @@ from exchangeable.fitting.search.compression import (
 )
 
 STATES = all_states(8)
+EVERYTHING = Observed.from_symbols(STATES.astype(np.int8))
 
 
 def rows(n_rows, seed):
@@ -140,8 +141,6 @@ def test_networks_are_refitted_by_a_family_with_the_same_parameters():
 @pytest.fixture(scope="module")
 def compressor():
     """Of components as networks make them, beside trees."""
-    observed = Observed.from_symbols(rows(400, 1).astype(np.int8))
-    judges = merge_equal_rows(observed, np.ones(400))[0]
     trees = ExchangeableDensity(["tree"], max_iter=5, random_state=0).fit(rows(500, 0))._mixture()
     rng = np.random.default_rng(0)
     factors = Factors(
@@ -153,6 +152,8 @@ def compressor():
     made = FactoredTrees.of(factors)
     plain = Mixture(TreeModel.make(made.base, made.slope), np.full(400, -np.log(400)))
     joined = Mixture.join([plain, trees], np.array([0.5, 0.5]))
+    chances = np.exp(joined.log_evidence(EVERYTHING))
+    judges = merge_equal_rows(EVERYTHING, chances)[0]
     return Compressor(joined, ["neural independent", "tree"], judges, n_jobs=1)
 
 
@@ -162,8 +163,7 @@ def test_components_of_networks_become_factors(compressor):
     assert found.mixture.n_parameters <= size // 3
     assert found.loss < 0.005
     assert FactoredTrees in {type(part) for part in found.mixture.model.parts}
-    everything = Observed.from_symbols(STATES.astype(np.int8))
-    np.testing.assert_allclose(np.exp(found.mixture.log_evidence(everything)).sum(), 1)
+    np.testing.assert_allclose(np.exp(found.mixture.log_evidence(EVERYTHING)).sum(), 1)
     again = replace(compressor).to_size(size // 3)
     np.testing.assert_array_equal(again.mixture.log_prior, found.mixture.log_prior)
     lossless = compressor.to_loss(0.001)
