@@ -162,7 +162,11 @@ def test_components_of_networks_become_factors(compressor):
     found = compressor.to_size(size // 3)
     assert found.mixture.n_parameters <= size // 3
     assert found.loss < 0.005
-    assert FactoredTrees in {type(part) for part in found.mixture.model.parts}
+    candidate = compressor._candidate(size // 3, 3, 1.0)
+    assert type(candidate[0].model.parts[0]) is FactoredTrees
+    assert candidate[0].n_parameters <= size // 3
+    assert candidate[1] == [0, 1]
+    assert compressor._worth(candidate[0]) <= found.after
     np.testing.assert_allclose(np.exp(found.mixture.log_evidence(EVERYTHING)).sum(), 1)
     again = replace(compressor).to_size(size // 3)
     np.testing.assert_array_equal(again.mixture.log_prior, found.mixture.log_prior)
