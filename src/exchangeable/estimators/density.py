@@ -317,21 +317,26 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
                 progress.show,
                 interrupt.stop,
             )
-            found = compressor.to_loss(most) if most is not None else compressor.to_size(size or 1)
+            compressed = (
+                compressor.to_loss(most) if most is not None else compressor.to_size(size or 1)
+            )
             if interrupt.stop.is_set():
                 interrupt.warn("the compression", stacklevel=3)
         smaller = copy.copy(self)
-        smaller._model, smaller.weights_ = found.mixture.model, np.exp(found.mixture.log_prior)
-        smaller.n_parameters_ = found.mixture.n_parameters
+        smaller._model, smaller.weights_ = (
+            compressed.mixture.model,
+            np.exp(compressed.mixture.log_prior),
+        )
+        smaller.n_parameters_ = compressed.mixture.n_parameters
         shares = np.bincount(part_numbers(smaller._model), smaller.weights_)
         smaller.members_ = [
             {**self.members_[number], "share": float(share)}
-            for number, share in zip(found.parts, shares, strict=True)
+            for number, share in zip(compressed.parts, shares, strict=True)
         ]
         smaller.compression_ = {
             "n_parameters": (self.n_parameters_, smaller.n_parameters_),
-            "score": (found.before, found.after),
-            "loss": found.loss,
+            "score": (compressed.before, compressed.after),
+            "loss": compressed.loss,
         }
         return smaller
 

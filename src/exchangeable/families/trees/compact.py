@@ -38,5 +38,5 @@ def compact(
     if count < n_kinds:
         return None
     few = merged(mixture, count, rng) if count < k else mixture
-    found = few if rank is None else factored(few, rank)
-    return found if found.n_parameters <= n_parameters else None
+    smaller = few if rank is None else factored(few, rank)
+    return smaller if smaller.n_parameters <= n_parameters else None

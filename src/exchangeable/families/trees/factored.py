@@ -65,11 +65,11 @@ class Factors(NamedTuple):
 
     def odds(self) -> FloatArray:
         """Return the log-odds, shape (n_lines, n_classes)."""
-        found = np.empty((self.loadings.shape[1], self.group.size))
+        odds = np.empty((self.loadings.shape[1], self.group.size))
         for number, loadings in enumerate(self.loadings.astype(np.float64)):
             mine = np.flatnonzero(self.group == number)
-            found[:, mine] = loadings[:, :-1] @ self.points[:, mine] + loadings[:, -1:]
-        return np.clip(found, -MOST_ODDS, MOST_ODDS, out=found)
+            odds[:, mine] = loadings[:, :-1] @ self.points[:, mine] + loadings[:, -1:]
+        return np.clip(odds, -MOST_ODDS, MOST_ODDS, out=odds)
 
 
 NO_FACTORS = Factors(

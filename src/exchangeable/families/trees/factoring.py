@@ -113,10 +113,10 @@ def factors_near(target: Target, shares: FloatArray, rank: int) -> tuple[FloatAr
 
 
 def _stepped(
-    target: Target, design: FloatArray, found: FloatArray, offset: FloatArray
+    target: Target, design: FloatArray, coefficients: FloatArray, offset: FloatArray
 ) -> FloatArray:
     """Return coefficients, a column for each of the target's, after a step that pays."""
-    odds = design @ found + offset
+    odds = design @ coefficients + offset
     fall, bend = target.slopes(odds)
     width = design.shape[1]
     squares = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
@@ -124,10 +124,10 @@ def _stepped(
     diagonal = np.einsum("kaa->k", second) / width
     second += (DAMPING * diagonal + NO_MASS)[:, None, None] * np.eye(width)
     step = np.linalg.solve(second, (fall.T @ design)[:, :, None])[:, :, 0].T
-    before, better = target.cost(odds).sum(axis=0), found
-    left = np.arange(found.shape[1])
+    before, better = target.cost(odds).sum(axis=0), coefficients
+    left = np.arange(coefficients.shape[1])
     for part in (1.0, 0.25):
-        tried = found[:, left] + part * step[:, left]
+        tried = coefficients[:, left] + part * step[:, left]
         own = Target(target.chances[:, left], target.mass[:, left])
         pays = own.cost(design @ tried + offset).sum(axis=0) < before[left]
         better = better.copy()

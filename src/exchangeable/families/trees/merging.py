@@ -68,7 +68,7 @@ NONE = np.empty((0, 0), dtype=np.int32)
 
 
 def merged(mixture: Mixture, n_classes: int, rng: np.random.Generator) -> Mixture:
-    """Return a mixture of at most this many plain trees that is as near to another as was found.
+    """Return a mixture of at most this many plain trees that is near to another.
 
     Trees of different edges stay apart: there is at least one of each kind.
     """
@@ -82,13 +82,13 @@ def merged(mixture: Mixture, n_classes: int, rng: np.random.Generator) -> Mixtur
         groups = [np.flatnonzero(kind.ravel() == number) for number in range(kinds.shape[1])]
         chances, parent = np.concatenate([means, pairs]), model.parent
     everything = _Trees(chances, parent)
-    found = []
+    groups_merged = []
     for group in groups:
         mass = shares[group].sum()
         count = max(1, min(int(n_classes * mass), group.size))
-        found.append(_fewer(everything.only(group), shares[group], count, rng))
-    weights = np.concatenate([share for _, share in found])
-    return Mixture(TreeModel.stack([trees.model() for trees, _ in found]), np.log(weights))
+        groups_merged.append(_fewer(everything.only(group), shares[group], count, rng))
+    weights = np.concatenate([share for _, share in groups_merged])
+    return Mixture(TreeModel.stack([trees.model() for trees, _ in groups_merged]), np.log(weights))
 
 
 def _fewer(

@@ -114,20 +114,20 @@ class Compressor:
 
         It is the mixture itself if even the largest smaller one that is tried loses more.
         """
-        found = self._judged(self.mixture, list(range(len(self.families))))
+        smallest = self._judged(self.mixture, list(range(len(self.families))))
         low, high = 0, len(RATIOS)
         while low < high and not self.stop.is_set():
             middle = (low + high) // 2
             tried = self.to_size(int(self.mixture.n_parameters / RATIOS[middle]))
             if tried.loss <= loss:
-                found, low = tried, middle + 1
+                smallest, low = tried, middle + 1
             else:
                 high = middle
             self.report(
                 f"{RATIOS[middle]:g} times smaller loses {tried.loss:.3%}; best so far: "
-                f"{found.mixture.n_parameters:,} parameters, loss {found.loss:.3%}"
+                f"{smallest.mixture.n_parameters:,} parameters, loss {smallest.loss:.3%}"
             )
-        return found
+        return smallest
 
     def to_size(self, n_parameters: int) -> Compressed:
         """Return the best mixture that is found with at most this many parameters."""
@@ -149,20 +149,20 @@ class Compressor:
         if not any(part.spec.compact for part in self._parts):
             return None
         tried = dict[tuple[int, int], float]()
-        best, found = -np.inf, None
+        best, chosen = -np.inf, None
         ahead = list(self._begin)
-        while ahead and not (found is not None and self.stop.is_set()):
+        while ahead and not (chosen is not None and self.stop.is_set()):
             option = ahead.pop()
             candidate = self._candidate(n_parameters, RANKS[option[0]], PARTS_LEFT[option[1]])
             tried[option] = -np.inf if candidate is None else self._worth(candidate[0])
             if candidate is not None and tried[option] > best:
-                best, found = tried[option], candidate
+                best, chosen = tried[option], candidate
                 self.report(f"{n_parameters:,} parameters: {len(tried)} ways tried")
             if not ahead:
                 ahead = _next_to(max(tried, key=lambda each: tried[each]), tried)
-        if found is not None:
+        if chosen is not None:
             self._begin[:] = [max(tried, key=lambda each: tried[each])]
-        return found
+        return chosen
 
     def _candidate(
         self, n_parameters: int, rank: int | None, left: float
@@ -213,7 +213,7 @@ class Compressor:
     @cached_property
     def _parts(self) -> "list[Part]":
         """The parts of the mixture."""
-        found, begin = list[Part](), 0
+        parts, begin = list[Part](), 0
         for number, (model, family) in enumerate(
             zip(parts_of(self.mixture.model), self.families, strict=True)
         ):
@@ -221,8 +221,8 @@ class Compressor:
             begin += model.n_classes
             mass = float(np.logaddexp.reduce(prior))
             own = Mixture(model, prior - mass)
-            found.append(Part(family_named(family), number, own, float(np.exp(mass))))
-        return found
+            parts.append(Part(family_named(family), number, own, float(np.exp(mass))))
+        return parts
 
     def _pruned(
         self, n_parameters: int, rng: np.random.Generator
@@ -276,7 +276,7 @@ class Compressor:
     def _refitted(self, kept: IntArray, weights: FloatArray, rng: np.random.Generator) -> Mixture:
         """Return some components, those of each part fitted to rows drawn from the whole part."""
         parts = parts_of(self.mixture.model)
-        found, shares, begin = list[Mixture](), list[float](), 0
+        refitted, shares, begin = list[Mixture](), list[float](), 0
         for part, family in zip(parts, self.families, strict=True):
             end = begin + part.n_classes
             mine = kept[(kept >= begin) & (kept < end)]
@@ -288,10 +288,10 @@ class Compressor:
                 spec = em_family(family)
                 if spec is not None and few.model.units()[-1] + 1 == mine.size:
                     few = self._fitted(spec, few, many, rng)
-                found.append(few)
+                refitted.append(few)
                 shares.append(float(weights[mine].sum()))
             begin = end
-        return Mixture.join(found, np.array(shares) / sum(shares))
+        return Mixture.join(refitted, np.array(shares) / sum(shares))
 
     def _fitted(
         self, spec: FamilySpec, few: Mixture, many: Mixture, rng: np.random.Generator
