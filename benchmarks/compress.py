@@ -1,8 +1,8 @@
-"""Densities made smaller: `ExchangeableDensity.compress` at a loss of 0.1 % of held-out rows.
+"""Densities made smaller: `ExchangeableDensity.compress` at losses of held-out log-likelihood.
 
 ``python benchmarks/compress.py [SET ...]`` searches each set for `SECONDS`, makes what is found
-smaller, and writes sizes, files, scoring seconds and test log-likelihoods, before and after, to
-``results/compress.csv``.
+smaller at each of `LOSSES`, and writes sizes, files, scoring seconds, log-likelihoods, and how long
+it took, to ``results/compress.csv`` and as a table to ``results/compress.md``.
 """
 
 import csv
@@ -15,41 +15,88 @@ import exchangeable
 from exchangeable import ExchangeableDensity
 from exchangeable.datasets import fetch_density
 
-SECONDS, LOSS = 100.0, 0.001
+SECONDS, LOSSES = 60.0, (0.001, 0.003, 0.01)
 SETS = ("nltcs", "plants", "jester")
-COLUMNS = ("dataset", "density", "parameters", "megabytes", "scoring_seconds", "valid", "test")
+RESULTS = Path(__file__).parent / "results"
+COLUMNS = (
+    "dataset",
+    "loss",
+    "parameters",
+    "times_smaller",
+    "megabytes",
+    "scoring_seconds",
+    "valid",
+    "test",
+    "test_loss",
+    "seconds",
+)
 
 
-def measured(name, what, density, data, folder):
-    """Return a line about a density."""
-    path = folder / f"{name}-{what}.exch"
+def measured(density, data, path):
+    """Return parameters, megabytes, seconds that scoring takes, and both log-likelihoods."""
     exchangeable.save(density, path)
+    density.score(data.test[:10])
     began = time.process_time()
     test = density.score(data.test)
     seconds = time.process_time() - began
-    valid = density.score(data.valid)
-    size = path.stat().st_size / 1e6
-    return (name, what, density.n_parameters_, f"{size:.2f}", f"{seconds:.2f}", valid, test)
+    return (
+        density.n_parameters_,
+        path.stat().st_size / 1e6,
+        seconds,
+        density.score(data.valid),
+        test,
+    )
+
+
+def lines_of(name, path):
+    """Search a set, and return a line about what is found and about each smaller density."""
+    data = fetch_density(name)
+    density = ExchangeableDensity(time_budget=SECONDS, random_state=0, n_jobs=1)
+    density.fit(data.train, X_valid=data.valid)
+    before = measured(density, data, path)
+    lines = [line(name, "none", before, before, 0.0)]
+    for loss in LOSSES:
+        began = time.process_time()
+        small = density.compress(data.valid, loss=loss)
+        seconds = time.process_time() - began
+        lines.append(line(name, f"{loss:.1%}", measured(small, data, path), before, seconds))
+        print(*lines[-1], flush=True)
+    return lines
+
+
+def line(name, loss, after, before, seconds):
+    """Return a line of the table."""
+    size, megabytes, scoring, valid, test = after
+    return (
+        name,
+        loss,
+        str(size),
+        f"{before[0] / size:.1f}",
+        f"{megabytes:.2f}",
+        f"{scoring:.2f}",
+        f"{valid:.4f}",
+        f"{test:.4f}",
+        f"{(before[4] - test) / abs(before[4]):.2%}",
+        f"{seconds:.0f}",
+    )
 
 
 def main():
-    """Search, make smaller, and write the table."""
-    rows = []
-    with tempfile.TemporaryDirectory() as temporary:
-        for name in sys.argv[1:] or SETS:
-            data = fetch_density(name)
-            density = ExchangeableDensity(time_budget=SECONDS, random_state=0)
-            density.fit(data.train, X_valid=data.valid)
-            began = time.process_time()
-            small = density.compress(data.valid, loss=LOSS)
-            print(f"{name}: made smaller in {time.process_time() - began:.0f} processor s")
-            for what, each in (("before", density), ("after", small)):
-                rows.append(measured(name, what, each, data, Path(temporary)))
-                print(*rows[-1], flush=True)
-    with (Path(__file__).parent / "results" / "compress.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows((*row[:5], f"{row[5]:.5f}", f"{row[6]:.5f}") for row in rows)
+    """Search, make smaller, and write the tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [
+            each
+            for name in sys.argv[1:] or SETS
+            for each in lines_of(name, Path(folder) / "density.exch")
+        ]
+    with (RESULTS / "compress.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *lines])
+    titles = [column.replace("_", " ") for column in COLUMNS]
+    table = [titles, ["---"] * len(COLUMNS), *lines]
+    text = "".join(f"| {' | '.join(cells)} |\n" for cells in table)
+    (RESULTS / "compress.md").write_text(
+        text.replace(" -", " \N{MINUS SIGN}").replace("\N{MINUS SIGN}--", "---")
+    )
 
 
 if __name__ == "__main__":

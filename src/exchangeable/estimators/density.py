@@ -260,9 +260,11 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
     ) -> "ExchangeableDensity":
         """Return a smaller density that is nearly as good, still one exact mixture.
 
-        Components that are needed little are left out, the others are fitted again to rows drawn
-        from this density, and so are their weights. Nothing is fitted to X, by which the loss is
-        judged. The same `random_state` gives the same result.
+        Components of networks that are alike are merged, and their log-odds made of factors of low
+        rank. Of other families those that are needed little are left out, and the others are fitted
+        again to rows drawn from this density. Nothing is fitted to X, by which the loss is judged:
+        it only chooses among such ways. The same `random_state` gives the same result. Ctrl-C
+        leaves the best so far.
 
         Parameters
         ----------
@@ -278,6 +280,17 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         -------
         ExchangeableDensity
             Fitted; its ``compression_`` says how large and how good it was before and is now.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from exchangeable import ExchangeableDensity
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.random((600, 6)) < np.where(rng.random((600, 1)) < 0.5, 0.2, 0.8)
+        >>> density = ExchangeableDensity(["urns"], n_init=4, random_state=0).fit(X[:500])
+        >>> small = density.compress(X[500:], loss=0.001)
+        >>> small.n_parameters_ < density.n_parameters_, small.compression_["loss"] <= 0.001
+        (True, True)
         """
         if (n_parameters is None) == (loss is None):
             raise ValueError("give either n_parameters or loss, and not both")
@@ -287,24 +300,43 @@ class ExchangeableDensity(ComponentEstimator, DensityMixin, BaseEstimator):
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else 0
         families = [member["family"] for member in self.members_]
         named = named_blocks(self, observed.n_variables)
-        compressor = Compressor(mixture, families, judges, int(seed), self.n_jobs, named)
-        with blas_threads(1):
-            if n_parameters is not None:
-                found = compressor.to_size(check_count(n_parameters, "n_parameters"))
-            else:
-                found = compressor.to_loss(check_loss(loss))
+        size = None if n_parameters is None else check_count(n_parameters, "n_parameters")
+        most = None if loss is None else check_loss(loss)
+        with (
+            interrupts() as interrupt,
+            blas_threads(1),
+            SearchProgress() as progress,
+        ):
+            compressor = Compressor(
+                mixture,
+                families,
+                judges,
+                int(seed),
+                self.n_jobs,
+                named,
+                progress.show,
+                interrupt.stop,
+            )
+            compressed = (
+                compressor.to_loss(most) if most is not None else compressor.to_size(size or 1)
+            )
+            if interrupt.stop.is_set():
+                interrupt.warn("the compression", stacklevel=3)
         smaller = copy.copy(self)
-        smaller._model, smaller.weights_ = found.mixture.model, np.exp(found.mixture.log_prior)
-        smaller.n_parameters_ = found.mixture.n_parameters
+        smaller._model, smaller.weights_ = (
+            compressed.mixture.model,
+            np.exp(compressed.mixture.log_prior),
+        )
+        smaller.n_parameters_ = compressed.mixture.n_parameters
         shares = np.bincount(part_numbers(smaller._model), smaller.weights_)
         smaller.members_ = [
             {**self.members_[number], "share": float(share)}
-            for number, share in zip(found.parts, shares, strict=True)
+            for number, share in zip(compressed.parts, shares, strict=True)
         ]
         smaller.compression_ = {
             "n_parameters": (self.n_parameters_, smaller.n_parameters_),
-            "score": (found.before, found.after),
-            "loss": found.loss,
+            "score": (compressed.before, compressed.after),
+            "loss": compressed.loss,
         }
         return smaller
 

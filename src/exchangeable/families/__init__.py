@@ -112,5 +112,6 @@ def normalised(scores: LogLinear, n_jobs: int | None = None) -> tuple[Mixture, f
 def model_kinds() -> dict[str, type[Model]]:
     """Return the types of models by what they are called in files."""
     specs = [*REGISTRY.values(), *WITH_STATISTICS.values()]
-    kinds: dict[str, type[Model]] = {spec.model.kind: spec.model for spec in specs}
+    models = [each for spec in specs for each in (spec.model, spec.compact_model) if each]
+    kinds: dict[str, type[Model]] = {model.kind: model for model in models}
     return {**kinds, JoinedModel.kind: JoinedModel}

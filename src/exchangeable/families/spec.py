@@ -13,6 +13,8 @@ from exchangeable.families.model import Model
 from exchangeable.runtime.memory import check_memory, times_available
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from exchangeable.data.examples import Examples
     from exchangeable.families.common.features import Features
     from exchangeable.families.common.log_linear.scores import LogLinear
@@ -142,6 +144,13 @@ class FamilySpec:
     goes_on : type, optional
         For a family that is trained: the `Family` by which EM goes on from what training has left,
         where a fit goes on with other rows, labels are missing, or rows come in batches.
+    compact : callable, optional
+        Returns, given a mixture, a number of parameters, a rank and a generator, a mixture near to
+        it with at most so many. Components that are alike are merged, and what is left of their
+        parameters is made of factors of the rank, unless that is None. It returns None where that
+        cannot be done.
+    compact_model : type, optional
+        The model of such factors.
     needs : str, optional
         A module without which it cannot be fitted, and which not everybody has installed.
     normalise : callable, optional
@@ -199,6 +208,8 @@ class FamilySpec:
     candidates: tuple[Mapping[str, Any], ...] = ({}, {"training": "hybrid"})
     refits: str | None = None
     goes_on: type[Family] | None = None
+    compact: "Callable[[Mixture, int, int | None, Generator], Mixture | None] | None" = None
+    compact_model: type[Model] | None = None
     needs: str | None = None
     normalise: "Callable[[LogLinear, int | None], tuple[Mixture, float] | None] | None" = None
     features: "Callable[[Examples, Problem], Features] | None" = None

@@ -1,15 +1,23 @@
 """Compressed densities: still normalised, as small as asked for, and no worse than stated."""
 
+from dataclasses import replace
+from threading import Event
+
 import numpy as np
 import pytest
 
 import exchangeable
 from enumeration import all_states
 from exchangeable import ExchangeableDensity
+from exchangeable.data.examples import merge_equal_rows
+from exchangeable.data.observed import Observed
 from exchangeable.families import REGISTRY
 from exchangeable.families.mixture import Mixture
+from exchangeable.families.trees.factored import FactoredTrees, Factors
+from exchangeable.families.trees.model import TreeModel
 from exchangeable.fitting.search import compression
 from exchangeable.fitting.search.compression import (
+    Compressor,
     em_family,
     fit_weights,
     most_useful,
@@ -17,6 +25,7 @@ from exchangeable.fitting.search.compression import (
 )
 
 STATES = all_states(8)
+EVERYTHING = Observed.from_symbols(STATES.astype(np.int8))
 
 
 def rows(n_rows, seed):
@@ -127,6 +136,58 @@ def test_networks_are_refitted_by_a_family_with_the_same_parameters():
         refit = em_family(name)
         assert refit is not None
         assert refit.model is spec.model
+
+
+@pytest.fixture(scope="module")
+def compressor():
+    """Of components as networks make them, beside trees."""
+    trees = ExchangeableDensity(["tree"], max_iter=5, random_state=0).fit(rows(500, 0))._mixture()
+    rng = np.random.default_rng(0)
+    factors = Factors(
+        rng.normal(0, 0.6, (1, 8, 3)).astype(np.float32),
+        rng.normal(0, 1, (2, 400)).astype(np.float32),
+        np.zeros(400, dtype=np.int32),
+        np.empty((0, 0), dtype=np.int32),
+    )
+    made = FactoredTrees.of(factors)
+    plain = Mixture(TreeModel.make(made.base, made.slope), np.full(400, -np.log(400)))
+    joined = Mixture.join([plain, trees], np.array([0.5, 0.5]))
+    chances = np.exp(joined.log_evidence(EVERYTHING))
+    judges = merge_equal_rows(EVERYTHING, chances)[0]
+    return Compressor(joined, ["neural independent", "tree"], judges, n_jobs=1)
+
+
+def test_components_of_networks_become_factors(compressor):
+    size = compressor.mixture.n_parameters
+    found = compressor.to_size(size // 3)
+    assert found.mixture.n_parameters <= size // 3
+    assert found.loss < 0.005
+    candidate = compressor._candidate(size // 3, 3, 1.0)
+    assert type(candidate[0].model.parts[0]) is FactoredTrees
+    assert candidate[0].n_parameters <= size // 3
+    assert candidate[1] == [0, 1]
+    assert compressor._worth(candidate[0]) <= found.after
+    np.testing.assert_allclose(np.exp(found.mixture.log_evidence(EVERYTHING)).sum(), 1)
+    again = replace(compressor).to_size(size // 3)
+    np.testing.assert_array_equal(again.mixture.log_prior, found.mixture.log_prior)
+    lossless = compressor.to_loss(0.001)
+    assert lossless.loss <= 0.001
+    assert lossless.mixture.n_parameters < size / 3
+
+
+def test_what_was_found_is_returned_when_it_is_stopped(compressor):
+    stop, lines = Event(), []
+
+    def report(text):
+        lines.append(text)
+        stop.set()
+
+    stopped = replace(compressor, report=report, stop=stop)
+    found = stopped.to_loss(0.01)
+    assert found.loss <= 0.01
+    assert len(lines) == 2
+    stop.set()
+    assert stopped.to_loss(0.01).mixture is compressor.mixture
 
 
 @pytest.mark.parametrize(

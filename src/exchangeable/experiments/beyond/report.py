@@ -266,7 +266,7 @@ def _smaller(store: Store) -> str:
     if not rows:
         return (
             "## Made smaller\n\nNo cell was made smaller (`--compress`); `benchmarks/compress.py` "
-            "measures it, with results in `benchmarks/results/compress.csv`.\n"
+            "measures it: [how much smaller](urns.md#smaller-models).\n"
         )
     text = (
         "## Made smaller\n\n`density.compress(X_valid, loss=…)` (`--compress`): the loss of the "

@@ -1,13 +1,17 @@
 """Smaller mixtures that are nearly as good: fewer components, with other weights and parameters.
 
-Nothing is fitted to the rows by which the loss is judged. Rows are drawn from the mixture itself,
-as many as are wanted. The components are kept that these rows need most. Where a family is fitted
-by EM, so are those that are left, to rows drawn from all components of the family: they take over
-what the others have stood for. Their weights are fitted to rows drawn from the whole.
+Where a family can (`FamilySpec.compact`), its components are merged and their parameters made of
+factors; of others the components are kept that weigh most. Or the components of all families are
+kept that rows drawn from the mixture need most, and fitted again by EM to rows drawn from all
+components of their family: they take over what the others have stood for. No parameters and no
+weights are fitted to the rows by which the loss is judged; these only choose: among such ways, what
+goes to which family, and the rank of the factors.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -37,8 +41,14 @@ SHORTER = 0.95
 REFIT = StopRule(tol=1e-3, max_iter=20, patience=2)
 POOLING, SHRINKAGE = 0.5, 1.0
 """Pseudo-rows of components that are fitted again; rows are drawn as many as are wanted."""
-RATIOS = (2, 4, 8, 10, 16, 32, 64)
+RATIOS = (1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 """How many times smaller a mixture is tried to be, where a loss is given."""
+RANKS = (3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, None)
+"""Of factors; None is for parameters that are not made of factors."""
+FIRST_RANK = 5
+"""The number of the rank that is tried first."""
+PARTS_LEFT = (0.0, 0.25, 0.5, 1.0)
+"""How much is tried to be left of the families that are not compact."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,10 @@ class Compressor:
         Number of threads.
     named : NamedBlocks
         The blocks with statistics, which some parts may have.
+    report : callable
+        Is told how it goes, in a line.
+    stop : Event
+        Ends it, when set, with what was found so far.
     """
 
     mixture: Mixture
@@ -92,26 +106,128 @@ class Compressor:
     seed: int = 0
     n_jobs: int | None = None
     named: NamedBlocks = NO_BLOCKS
+    report: Callable[[str], None] = lambda text: None
+    stop: Event = field(default_factory=Event)
 
     def to_loss(self, loss: float) -> Compressed:
         """Return the smallest mixture that is found which loses at most so much of the likelihood.
 
-        It is the mixture itself if even half of it loses more.
+        It is the mixture itself if even the largest smaller one that is tried loses more.
         """
-        found = self._judged(self.mixture, list(range(len(self.families))))
+        smallest = self._judged(self.mixture, list(range(len(self.families))))
         low, high = 0, len(RATIOS)
-        while low < high:
+        while low < high and not self.stop.is_set():
             middle = (low + high) // 2
-            tried = self.to_size(self.mixture.n_parameters // RATIOS[middle])
+            tried = self.to_size(int(self.mixture.n_parameters / RATIOS[middle]))
             if tried.loss <= loss:
-                found, low = tried, middle + 1
+                smallest, low = tried, middle + 1
             else:
                 high = middle
-        return found
+            self.report(
+                f"{RATIOS[middle]:g} times smaller loses {tried.loss:.3%}; best so far: "
+                f"{smallest.mixture.n_parameters:,} parameters, loss {smallest.loss:.3%}"
+            )
+        return smallest
 
     def to_size(self, n_parameters: int) -> Compressed:
         """Return the best mixture that is found with at most this many parameters."""
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng([self.seed, n_parameters])
+        candidates = self._pruned(n_parameters, rng)
+        self.report(f"{n_parameters:,} parameters: components left out")
+        compact = None if self.stop.is_set() else self._compact(n_parameters)
+        if compact is not None:
+            candidates.append(compact)
+        best = max(candidates, key=lambda candidate: self._worth(candidate[0]))
+        return self._judged(*best)
+
+    def _compact(self, n_parameters: int) -> tuple[Mixture, list[int]] | None:
+        """Return the best of compact families beside others, None if there are none.
+
+        From one rank, and one part that is left of other families, it goes on to the next ones as
+        long as that pays.
+        """
+        if not any(part.spec.compact for part in self._parts):
+            return None
+        tried = dict[tuple[int, int], float]()
+        best, chosen = -np.inf, None
+        ahead = list(self._begin)
+        while ahead and not (chosen is not None and self.stop.is_set()):
+            option = ahead.pop()
+            candidate = self._candidate(n_parameters, RANKS[option[0]], PARTS_LEFT[option[1]])
+            tried[option] = -np.inf if candidate is None else self._worth(candidate[0])
+            if candidate is not None and tried[option] > best:
+                best, chosen = tried[option], candidate
+                self.report(f"{n_parameters:,} parameters: {len(tried)} ways tried")
+            if not ahead:
+                ahead = _next_to(max(tried, key=lambda each: tried[each]), tried)
+        if chosen is not None:
+            self._begin[:] = [max(tried, key=lambda each: tried[each])]
+        return chosen
+
+    def _candidate(
+        self, n_parameters: int, rank: int | None, left: float
+    ) -> tuple[Mixture, list[int]] | None:
+        """Return compact families with factors of a rank, beside what is left of the others."""
+        rng = np.random.default_rng([self.seed, n_parameters, rank or 0])
+        others = [part for part in self._parts if not part.spec.compact]
+        made = [part.thinned(left) for part in others if left] if left < 1 else others
+        free = n_parameters - sum(part.size for part in made)
+        dense = [part for part in self._parts if part.spec.compact]
+        sizes = [
+            part.mixture.n_parameters if rank is None else part.mixture.log_prior.size
+            for part in dense
+        ]
+        for part, size in zip(dense, sizes, strict=True):
+            few = part.compacted(int(free * size / sum(sizes)) - 1, rank, rng)
+            if few is None:
+                return None
+            made.append(few)
+        made.sort(key=lambda part: part.number)
+        mixtures = [part.mixture for part in made]
+        begin = np.array([part.share for part in made])
+        shares = fit_shares(mixtures, begin / begin.sum(), self._to_share, self.n_jobs)
+        kept = np.flatnonzero(shares > NO_WEIGHT)
+        joined = Mixture.join([mixtures[n] for n in kept], shares[kept] / shares[kept].sum())
+        if joined.n_parameters > n_parameters:
+            return None
+        return joined, [made[n].number for n in kept]
+
+    def _worth(self, mixture: Mixture) -> float:
+        """Return the average log-likelihood of the rows that judge."""
+        return mixture.log_likelihood(self.judges, self.n_jobs) / self.judges.total
+
+    @cached_property
+    def _begin(self) -> list[tuple[int, int]]:
+        """The numbers of ranks and parts left that are tried first: the latest best, once known."""
+        return [(FIRST_RANK, number) for number in range(len(PARTS_LEFT))]
+
+    @cached_property
+    def _before(self) -> float:
+        return self._worth(self.mixture)
+
+    @cached_property
+    def _to_share(self) -> Observed:
+        """Rows drawn from the mixture, to which shares of families are fitted."""
+        return self._drawn(self.mixture, FEWEST_ROWS, np.random.default_rng([self.seed, 1]))
+
+    @cached_property
+    def _parts(self) -> "list[Part]":
+        """The parts of the mixture."""
+        parts, begin = list[Part](), 0
+        for number, (model, family) in enumerate(
+            zip(parts_of(self.mixture.model), self.families, strict=True)
+        ):
+            prior = self.mixture.log_prior[begin : begin + model.n_classes]
+            begin += model.n_classes
+            mass = float(np.logaddexp.reduce(prior))
+            own = Mixture(model, prior - mass)
+            parts.append(Part(family_named(family), number, own, float(np.exp(mass))))
+        return parts
+
+    def _pruned(
+        self, n_parameters: int, rng: np.random.Generator
+    ) -> list[tuple[Mixture, list[int]]]:
+        """Return the components that drawn rows need most, as they are and fitted again."""
         model, n_classes = self.mixture.model, self.mixture.log_prior.size
         wanted = n_parameters * n_classes / self.mixture.n_parameters
         n_rows = int(np.clip(ROWS_PER_COMPONENT * wanted, FEWEST_ROWS, MOST_ROWS))
@@ -126,18 +242,10 @@ class Compressor:
         refitted = self._refitted(kept, weights, rng)
         if refitted.n_parameters <= n_parameters:
             candidates.append(self._weighed(refitted, parts, rows))
-        fresh = self._drawn(self.mixture, FEWEST_ROWS, rng)
-        drawn = merge_equal_rows(fresh, np.ones(fresh.n_rows))[0]
-        best = max(candidates, key=lambda each: each[0].log_likelihood(drawn, self.n_jobs))
-        return self._judged(*best)
+        return candidates
 
     def _judged(self, mixture: Mixture, parts: list[int]) -> Compressed:
-        total = self.judges.total
-        before, after = (
-            each.log_likelihood(self.judges, self.n_jobs) / total
-            for each in (self.mixture, mixture)
-        )
-        return Compressed(mixture, parts, before, after)
+        return Compressed(mixture, parts, self._before, self._worth(mixture))
 
     def _drawn(self, mixture: Mixture, n_rows: int, rng: np.random.Generator) -> Observed:
         """Return rows drawn from a mixture."""
@@ -168,7 +276,7 @@ class Compressor:
     def _refitted(self, kept: IntArray, weights: FloatArray, rng: np.random.Generator) -> Mixture:
         """Return some components, those of each part fitted to rows drawn from the whole part."""
         parts = parts_of(self.mixture.model)
-        found, shares, begin = list[Mixture](), list[float](), 0
+        refitted, shares, begin = list[Mixture](), list[float](), 0
         for part, family in zip(parts, self.families, strict=True):
             end = begin + part.n_classes
             mine = kept[(kept >= begin) & (kept < end)]
@@ -180,10 +288,10 @@ class Compressor:
                 spec = em_family(family)
                 if spec is not None and few.model.units()[-1] + 1 == mine.size:
                     few = self._fitted(spec, few, many, rng)
-                found.append(few)
+                refitted.append(few)
                 shares.append(float(weights[mine].sum()))
             begin = end
-        return Mixture.join(found, np.array(shares) / sum(shares))
+        return Mixture.join(refitted, np.array(shares) / sum(shares))
 
     def _fitted(
         self, spec: FamilySpec, few: Mixture, many: Mixture, rng: np.random.Generator
@@ -213,6 +321,73 @@ class Compressor:
             return runs.run(0, threads=self.n_jobs).best
         except MemoryError:
             return few
+
+
+@dataclass(frozen=True)
+class Part:
+    """The components of a family.
+
+    Attributes
+    ----------
+    spec : FamilySpec
+        The family.
+    number : int
+        The number of the part.
+    mixture : Mixture
+        The components.
+    share : float
+        What they count for.
+    """
+
+    spec: FamilySpec
+    number: int
+    mixture: Mixture
+    share: float
+
+    @property
+    def size(self) -> int:
+        """Number of parameters, its share included."""
+        return self.mixture.n_parameters + 1
+
+    def thinned(self, left: float) -> "Part":
+        """Return the components that weigh most, with a part of the parameters."""
+        weights = np.exp(self.mixture.log_prior)
+        kept = most_useful(self.mixture, weights, int(left * self.size))
+        return replace(
+            self, mixture=self.mixture.only(kept), share=self.share * weights[kept].sum()
+        )
+
+    def compacted(
+        self, n_parameters: int, rank: int | None, rng: np.random.Generator
+    ) -> "Part | None":
+        """Return it with at most so many parameters, None if the family has no way."""
+        if n_parameters >= self.size and rank is None:
+            return self
+        few = self.spec.compact and self.spec.compact(self.mixture, n_parameters, rank, rng)
+        return replace(self, mixture=few) if few else None
+
+
+def _next_to(option: tuple[int, int], tried: Container[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranks, and the parts left, beside those of an option that were not tried yet."""
+    rank, left = option
+    beside = [(rank - 1, left), (rank + 1, left), (rank, left - 1), (rank, left + 1)]
+    return [
+        (rank, left)
+        for rank, left in beside
+        if 0 <= rank < len(RANKS) and 0 <= left < len(PARTS_LEFT) and (rank, left) not in tried
+    ]
+
+
+def fit_shares(
+    mixtures: Sequence[Mixture], shares: FloatArray, rows: Observed, n_jobs: int | None = None
+) -> FloatArray:
+    """Return how much each of some mixtures counts where they are joined, as suits rows."""
+    scores = np.stack([each.log_evidence(rows, n_jobs) for each in mixtures], axis=1)
+    likelihoods = np.exp(scores - scores.max(axis=1, keepdims=True))
+    for _ in range(WEIGHT_STEPS):
+        mass = likelihoods * shares
+        shares = (mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
+    return np.asarray(shares / shares.sum())
 
 
 def parts_of(model: Model) -> list[Model]:
