@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, wait
 from pathlib import Path
 from typing import Any
 
 from exchangeable.fitting.checkpoint import Checkpoint, RunState
 from exchangeable.fitting.em import EMState
 from exchangeable.fitting.progress import FitProgress, OnTheWay
+from exchangeable.runtime import apart
 from exchangeable.runtime.blas import blas_threads
 from exchangeable.runtime.clock import OutOfTime
 from exchangeable.runtime.interrupts import GivenUp, giving_up, interrupts
@@ -25,13 +26,16 @@ def run_all(
     checkpoint: Path | None = None,
     purpose: dict[str, Any] | None = None,
     at_once: int = 1 << 30,
+    left_by: Callable[[RunState], EMState | None] = lambda state: None,
 ) -> list[EMState]:
     """Run EM from every start and return the states they end in.
 
     ``run_one(number, state, report, stop, threads)`` runs one of them, from `state` if it was begun
     before. Runs go side by side on as many threads as `n_jobs` allows, at most `at_once`; what is
     left of those is for the kernels. An interrupt from the keyboard ends all runs, whose present
-    iteration is given up, with a warning, unless none of them has got anywhere.
+    iteration is given up, with a warning, unless none of them has got anywhere. Runs that do not
+    end soon are left behind; ``left_by(state)`` is what can be had of the latest state of one
+    without further work.
     """
     available = n_threads(n_jobs)
     together = min(available, n_runs, at_once)
@@ -40,9 +44,10 @@ def run_all(
         Checkpoint(checkpoint, n_runs, purpose or {}) as kept,
         blas_threads(1),
         FitProgress(n_runs, max_iter) as progress,
-        ThreadPoolExecutor(together) as pool,
     ):
-        stop, begun = interrupt.stop, [state is not None for state in kept.states]
+        stop, left_behind = interrupt.stop, threading.Event()
+        latest, begun = list(kept.states), [state is not None for state in kept.states]
+        numbers, ended = iter(range(n_runs)), dict[int, EMState | None]()
 
         def one(number: int) -> EMState | None:
             state = kept.states[number]
@@ -50,8 +55,11 @@ def run_all(
                 return None
 
             def report(state: RunState | OnTheWay) -> None:
+                if left_behind.is_set():
+                    raise GivenUp
                 begun[number] = True
                 if not isinstance(state, OnTheWay):
+                    latest[number] = state
                     kept.update(number, state)
                 progress.update(number, state)
 
@@ -63,15 +71,31 @@ def run_all(
                     raise
                 return state if isinstance(state, EMState) else None
 
-        futures = [pool.submit(one, number) for number in range(n_runs)]
+        def work() -> None:
+            for number in numbers:
+                ended[number] = one(number)
+
+        workers = [apart.begin(work) for _ in range(together)]
         try:
-            wait(futures)
-        except KeyboardInterrupt:
-            stop.set()
-            wait(futures)
-        if stop.is_set():
-            if not any(begun):
-                raise KeyboardInterrupt
-            interrupt.warn("the fit", stacklevel=4)
-        ended = [future.result() for future in futures]
-    return [state for state in ended if state is not None]
+            try:
+                apart.wait_for(workers, stop)
+            except KeyboardInterrupt:
+                if stop.is_set():  # pressed once more
+                    raise
+                stop.set()
+                apart.wait_for(workers, stop)
+            for worker in workers:
+                if worker.done():
+                    worker.result()
+            if stop.is_set():
+                if not any(begun):
+                    raise KeyboardInterrupt
+                unfinished = [number for number in range(n_runs) if number not in ended]
+                left = {n: left_by(state) for n in unfinished if (state := latest[n]) is not None}
+                while not any((ended | left).values()):  # what was begun leads to something soon
+                    wait([worker for worker in workers if not worker.done()], None, FIRST_COMPLETED)
+                ended.update(left)
+                interrupt.warn("the fit", stacklevel=4)
+        finally:
+            left_behind.set()
+    return [state for number in range(n_runs) if (state := ended.get(number)) is not None]

@@ -65,9 +65,31 @@ _current: threading.Event | None = None
 _thread = threading.local()
 
 
+def present_flag() -> threading.Event | None:
+    """Return the flag that Ctrl-C sets, None where nothing keeps it.
+
+    A thread that was left behind (`runtime.apart`) has that of the work which began it, whatever
+    the main thread does by now.
+    """
+    own: threading.Event | None = getattr(_thread, "flag", None)
+    return _current if own is None else own
+
+
+@contextmanager
+def watching(flag: threading.Event | None) -> Iterator[None]:
+    """Let a flag be that of this thread."""
+    before = getattr(_thread, "flag", None)
+    _thread.flag = flag
+    try:
+        yield
+    finally:
+        _thread.flag = before
+
+
 def interrupted() -> bool:
     """Whether Ctrl-C has been pressed while `interrupts` keeps it."""
-    return _current is not None and _current.is_set()
+    flag = present_flag()
+    return flag is not None and flag.is_set()
 
 
 def check_interrupt() -> None:
@@ -89,7 +111,7 @@ def giving_up(may: bool = True) -> Iterator[None]:
 
 def flag_to_give_up() -> threading.Event | None:
     """Return the flag that ends the present step of this thread, None where it must be finished."""
-    return _current if getattr(_thread, "may", False) else None
+    return present_flag() if getattr(_thread, "may", False) else None
 
 
 @contextmanager
@@ -100,8 +122,9 @@ def interrupts() -> Iterator[Interrupts]:
     own for interrupts, the flag is never set from here.
     """
     global _current
-    if _current is not None:
-        yield Interrupts(_current, False)
+    flag = present_flag()
+    if flag is not None:
+        yield Interrupts(flag, False)
         return
     stop = threading.Event()
     if (
