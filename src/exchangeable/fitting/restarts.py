@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, wait
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ def run_all(
     checkpoint: Path | None = None,
     purpose: dict[str, Any] | None = None,
     at_once: int = 1 << 30,
-    left_by: Callable[[RunState], EMState | None] = lambda state: None,
 ) -> list[EMState]:
     """Run EM from every start and return the states they end in.
 
@@ -34,8 +32,7 @@ def run_all(
     before. Runs go side by side on as many threads as `n_jobs` allows, at most `at_once`; what is
     left of those is for the kernels. An interrupt from the keyboard ends all runs, whose present
     iteration is given up, with a warning, unless none of them has got anywhere. Runs that do not
-    end soon are left behind; ``left_by(state)`` is what can be had of the latest state of one
-    without further work.
+    end soon are left behind, except for the only ones that will lead to something.
     """
     available = n_threads(n_jobs)
     together = min(available, n_runs, at_once)
@@ -45,9 +42,9 @@ def run_all(
         blas_threads(1),
         FitProgress(n_runs, max_iter) as progress,
     ):
-        stop, left_behind = interrupt.stop, threading.Event()
-        latest, begun = list(kept.states), [state is not None for state in kept.states]
-        numbers, ended = iter(range(n_runs)), dict[int, EMState | None]()
+        stop, begun = interrupt.stop, [state is not None for state in kept.states]
+        ended: list[EMState | None] = [None] * n_runs
+        numbers = iter(range(n_runs))
 
         def one(number: int) -> EMState | None:
             state = kept.states[number]
@@ -55,11 +52,8 @@ def run_all(
                 return None
 
             def report(state: RunState | OnTheWay) -> None:
-                if left_behind.is_set():
-                    raise GivenUp
                 begun[number] = True
                 if not isinstance(state, OnTheWay):
-                    latest[number] = state
                     kept.update(number, state)
                 progress.update(number, state)
 
@@ -75,27 +69,23 @@ def run_all(
             for number in numbers:
                 ended[number] = one(number)
 
+        def enough() -> bool:
+            return stop.kept or not any(begun) or any(state is not None for state in ended)
+
         workers = [apart.begin(work) for _ in range(together)]
         try:
-            try:
-                apart.wait_for(workers, stop)
-            except KeyboardInterrupt:
-                if stop.is_set():  # pressed once more
-                    raise
-                stop.set()
-                apart.wait_for(workers, stop)
-            for worker in workers:
-                if worker.done():
-                    worker.result()
-            if stop.is_set():
-                if not any(begun):
-                    raise KeyboardInterrupt
-                unfinished = [number for number in range(n_runs) if number not in ended]
-                left = {n: left_by(state) for n in unfinished if (state := latest[n]) is not None}
-                while not any((ended | left).values()):  # what was begun leads to something soon
-                    wait([worker for worker in workers if not worker.done()], None, FIRST_COMPLETED)
-                ended.update(left)
-                interrupt.warn("the fit", stacklevel=4)
-        finally:
-            left_behind.set()
-    return [state for number in range(n_runs) if (state := ended.get(number)) is not None]
+            apart.wait_for(workers, stop, enough)
+        except KeyboardInterrupt:
+            if stop.is_set():  # it was pressed once more
+                raise
+            stop.set()
+            apart.wait_for(workers, stop, enough)
+        for worker in workers:
+            if worker.done():
+                worker.result()
+        states = [state for state in ended if state is not None]
+        if stop.is_set():
+            if not states:
+                raise KeyboardInterrupt
+            interrupt.warn("the fit", stacklevel=4)
+    return states
