@@ -85,7 +85,7 @@ def run_all(
                 worker.result()
         states = [state for state in ended if state is not None]
         if stop.is_set():
-            if not states:
+            if not states or not any(begun):
                 raise KeyboardInterrupt
             interrupt.warn("the fit", stacklevel=4)
     return states
