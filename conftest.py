@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 import pytest
 from sybil import Sybil
@@ -13,6 +14,9 @@ os.environ.setdefault(
 )
 # Workers of pytest have one core each; idle threads of BLAS would take part of the others'.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A shell that runs the tests in the background makes them ignore Ctrl-C, which some press.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 collect_ignore = ["docs/figures.py", "docs/conf.py"]  # scripts
 collect_ignore_glob = ["docs/_build/*", "docs/auto_examples/*"]  # what `make docs` has made

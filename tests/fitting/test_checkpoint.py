@@ -53,7 +53,7 @@ def test_a_checkpoint_resumes_exactly(monkeypatch, tmp_path, n_reports):
     assert_resumes(monkeypatch, tmp_path, n_reports, X, tol=1e-6)
 
 
-@pytest.mark.parametrize("n_reports", [3, 12])
+@pytest.mark.parametrize("n_reports", [12, 15])
 def test_of_steps_over_batches(monkeypatch, tmp_path, n_reports):
     """They are not kept before they have ended: a fit that dies makes them again."""
     monkeypatch.setattr(steps, "SMALLEST", 8)

@@ -118,13 +118,13 @@ def test_an_interrupt_leaves_the_best_model_so_far():
 
 
 def test_an_interrupt_before_anything_was_found_goes_through(monkeypatch):
-    def interrupted(futures):
+    def interrupted(*arguments):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
     def run_one(number, state, report, stop, threads):
         stop.wait(60)
 
-    monkeypatch.setattr(restarts, "wait", interrupted)
+    monkeypatch.setattr(restarts.apart, "wait_for", interrupted)
     with pytest.raises(KeyboardInterrupt):
         restarts.run_all(run_one, 2, 10, n_jobs=2)

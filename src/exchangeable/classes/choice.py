@@ -66,6 +66,7 @@ def select_components(
                     interrupt.stop.set()
                     break
                 models.append(model)
+                interrupt.stop.kept = True
                 table.append(_judged(model, k, setting, X, X_valid, sample_weight))
                 if interrupt.stop.is_set():
                     break

@@ -36,7 +36,8 @@ class Checkpoint:
     """The states of all runs, kept in a file while they go on.
 
     The file is written when the first run reports, then about once a second, and when the block
-    ends, by whatever it ends. A process that is killed loses the iterations of a second.
+    ends, by whatever it ends. A process that is killed loses the iterations of a second. What runs
+    report after the block is ignored.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class Checkpoint:
     def __init__(self, path: Path | None, n_runs: int, purpose: dict[str, Any]) -> None:
         self.states: list[RunState | None] = [None] * n_runs
         self._path, self._purpose, self._lock = path, purpose, threading.Lock()
-        self._unsaved, self._next = False, -np.inf
+        self._unsaved, self._next, self._closed = False, -np.inf, False
         if path is not None and path.exists():
             self.states = load_states(path, n_runs, purpose)
 
@@ -60,6 +61,7 @@ class Checkpoint:
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
+            self._closed = True
             if self._unsaved:
                 self._save()
 
@@ -68,6 +70,8 @@ class Checkpoint:
         if self._path is None:
             return
         with self._lock:
+            if self._closed:
+                return
             self.states[number], self._unsaved = state, True
             if time.monotonic() >= self._next:
                 self._save()

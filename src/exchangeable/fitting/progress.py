@@ -38,9 +38,13 @@ class OnTheWay(NamedTuple):
 
 
 class _Lines:
-    """Progress on an interactive terminal, which ends with the work."""
+    """Progress on an interactive terminal, which ends with the work: nothing is shown later."""
 
     _bar: "Progress | None" = None
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watched = _watched()
 
     def __enter__(self) -> Self:
         return self
@@ -51,8 +55,10 @@ class _Lines:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        with self._lock:
+            self._watched = False
+            if self._bar is not None:
+                self._bar.stop()
 
 
 def _watched() -> bool:
@@ -92,16 +98,17 @@ class FitProgress(_Lines):
     """A bar for each run, once a fit has taken a while."""
 
     def __init__(self, n_runs: int, max_iter: int) -> None:
+        super().__init__()
         self._began = time.monotonic()
-        self._lock = threading.Lock()
         self._n_runs, self._max_iter = n_runs, max_iter
-        self._watched = _watched()
 
     def update(self, run: int, state: Reported) -> None:
         """Show where a run stands."""
         if not self._watched or time.monotonic() - self._began < PATIENCE:
             return
         with self._lock:
+            if not self._watched:
+                return
             if self._bar is None:
                 self._bar = _bar("{task.description}", None, "{task.fields[text]}")
                 for number in range(self._n_runs):
@@ -115,7 +122,8 @@ class SearchProgress(_Lines):
     """A line that says what a search has tried and found."""
 
     def __init__(self) -> None:
-        if _watched():
+        super().__init__()
+        if self._watched:
             self._bar = _bar("{task.description}")
 
     def __enter__(self) -> Self:
@@ -134,10 +142,9 @@ class DrawProgress(_Lines):
     """A bar that says how many of several equal pieces of work are done, and the time left."""
 
     def __init__(self, text: str, n_draws: int) -> None:
+        super().__init__()
         self._began = time.monotonic()
-        self._lock = threading.Lock()
         self._text, self._n_draws, self._done = text, n_draws, 0
-        self._watched = _watched()
 
     def advance(self) -> None:
         """Count one more."""

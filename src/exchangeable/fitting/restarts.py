@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 from exchangeable.fitting.checkpoint import Checkpoint, RunState
 from exchangeable.fitting.em import EMState
 from exchangeable.fitting.progress import FitProgress, OnTheWay
+from exchangeable.runtime import apart
 from exchangeable.runtime.blas import blas_threads
 from exchangeable.runtime.clock import OutOfTime
 from exchangeable.runtime.interrupts import GivenUp, giving_up, interrupts
@@ -31,7 +31,8 @@ def run_all(
     ``run_one(number, state, report, stop, threads)`` runs one of them, from `state` if it was begun
     before. Runs go side by side on as many threads as `n_jobs` allows, at most `at_once`; what is
     left of those is for the kernels. An interrupt from the keyboard ends all runs, whose present
-    iteration is given up, with a warning, unless none of them has got anywhere.
+    iteration is given up, with a warning, unless none of them has got anywhere. Runs that do not
+    end soon are left behind, except for the only ones that will lead to something.
     """
     available = n_threads(n_jobs)
     together = min(available, n_runs, at_once)
@@ -40,9 +41,10 @@ def run_all(
         Checkpoint(checkpoint, n_runs, purpose or {}) as kept,
         blas_threads(1),
         FitProgress(n_runs, max_iter) as progress,
-        ThreadPoolExecutor(together) as pool,
     ):
         stop, begun = interrupt.stop, [state is not None for state in kept.states]
+        ended: list[EMState | None] = [None] * n_runs
+        numbers = iter(range(n_runs))
 
         def one(number: int) -> EMState | None:
             state = kept.states[number]
@@ -63,15 +65,27 @@ def run_all(
                     raise
                 return state if isinstance(state, EMState) else None
 
-        futures = [pool.submit(one, number) for number in range(n_runs)]
+        def work() -> None:
+            for number in numbers:
+                ended[number] = one(number)
+
+        def enough() -> bool:
+            return stop.kept or not any(begun) or any(state is not None for state in ended)
+
+        workers = [apart.begin(work) for _ in range(together)]
         try:
-            wait(futures)
+            apart.wait_for(workers, stop, enough)
         except KeyboardInterrupt:
+            if stop.is_set():  # it was pressed once more
+                raise
             stop.set()
-            wait(futures)
+            apart.wait_for(workers, stop, enough)
+        for worker in workers:
+            if worker.done():
+                worker.result()
+        states = [state for state in ended if state is not None]
         if stop.is_set():
-            if not any(begun):
+            if not states or not any(begun):
                 raise KeyboardInterrupt
             interrupt.warn("the fit", stacklevel=4)
-        ended = [future.result() for future in futures]
-    return [state for state in ended if state is not None]
+    return states

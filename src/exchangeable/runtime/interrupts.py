@@ -36,19 +36,32 @@ class InterruptedAnalysis(KeyboardInterrupt):
         self.model = model
 
 
+class Flag(threading.Event):
+    """What Ctrl-C sets.
+
+    Attributes
+    ----------
+    kept : bool
+        Whether there is a model already that will be kept: work which goes on then need not lead
+        to another one.
+    """
+
+    kept: bool = False
+
+
 @dataclass(frozen=True)
 class Interrupts:
     """What an interrupt from the keyboard has to do with some work.
 
     Attributes
     ----------
-    stop : threading.Event
+    stop : Flag
         Set by an interrupt; work within other work shares it.
     outermost : bool
         Whether this work is not part of other work, and so is the one that warns.
     """
 
-    stop: threading.Event
+    stop: Flag
     outermost: bool
 
     def warn(self, what: str, stacklevel: int) -> None:
@@ -61,13 +74,34 @@ class Interrupts:
             )
 
 
-_current: threading.Event | None = None
+_current: Flag | None = None
 _thread = threading.local()
+
+
+def present_flag() -> Flag | None:
+    """Return the flag that Ctrl-C sets, None where nothing keeps it.
+
+    A thread apart has that of the work which began it, whatever the main thread does by now.
+    """
+    own: Flag | None = getattr(_thread, "flag", None)
+    return _current if own is None else own
+
+
+@contextmanager
+def watching(flag: Flag | None) -> Iterator[None]:
+    """Let a flag be that of this thread."""
+    before = getattr(_thread, "flag", None)
+    _thread.flag = flag
+    try:
+        yield
+    finally:
+        _thread.flag = before
 
 
 def interrupted() -> bool:
     """Whether Ctrl-C has been pressed while `interrupts` keeps it."""
-    return _current is not None and _current.is_set()
+    flag = present_flag()
+    return flag is not None and flag.is_set()
 
 
 def check_interrupt() -> None:
@@ -87,9 +121,9 @@ def giving_up(may: bool = True) -> Iterator[None]:
         _thread.may = before
 
 
-def flag_to_give_up() -> threading.Event | None:
+def flag_to_give_up() -> Flag | None:
     """Return the flag that ends the present step of this thread, None where it must be finished."""
-    return _current if getattr(_thread, "may", False) else None
+    return present_flag() if getattr(_thread, "may", False) else None
 
 
 @contextmanager
@@ -100,10 +134,11 @@ def interrupts() -> Iterator[Interrupts]:
     own for interrupts, the flag is never set from here.
     """
     global _current
-    if _current is not None:
-        yield Interrupts(_current, False)
+    flag = present_flag()
+    if flag is not None:
+        yield Interrupts(flag, False)
         return
-    stop = threading.Event()
+    stop = Flag()
     if (
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGINT) is not signal.default_int_handler

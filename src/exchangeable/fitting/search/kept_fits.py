@@ -27,7 +27,7 @@ Key = tuple[Settings, int]
 
 
 class KeptFits:
-    """Fits by their settings and the number of their start.
+    """Fits by their settings and the number of their start; none is kept after the block.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class KeptFits:
     ) -> None:
         self.purpose, self._path, self._lock = purpose, path, threading.Lock()
         self.fits: dict[Key, Fit] = {}
-        self._unsaved, self._next = False, -np.inf
+        self._unsaved, self._next, self._closed = False, -np.inf, False
         if path is not None and path.exists():
             self.fits = load_fits(path, purpose)
             for fit in self.fits.values():
@@ -63,6 +63,7 @@ class KeptFits:
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
+            self._closed = True
             if self._unsaved:
                 self._save()
 
@@ -74,6 +75,8 @@ class KeptFits:
     def put(self, settings: Settings, number: int, fit: Fit) -> None:
         """Keep a fit that has ended by itself."""
         with self._lock:
+            if self._closed:
+                return
             self.fits[settings, number], self._unsaved = fit, self._path is not None
             if self._unsaved and time.monotonic() >= self._next:
                 self._save()

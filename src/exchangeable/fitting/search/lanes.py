@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from exchangeable.fitting.search.trials import Fit, Fitter, Settings
+from exchangeable.runtime import apart
 from exchangeable.runtime.clock import Clock, OutOfTime
 from exchangeable.runtime.memory import Room, available
 from exchangeable.runtime.threads import n_threads, run
@@ -159,7 +160,8 @@ class Lanes:
         fairly : bool
             Whether each has its part of the time, so that all are begun.
         patient : bool
-            Whether there must be one that leads to something, however late it is.
+            Whether there must be one that leads to something, however late it is; there is nothing
+            that an interrupted search could keep.
         meanwhile : callable
             What the processor does when it has made its fits and a device has not: it is handed
             what came of them, and says whether it did anything.
@@ -169,6 +171,9 @@ class Lanes:
         others = [number for number, task in enumerate(tasks) if not self.alone(task.settings)]
 
         room = Room(MEMORY_PART * available())
+
+        def kept() -> bool:
+            return not patient or any(isinstance(result, Fit) for result in results)
 
         def make(numbers: list[int], workers: int, clock: Clock) -> None:
             workers = max(1, min(workers, len(numbers)))
@@ -183,18 +188,17 @@ class Lanes:
                 own, least = clock if task.number else overrun(task, clock), task.seconds
                 if fairly:
                     own, least = share(task, clock, 1 / math.ceil(behind / workers)), task.least
-                    found = any(isinstance(result, Fit) for result in results)
-                    own = replace(own, patient=patient and not found)
+                    own = replace(own, patient=not kept())
                 with room.taking(self._needs(task)):
                     if (own.patient or own.left > least) and not self.fitter.stop.is_set():
-                        results[number] = self._one(task, own, threads)
+                        results[number] = self._one(task, own, threads, kept)
 
             run(one, numbers, workers)
 
         workers = n_threads(self.n_jobs)
         if alone and others and self.side_by_side:
-            with ThreadPoolExecutor(1) as apart:
-                training = apart.submit(make, alone, 1, clock)
+            with ThreadPoolExecutor(1) as device:
+                training = device.submit(make, alone, 1, clock)
                 make(others, workers, clock)
                 while not training.done() and meanwhile(results):
                     pass
@@ -205,10 +209,16 @@ class Lanes:
             make(alone, 1, clock)
         return results
 
-    def _one(self, task: Task, clock: Clock, threads: int) -> Result:
+    def _one(self, task: Task, clock: Clock, threads: int, kept: Callable[[], bool]) -> Result:
+        """Make a fit; when Ctrl-C is pressed, it is left behind if it does not end soon."""
+        fitter = self.fitter
         try:
-            return self.fitter.fit(task.settings, task.number, clock, threads)
-        except OutOfTime:
+            return apart.do(
+                lambda: fitter.fit(task.settings, task.number, clock, threads),
+                fitter.stop,
+                lambda: kept() or not fitter.begun,
+            )
+        except (OutOfTime, apart.LeftBehind):
             return None
         except FAILURES as error:
             return error

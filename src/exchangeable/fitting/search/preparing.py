@@ -6,6 +6,7 @@ tell nothing about its family, and a fit would be over before it has begun.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from exchangeable.data.examples import Examples, merge_equal_rows
 from exchangeable.fitting.em import StopRule
 from exchangeable.fitting.search.lanes import FAILURES
 from exchangeable.fitting.search.trials import Fitter, Settings
+from exchangeable.runtime import apart
 from exchangeable.runtime.clock import Clock, Pace
 
 N_ROWS = 600
@@ -43,10 +45,16 @@ def prepare(fitter: Fitter, first: Sequence[Settings], clock: Clock, n_jobs: int
             continue
         small = replace(settings, n_components=min(N_COMPONENTS, settings.n_components))
         try:
-            state = few.run(small, 0, few.rule, pace=Pace(until), n_jobs=n_jobs)
+            apart.do(partial(_fit, few, small, until, n_jobs), fitter.stop)
         except FAILURES:  # the fit itself will say so, and OutOfTime is one of them
             continue
-        state.best.model.log_likelihoods(state.best.log_prior, few.valid, n_jobs)
+        except apart.LeftBehind:
+            return
+
+
+def _fit(fitter: Fitter, settings: Settings, clock: Clock, n_jobs: int | None) -> None:
+    best = fitter.run(settings, 0, fitter.rule, pace=Pace(clock), n_jobs=n_jobs).best
+    best.model.log_likelihoods(best.log_prior, fitter.valid, n_jobs)
 
 
 def some(examples: Examples) -> Examples:

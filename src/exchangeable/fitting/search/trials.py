@@ -265,6 +265,8 @@ class Fitter:
         Blocks with statistics, for the families that take them.
     in_vain : dict
         Seconds that were too few for a fit of a family to lead to anything, by its name.
+    begun : bool
+        Whether any fit has come to its first iteration.
     """
 
     examples: Examples
@@ -279,6 +281,7 @@ class Fitter:
     kept: "FitStore | None" = None
     named: NamedBlocks = NO_BLOCKS
     in_vain: dict[str, float] = field(default_factory=dict)
+    begun: bool = False
     _before: dict[tuple[Any, ...], Mixture] = field(default_factory=dict)
     _locks: Any = field(default_factory=lambda: defaultdict(threading.Lock))
     _endings: dict[str, float] = field(default_factory=dict)
@@ -354,6 +357,7 @@ class Fitter:
         ) -> EMState:
             def watch(state: Any) -> None:
                 pace.step()
+                self.begun = True
                 reserve = LAST_SCORE * pace.latest + to_come * pace.first
                 in_time = settings.trained or pace.goes_on(reserve)  # training has its own pace
                 if self.stop.is_set() or not in_time:
