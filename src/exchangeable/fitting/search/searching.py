@@ -50,6 +50,8 @@ STEPS = 4
 """Of a round: decisions are made anew after each."""
 ROWS_PER_COMPONENT, MORE = 150, 4
 """A first fit has a component for this many rows, within a factor of what is usual."""
+LESS_THAN_MOST = 4
+"""A first fit by EM on a device has so many times fewer states than the most there."""
 
 
 @dataclass
@@ -262,6 +264,8 @@ class Search:
             k = max(k, min(rows, MORE * k))
         elif self.lanes.side_by_side and issubclass(spec.family, Trainer):
             k = space.most_components  # a device has room for all of them at once
+        elif self.lanes.side_by_side and space.most_on_device is not None:
+            k = max(k, space.most_on_device // LESS_THAN_MOST)
         k = max(1, min(k, self._most(family)))
         named = self.fitter.named.blocks and family in WITH_STATISTICS
         blocks = STATISTICS if named else "auto"
