@@ -71,4 +71,5 @@ def shrunken_edges(
     usual = masses / masses.sum(axis=1, keepdims=True)
     edges = pairs + shrinkage * usual[:, None, :]
     edges[parent == parent.size] = 1.0
-    return np.asarray(edges / edges.sum(axis=2, keepdims=True))
+    edges /= edges.sum(axis=2, keepdims=True)
+    return np.asarray(edges)

@@ -205,7 +205,7 @@ class Search:
     def _joint(self, codes: Codes) -> FloatArray:
         """Return log P of what some branches show, for each state of the root asked for."""
         out = np.empty((len(codes), self.tree.n_states))
-        kernels.score_tree(codes, self.evidence, self.tree.tree, self.tree.tile, out)
+        kernels.score_tree(codes, self.evidence, self.tree.tree, self.tree.room(), out)
         offsets = self.top[codes].sum(axis=1)
         return np.asarray(out[:, self.states] + offsets[:, None] + self.log_prior)
 

@@ -97,6 +97,7 @@ class HiddenTree(RootedTree):
             tree.tree,
             state,
             rng.random(codes.shape),
+            tree.room(len(codes)),
             states,
         )
         taken = np.empty(codes.shape, dtype=np.int64)

@@ -216,7 +216,7 @@ def _expect(
     offsets = top[shown.codes].sum(axis=1) + shift
     sums = PosteriorSums(np.zeros(evidence.shape), np.zeros((n_leaves, h, h)), np.zeros(h))
     log_likelihood = kernels.expect_tree(
-        shown.codes, weights, offsets, evidence, hidden.tree, log_prior, hidden.tile, sums
+        shown.codes, weights, offsets, evidence, hidden.tree, log_prior, hidden.room(), sums
     )
     return _shared_out(tree, shown, log_likelihood, sums)
 

@@ -142,7 +142,10 @@ class LeafTree(RootedTree):
         evidence = scaled(shown.log_evidence(self.leaves))[0]
         states = np.empty(shown.codes.shape, dtype=np.int64)
         uniforms = rng.random(shown.codes.shape)
-        query_kernels.draw_states(shown.codes, evidence, self.hidden.tree, state, uniforms, states)
+        room = self.hidden.room(len(shown.codes))
+        query_kernels.draw_states(
+            shown.codes, evidence, self.hidden.tree, state, uniforms, room, states
+        )
         rows, holes = self.blank(observed), observed.hole_flags()
         for b, leaf in enumerate(self.leaves):
             wanting = holes[:, leaf.variables].any(axis=1)

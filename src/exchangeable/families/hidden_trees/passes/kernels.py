@@ -9,7 +9,8 @@ with an h x h matrix.
 
 Shared arguments: ``codes[i, v]`` is the symbol of node v in row i, a row of `evidence`;
 ``evidence[symbol, z]`` is P(symbol | z), scaled so that the largest of a symbol is 1; `tree` is a
-`StateTree`.
+`StateTree`, `messages` are `TileMessages` with room for a tile of rows. Their memory comes from
+outside and is used again: to ask for it anew, page by page, took as long as the products.
 """
 
 from typing import NamedTuple
@@ -41,18 +42,15 @@ class StateTree(NamedTuple):
         Each node's parent, n_nodes for the root.
     edges : array of shape (n_nodes, h, h)
         ``edges[v, s, t]`` is P(z_v = t | z_parent = s).
-    edges_t : array of shape (n_nodes, h, h)
-        The transposes of `edges`.
     """
 
     order: IntArray
     parent: npt.NDArray[np.int32]
     edges: FloatArray
-    edges_t: FloatArray
 
 
 class TileMessages(NamedTuple):
-    """Messages of a tile of rows.
+    """Messages of a tile of rows, of which the first are in use.
 
     Attributes
     ----------
@@ -92,13 +90,6 @@ class PosteriorSums(NamedTuple):
 
 
 @inlined
-def new_messages(n_nodes, n_rows, h):  # type: ignore[no-untyped-def]
-    """Return memory for the messages of a tile."""
-    shape = (n_nodes, n_rows, h)
-    return TileMessages(np.empty(shape), np.empty(shape), np.empty((n_rows, h)), np.empty(n_rows))
-
-
-@inlined
 def _log(x):  # type: ignore[no-untyped-def]
     """Return log x, −inf for zero."""
     return np.log(x) if x > 0.0 else -np.inf
@@ -120,10 +111,11 @@ def _fold(product, logs):  # type: ignore[no-untyped-def]
 @_helper
 def upward(codes, evidence, tree, messages):  # type: ignore[no-untyped-def]
     """Send messages from the leaves to the root, for a tile of rows."""
-    order, parent, edges_t = tree.order, tree.parent, tree.edges_t
+    order, parent, edges = tree.order, tree.parent, tree.edges
     up, message = messages.up, messages.message
     root_logs, log_scale = messages.root_logs, messages.log_scale
-    n_nodes, n_rows, h = up.shape
+    n_rows, n_nodes = codes.shape
+    h = edges.shape[2]
     root = order[0]
     for v in range(n_nodes):
         for i in range(n_rows):
@@ -136,8 +128,8 @@ def upward(codes, evidence, tree, messages):  # type: ignore[no-untyped-def]
             root_logs[i, z] = 0.0
     for position in range(order.size - 1, 0, -1):
         v = order[position]
-        np.dot(up[v], edges_t[v], message[v])
-        above = up[parent[v]]
+        np.dot(up[v, :n_rows], edges[v].T, message[v, :n_rows])
+        above = up[parent[v], :n_rows]
         for i in range(n_rows):
             top = 0.0
             for z in range(h):
@@ -155,31 +147,31 @@ def upward(codes, evidence, tree, messages):  # type: ignore[no-untyped-def]
 
 
 @_helper
-def downward(tree, messages, pairs):  # type: ignore[no-untyped-def]
+def downward(n_rows, tree, messages, pairs):  # type: ignore[no-untyped-def]
     """Hand posteriors down; ``up[root]`` holds those of the root, and then ``up[v]`` those of v.
 
     The sums of P(z_parent, z_v) / ``edges[v]`` are added to ``pairs[v]``, unless that is empty.
     """
     order, parent, edges = tree.order, tree.parent, tree.edges
     up, message = messages.up, messages.message
-    _, n_rows, h = up.shape
+    h = edges.shape[2]
     handed, both = np.empty((n_rows, h)), np.empty((h, h))
     for position in range(1, order.size):
         v = order[position]
-        share, above = message[v], up[parent[v]]
+        share, above, own = message[v, :n_rows], up[parent[v], :n_rows], up[v, :n_rows]
         for i in range(n_rows):
             for z in range(h):
                 known = above[i, z] > UNLIKELY and share[i, z] > 0.0
                 share[i, z] = above[i, z] / share[i, z] if known else 0.0
         if pairs.size:
-            np.dot(share.T, up[v], both)
+            np.dot(share.T, own, both)
             for y in range(h):
                 for z in range(h):
                     pairs[v, y, z] += both[y, z]
         np.dot(share, edges[v], handed)
         for i in range(n_rows):
             for z in range(h):
-                up[v, i, z] *= handed[i, z]
+                own[i, z] *= handed[i, z]
 
 
 @inlined
@@ -199,41 +191,32 @@ def _normalise(logs, out):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def score_tree(codes, evidence, tree, tile, out):  # type: ignore[no-untyped-def]
-    """Write log P(evidence | z_root) of every row, without what symbols were scaled by.
-
-    Messages of `tile` rows are sent together.
-    """
-    n_rows, n_nodes = codes.shape
+def score_tree(codes, evidence, tree, messages, out):  # type: ignore[no-untyped-def]
+    """Write log P(evidence | z_root) of every row, without what symbols were scaled by."""
+    n_rows, tile = codes.shape[0], messages.log_scale.size
     h = evidence.shape[1]
-    messages = new_messages(n_nodes, min(tile, n_rows), h)
+    root_logs, log_scale = messages.root_logs, messages.log_scale
     for begin in range(0, n_rows, tile):
         end = min(begin + tile, n_rows)
-        if end - begin < tile:
-            messages = new_messages(n_nodes, end - begin, h)
         upward(codes[begin:end], evidence, tree, messages)
-        root_logs, log_scale = messages.root_logs, messages.log_scale
         for i in range(end - begin):
             for z in range(h):
                 out[begin + i, z] = root_logs[i, z] + log_scale[i]
 
 
 @_compile
-def expect_tree(codes, weights, offsets, evidence, tree, log_prior, tile, sums):  # type: ignore[no-untyped-def]
+def expect_tree(codes, weights, offsets, evidence, tree, log_prior, messages, sums):  # type: ignore[no-untyped-def]
     """Add up posteriors (`PosteriorSums`); return the log-likelihood.
 
     `offsets` is the logarithm of what each row's symbols were scaled by.
     """
-    n_rows, n_nodes = codes.shape
+    n_rows, tile = codes.shape[0], messages.log_scale.size
     h = evidence.shape[1]
     root, totals, log_likelihood = tree.order[0], sums.totals, 0.0
-    messages = new_messages(n_nodes, min(tile, n_rows), h)
+    up, root_logs, log_scale = messages.up, messages.root_logs, messages.log_scale
     for begin in range(0, n_rows, tile):
         n = min(tile, n_rows - begin)
-        if n < tile:
-            messages = new_messages(n_nodes, n, h)
         upward(codes[begin : begin + n], evidence, tree, messages)
-        up, root_logs, log_scale = messages.up, messages.root_logs, messages.log_scale
         for i in range(n):
             logs = root_logs[i]
             for z in range(h):
@@ -244,7 +227,7 @@ def expect_tree(codes, weights, offsets, evidence, tree, log_prior, tile, sums):
             for z in range(h):
                 up[root, i, z] *= weights[begin + i]
                 totals[z] += up[root, i, z]
-        downward(tree, messages, sums.pairs)
+        downward(n, tree, messages, sums.pairs)
         _add_symbols(codes[begin : begin + n], up, sums.by_symbol)
     return log_likelihood
 
@@ -252,7 +235,8 @@ def expect_tree(codes, weights, offsets, evidence, tree, log_prior, tile, sums):
 @inlined
 def _add_symbols(codes, up, by_symbol):  # type: ignore[no-untyped-def]
     """Add the posteriors of all nodes and rows of a tile by symbol."""
-    n_nodes, n_rows, h = up.shape
+    n_rows, n_nodes = codes.shape
+    h = by_symbol.shape[1]
     for v in range(n_nodes):
         for i in range(n_rows):
             symbol = codes[i, v]
@@ -270,4 +254,4 @@ def posterior_tree(codes, evidence, tree, root_state, out):  # type: ignore[no-u
     for i in range(n_rows):
         for z in range(h):
             out[root, i, z] = 1.0 if z == root_state else 0.0
-    downward(tree, messages, np.empty((0, h, h)))
+    downward(n_rows, tree, messages, np.empty((0, h, h)))

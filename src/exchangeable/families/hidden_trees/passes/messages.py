@@ -18,6 +18,8 @@ from exchangeable.runtime.threads import row_ranges, run
 MOST_SLOTS = 1 << 20
 """Up to this many symbols of a block have a slot each; beyond, those that are there are sorted."""
 SCORE_CHUNK = 1 << 11
+ROW_STEPS = 0.25
+"""Steps of a row for each cell of the tables; few rows would make products of matrices slow."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +167,19 @@ class TreeSums:
     pairs: FloatArray
 
     def moved(self, to: "TreeSums", rate: float) -> "TreeSums":
-        """Return sums on the way to others, which they reach at a rate of 1."""
-        return TreeSums(
-            (1 - rate) * self.log_likelihood + rate * to.log_likelihood,
-            (1 - rate) * self.totals + rate * to.totals,
-            (1 - rate) * self.counts + rate * to.counts,
-            (1 - rate) * self.pairs + rate * to.pairs,
-        )
+        """Return sums on the way to others, which they reach at a rate of 1.
+
+        The arrays of the others are written over.
+        """
+        for mine, other in (
+            (self.totals, to.totals),
+            (self.counts, to.counts),
+            (self.pairs, to.pairs),
+        ):
+            other *= rate
+            other += (1 - rate) * mine
+        log_likelihood = (1 - rate) * self.log_likelihood + rate * to.log_likelihood
+        return TreeSums(log_likelihood, to.totals, to.counts, to.pairs)
 
 
 def expect_messages(
@@ -197,12 +205,12 @@ def expect_messages(
             evidence,
             messages.tree,
             log_prior,
-            messages.tile,
+            messages.room(),
             sums,
         )
         return log_likelihood, sums
 
-    sizes = 6 * n_blocks * h * h, 8 * (n_blocks * h * h + log_evidence.size)
+    sizes = ROW_STEPS * n_blocks * h * h, 8 * (n_blocks * h * h + log_evidence.size)
     parts = row_parts(weights.size, *sizes)
     (log_likelihood, sums), *others = run(one, parts, n_jobs)
     for more_likelihood, more in others:
@@ -210,4 +218,5 @@ def expect_messages(
         for total, addend in zip(sums, more, strict=True):
             total += addend
     counts = messages.counts(symbols, log_evidence, sums.by_symbol)
-    return TreeSums(log_likelihood, sums.totals, counts, sums.pairs * messages.edges)
+    pairs = np.multiply(sums.pairs, messages.edges, out=sums.pairs)
+    return TreeSums(log_likelihood, sums.totals, counts, pairs)

@@ -2,19 +2,17 @@
 
 import numpy as np
 
-from exchangeable.families.hidden_trees.passes.kernels import new_messages, upward
+from exchangeable.families.hidden_trees.passes.kernels import upward
 from exchangeable.runtime.kernels.cache import compiled
 
 _compile = compiled()
 
 
 @_compile
-def draw_states(codes, evidence, tree, root_state, uniforms, out):  # type: ignore[no-untyped-def]
+def draw_states(codes, evidence, tree, root_state, uniforms, messages, out):  # type: ignore[no-untyped-def]
     """Draw the state of every node, given the evidence and the root's state."""
-    n_rows, n_nodes = codes.shape
-    h = evidence.shape[1]
+    n_rows, h = codes.shape[0], evidence.shape[1]
     order, parent, edges = tree.order, tree.parent, tree.edges
-    messages = new_messages(n_nodes, n_rows, h)
     upward(codes, evidence, tree, messages)
     up, message = messages.up, messages.message
     out[:, order[0]] = root_state

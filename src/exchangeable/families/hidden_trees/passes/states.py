@@ -1,5 +1,6 @@
 """A tree of hidden states: what sending messages along it needs, whatever its blocks show."""
 
+import threading
 from functools import cached_property
 from typing import Any
 
@@ -9,11 +10,12 @@ import numpy.typing as npt
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common import forest_kernels
 from exchangeable.families.hidden_trees.passes import kernels
-from exchangeable.families.hidden_trees.passes.kernels import StateTree
+from exchangeable.families.hidden_trees.passes.kernels import StateTree, TileMessages
 
-TILE_BYTES = 1 << 25
+TILE_BYTES = 1 << 24
 """Messages of a tile of rows take about this much memory."""
-LARGEST_TILE, SMALLEST_TILE = 256, 16
+SMALLEST_TILE, LARGEST_TILE = 16, 128
+_memory = threading.local()
 
 
 class TreeOfStates:
@@ -41,8 +43,7 @@ class TreeOfStates:
     @cached_property
     def tree(self) -> StateTree:
         """The tree as kernels read it."""
-        edges_t = np.ascontiguousarray(self.edges.transpose(0, 2, 1))
-        return StateTree(self.order, self.parent, self.edges, edges_t)
+        return StateTree(self.order, self.parent, self.edges)
 
     @property
     def n_states(self) -> int:
@@ -55,11 +56,24 @@ class TreeOfStates:
         fitting = TILE_BYTES // (16 * self.parent.size * self.n_states)
         return int(np.clip(fitting, SMALLEST_TILE, LARGEST_TILE))
 
+    def room(self, n_rows: int | None = None) -> TileMessages:
+        """Return room for messages of some rows, by default of a tile.
+
+        It is this thread's own and used again, unless it is very large.
+        """
+        shape = (self.parent.size, self.tile if n_rows is None else n_rows, self.n_states)
+        found: TileMessages | None = getattr(_memory, "messages", None)
+        if found is None or found.up.shape != shape:
+            up, message = np.empty(shape), np.empty(shape)
+            found = TileMessages(up, message, np.empty(shape[1:]), np.empty(shape[1]))
+            _memory.messages = found if up.nbytes <= TILE_BYTES else None
+        return found
+
     def scores(self, codes: npt.NDArray[np.int32], log_evidence: FloatArray) -> FloatArray:
         """Return log P of what rows show given the root's state, shape (n_rows, n_states)."""
         evidence, top = scaled(log_evidence)
         out = np.empty((len(codes), self.n_states))
-        kernels.score_tree(codes, evidence, self.tree, self.tile, out)
+        kernels.score_tree(codes, evidence, self.tree, self.room(), out)
         out += top[codes].sum(axis=1)[:, None]
         return out
 
