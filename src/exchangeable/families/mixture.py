@@ -14,10 +14,11 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.observed import Observed
 from exchangeable.families.contract import Model
 from exchangeable.families.joined import JoinedModel
-from exchangeable.runtime.threads import row_ranges
+from exchangeable.runtime.blas import blas_threads
+from exchangeable.runtime.threads import row_ranges, run
 
-MOST_CELLS = 1 << 22
-"""Scores of rows by classes that are held at once."""
+MOST_CELLS = 1 << 21
+"""Scores of rows by classes that a thread holds at once."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,27 @@ class Mixture:
         return normalize_log(self.joint(observed, n_jobs), self.log_prior)
 
     def log_evidence(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(e) of every row, some rows at a time if there are many classes."""
+        """Return log P(e) of every row: joined parts in turn, some rows at a time of many classes.
+
+        The more rows at a time, the less often the parameters of all classes are read.
+        """
+        if isinstance(self.model, JoinedModel):
+            begins = np.cumsum([part.n_classes for part in self.model.parts])[:-1]
+            shares = np.split(self.log_prior, begins)
+            parts = map(Mixture, self.model.parts, shares)
+            found = [part.log_evidence(observed, n_jobs) for part in parts]
+            return np.asarray(np.logaddexp.reduce(found))
+        ranges = row_ranges(observed.n_rows, max(1, MOST_CELLS // self.log_prior.size))
+        if len(ranges) < 2:
+            return log_totals(self.joint(observed, n_jobs))
         each = np.empty(observed.n_rows)
-        for begin, end in row_ranges(each.size, max(1, MOST_CELLS // self.log_prior.size)):
-            whole = end - begin == each.size
-            part = observed if whole else observed.take(np.arange(begin, end))
-            each[begin:end] = log_totals(self.joint(part, n_jobs))
+
+        def one(rows: tuple[int, int]) -> None:
+            part = observed.take(np.arange(*rows))
+            each[slice(*rows)] = log_totals(self.joint(part, 1))
+
+        with blas_threads():
+            run(one, ranges, n_jobs)
         return each
 
     def log_likelihood(self, examples: Examples, n_jobs: int | None = None) -> float:

@@ -68,6 +68,12 @@ class SharedTrees(NamedTuple):
     trees: Conditionals
     log_totals: FloatArray
 
+    @property
+    def columns(self) -> slice | IntArray:
+        """The classes, as a slice if they are consecutive, so that nothing is copied."""
+        begin, end = int(self.classes[0]), int(self.classes[-1]) + 1
+        return slice(begin, end) if end - begin == self.classes.size else self.classes
+
     def score(self, states: npt.NDArray[np.int8], out: FloatArray, n_jobs: int | None) -> None:
         """Write log P(e | y) of rows with holes into the columns of these classes."""
         ordered, active = self._known(states)
@@ -189,9 +195,8 @@ def score_complete(
         wide = np.pad(on, ((0, 0), (0, 1)))
         out[part] = on @ slope + base
         for group in groups:
-            columns = slice(None) if len(groups) == 1 else group.classes  # all: nothing is copied
             both = on * wide[:, parent[:, group.classes[0]]]
-            out[part, columns] += both @ pair[:, columns]
+            out[part, group.columns] += both @ pair[:, group.columns]
     return out
 
 
