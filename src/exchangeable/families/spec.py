@@ -42,8 +42,12 @@ class SearchSpace:
     nanoseconds : float
         About how long a fit takes for each row, variable and component; it decides what comes
         first, and what is not begun where time is short.
+    power : float
+        Of rows times variables, to which that time is proportional.
     squared : float
         The same for each row, pair of variables and component.
+    pairs : float
+        The same for each pair of variables and component, however many rows there are.
     growth : float
         With more components than at first a fit takes longer by this power, about.
     start_up : float
@@ -67,17 +71,20 @@ class SearchSpace:
         }
     )
     nanoseconds: float = 100.0
+    power: float = 1.0
     squared: float = 0.0
+    pairs: float = 0.0
     growth: float = 1.0
     start_up: float = 0.0
     most_on_device: int | None = None
 
     def seconds(self, n_rows: int, n_variables: int, n_components: int) -> float:
         """Return about how long a fit takes."""
-        each = self.nanoseconds + self.squared * n_variables
+        each = self.nanoseconds * float(n_rows * n_variables) ** self.power
+        each += (self.squared * n_rows + self.pairs) * n_variables**2
         first = self.first_components
         work = first * float((n_components / first) ** self.growth)
-        return self.start_up + 1e-9 * each * n_rows * n_variables * work
+        return self.start_up + 1e-9 * each * work
 
 
 NUMBER = 8

@@ -13,7 +13,7 @@ SPECS = (
         stream=later(f"{__name__}.online", "BlockStream"),
         blocks=("evidence", "welch", "independent", "full", "given"),
         relearns=True,
-        search=SearchSpace(),
+        search=SearchSpace(nanoseconds=16.0),
         normalise=later(f"{__name__}.normalising", "normalise"),
         other_kinds="mixed",
     ),

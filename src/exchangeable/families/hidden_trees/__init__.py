@@ -40,7 +40,7 @@ SPECS = (
         },
         other_kinds="mixed tree",
         search=SearchSpace(
-            *(16, 128, (0.5, 0.5)), alone=True, nanoseconds=300.0, growth=1.6, most_on_device=256
+            *(24, 128, (0.5, 0.5)), alone=True, nanoseconds=150.0, growth=1.3, most_on_device=256
         ),
     ),
 )

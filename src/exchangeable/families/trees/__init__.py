@@ -47,7 +47,7 @@ SPECS = (
         most_variables=MOST_VARIABLES,
         memory=_memory,
         cannot=CANNOT,
-        search=SearchSpace(),
+        search=SearchSpace(nanoseconds=5.0, pairs=65.0),
         normalise=later(f"{__name__}.normalising", "normalise"),
     ),
     FamilySpec(
@@ -64,7 +64,7 @@ SPECS = (
         memory=_weighted_memory,
         before=_urns_first,
         cannot=CANNOT,
-        search=SearchSpace(nanoseconds=150.0),
+        search=SearchSpace(nanoseconds=20.0, pairs=50.0),
         normalise=later(f"{__name__}.normalising", "normalise"),
     ),
 )

@@ -15,7 +15,7 @@ SPECS = (
         "single variables",
         pooling=8.0,
         needs_smoothing=True,
-        search=SearchSpace(),
+        search=SearchSpace(nanoseconds=6.0),
         normalise=later(f"{__name__}.normalising", "normalise"),
         conditional=later(f"{__name__}.conditional", "conditional"),
     ),

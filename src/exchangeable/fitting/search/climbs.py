@@ -11,7 +11,7 @@ FIRST_GAIN, MOST_GAIN = 4e-3, 2e-2
 the most that is expected where they have gained much before."""
 LEAST_WEIGHT = 0.02
 """Families that do not count yet are taken for ones with this share."""
-UP, DOWN, AHEAD = 4.0, 0.5, 2.0
+UP, DOWN, AHEAD = 8.0, 0.5, 2.0
 """What more and fewer components promise, and what has helped, taken together, beside the rest.
 
 Searches begin with few components, which are quick.

@@ -16,6 +16,8 @@ FASTER_ON_DEVICE = 8.0
 """Training with a device of its own takes this part of the time, about."""
 DEVICE_START_UP = 8.0
 """Seconds that it takes to compile what a device does, about."""
+FINER = 2.0
+"""A fit to be averaged, which is taken nearer to its end, takes so many times as long."""
 SLOWER = 1.25
 """A fit with more components than another takes longer by this power of what families say."""
 
@@ -83,18 +85,32 @@ class Costs:
 
         The first fit of settings of another shape has to be compiled, where families are.
         """
-        rows, space = self.lanes.fitter.examples.rows, settings.space
+        space = settings.space
         known = [g for g in self.portfolio.groups.values() if g.settings.family == settings.family]
         if not known or not self.clock.limited:
-            seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
-            if self.clock.limited and self.lanes.fitter.uses_accelerator(settings):
-                return self.start_up(settings) + (seconds - space.start_up) / FASTER_ON_DEVICE
-            return seconds * self.slowness
+            return self.supposed(settings)
         start_up = 0.0 if settings.shape in {g.settings.shape for g in known} else space.start_up
         k = settings.n_components
         near = min(reversed(known), key=lambda g: abs(np.log(k / g.settings.n_components)))
         again = self.again(near) if near.n_made == 1 else near.quickest
+        if not near.first.whole:
+            again = max(again, self.supposed(near.settings))
         return float(start_up + again * (k / near.settings.n_components) ** (SLOWER * space.growth))
+
+    def supposed(self, settings: Settings) -> float:
+        """Return about how long a fit takes by what its family says."""
+        rows, space = self.lanes.fitter.examples.rows, settings.space
+        seconds = space.seconds(rows.n_rows, rows.n_variables, settings.n_components)
+        if self.clock.limited and self.lanes.fitter.uses_accelerator(settings):
+            return self.start_up(settings) + (seconds - space.start_up) / FASTER_ON_DEVICE
+        return seconds * self.slowness
+
+    def further(self, group: Group) -> float:
+        """Return how long one more fit of a group takes that is to be averaged."""
+        known = group.further
+        if known is None or not self.clock.limited:
+            return FINER * self.seconds_of(group.settings)
+        return known
 
     def again(self, group: Group) -> float:
         """Return how long the first fit of a group would take again, now that it is compiled."""

@@ -23,10 +23,10 @@ MEMORY_PART = 0.8
 """Part of the memory that fits side by side may take."""
 MORE_MEMORY = 4.0
 """Families say what a fit needs at least; it takes about this many times that."""
-OVERRUN, LEAST_OVERRUN = 3.0, 0.1
+OVERRUN, LEAST_OVERRUN, MOST_OVERRUN = 3.0, 0.1, 0.5
 """A first fit that takes this many times longer than it was thought to is cut short, unless that is
-less than this part of the time that is left: others in its lane wait for it. Further fits count
-for nothing if they are."""
+less than the first part of the time that is left, and at the second part, unless it was thought to
+take that long: others in its lane wait for it. Further fits count for nothing if they are."""
 BRIEF, COMPILED = 24.0, 1.25
 """A fit leads to something after such a part of the time that it takes to end by itself, and this
 many times that which it takes to compile it: what follows the first steps is compiled, too."""
@@ -114,6 +114,7 @@ def overrun(task: Task, clock: Clock) -> Clock:
     if not clock.limited:
         return clock
     most = max(OVERRUN * task.seconds, LEAST_OVERRUN * clock.left)
+    most = min(most, max(task.seconds, MOST_OVERRUN * clock.left))
     return clock.earlier(max(0.0, clock.left - most))
 
 
@@ -185,12 +186,13 @@ class Lanes:
                 with begun:
                     behind, left[0] = left[0], left[0] - 1
                 task = tasks[number]
-                own, least = clock if task.number else overrun(task, clock), task.seconds
+                own = clock if task.number else overrun(task, clock)
                 if fairly:
-                    own, least = share(task, clock, 1 / math.ceil(behind / workers)), task.least
+                    own = share(task, clock, 1 / math.ceil(behind / workers))
                     own = replace(own, patient=not kept())
                 with room.taking(self._needs(task)):
-                    if (own.patient or own.left > least) and not self.fitter.stop.is_set():
+                    in_time = own.left > task.least if fairly else clock.left > task.seconds
+                    if (own.patient or in_time) and not self.fitter.stop.is_set():
                         results[number] = self._one(task, own, threads, kept)
 
             run(one, numbers, workers)
@@ -205,7 +207,9 @@ class Lanes:
                 training.result()
         else:
             part = len(others) / max(1, len(tasks))
-            make(others, workers, clock.part(part) if fairly else clock)
+            least = min((tasks[number].least for number in alone), default=0.0)
+            shared = fairly and least < (1.0 - part) * clock.left  # else there is none for `alone`
+            make(others, workers, clock.part(part) if shared else clock)
             make(alone, 1, clock)
         return results
 

@@ -42,7 +42,7 @@ class Group:
     seconds : float
         How long all of them took.
     quickest : float
-        How long the quickest took that ended by itself.
+        How long the quickest took.
     share : float
         How much the group counts in the join.
     n_made : int
@@ -63,6 +63,11 @@ class Group:
 
     def __post_init__(self) -> None:
         self.quickest = self.first.seconds
+
+    @property
+    def further(self) -> float | None:
+        """How long a fit to be averaged took, on average; None if there is only the first."""
+        return (self.seconds - self.first.seconds) / (self.n_made - 1) if self.n_made > 1 else None
 
     @property
     def used(self) -> list[Fit]:

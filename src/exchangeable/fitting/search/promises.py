@@ -20,10 +20,13 @@ LEAST_PART = 0.02
 UNTRIED_GAIN, LESS = 1.2e-2, 0.25
 """What another family gains, and this part of it where it is trained and none of those that were
 counts."""
+TOLD, HOPELESS = 2, 0.05
+"""After fewer iterations a fit has told nothing about its family, which counts as not tried, unless
+its log-likelihood is worse than the best by such a part."""
 FURTHER = 1.5
 """A fit that was cut short is made again, and cut short again, if it gets this much further."""
 LONGER = 4.0
-"""A first fit that was cut short takes about this many times longer to end by itself."""
+"""A first fit that was cut short takes at least about this many times longer to end by itself."""
 BRIEFLY = 0.8
 """Part of the time that is left which another family may take."""
 Promise = tuple[float, Task]
@@ -59,11 +62,20 @@ def unfinished(search: "Search") -> list[Promise]:
     for group in search.portfolio.alive:
         if not group.first.whole and group.n_made == 1:
             again = search.costs.again(group)
-            task = search.costs.first_task(group.settings, LONGER * again, FURTHER * again)
+            seconds = max(LONGER * again, search.costs.supposed(group.settings))
+            task = search.costs.first_task(group.settings, seconds, FURTHER * again)
             counts = max(LEAST_PART, search.portfolio.share_of(group.settings.family))
-            gain = counts * UNFINISHED_GAIN * abs(search.portfolio.worth)
+            part = UNTRIED_GAIN if untold(search, group) else counts * UNFINISHED_GAIN
+            gain = part * abs(search.portfolio.worth)
             found.append((gain / search.costs.cost(task), task))
     return found
+
+
+def untold(search: "Search", group: Group) -> bool:
+    """Return whether a fit was cut short so early that it tells nothing about its family."""
+    best = search.portfolio.worth
+    behind = best - group.first.valid
+    return group.first.n_iter < TOLD and behind < HOPELESS * abs(best)
 
 
 def neighbours(search: "Search") -> list[Promise]:
@@ -72,7 +84,7 @@ def neighbours(search: "Search") -> list[Promise]:
     found = []
     for climb in search.climbs.values():
         first = search.portfolio.groups.get(search.first(climb.family))
-        if first is not None and not first.first.whole:
+        if first is not None and not first.first.whole and first.first.n_iter < TOLD:
             continue
         near = climb.neighbours([group for group in best if group is not None])
         for settings, part in near:
@@ -95,8 +107,9 @@ def again(search: "Search") -> list[Promise]:
         if group.share == 0 or not group.first.whole:
             continue
         gain = group.share * averaging_gain(search, group) / (2 * have**2)
+        seconds = search.costs.further(group)
         for number in range(have, min(2 * have, search.n_init)):
-            task = Task(group.settings, number, search.costs.seconds_of(group.settings))
+            task = Task(group.settings, number, seconds)
             found.append((gain / search.costs.cost(task), task))
     return found
 

@@ -10,7 +10,7 @@ looked at.
 Without a time limit costs are those of a model, so that the same seed gives the same result. With
 one, costs are seconds as measured, and fits for which there is no time are left out: how far a
 search gets depends on the machine. What is begun is decided as if time were up at the next mark:
-after half a minute, a minute, two, and so on, from when kernels have been compiled. So a search
+after a minute, two, four, and so on, from when kernels have been compiled. So a search
 with more time begins as one with less does, and goes on from what that would have found.
 """
 
@@ -36,7 +36,7 @@ LEAST_GAIN = 5e-4
 """A round that gains less than this part of the log-likelihood is the last."""
 LEAST_TIMED_GAIN = 5e-5
 """The same where users have said how much time there is."""
-FIRST_MARK, NEXT_MARK = 30.0, 2.0
+FIRST_MARK, NEXT_MARK = 60.0, 2.0
 """Seconds of the first mark, and how many times later the next one is."""
 POOR_ROUNDS = 2
 """A search with a time limit ends after this many rounds in a row that gain too little."""
