@@ -12,8 +12,8 @@ def test_sweeping_together_is_sweeping_one_by_one(n_variables, scale):
     rng = np.random.default_rng(1)
     n, shape = 500.0, (5, n_variables)
     values = np.round(rng.beta(0.5, 2.0, shape), 2) * scale ** rng.random((5, 1))  # many are equal
-    values[1] = 0.3 + 1e-9 * rng.random(n_variables)  # all in one bucket
-    values[2] *= rng.random(n_variables) ** 30  # over very many
+    values[1] = 0.3 + 1e-13 * rng.random(n_variables)  # told apart by their last bits
+    values[2] *= rng.random(n_variables) ** 30
     values[3] = 0.0
     moments = np.stack([n * values.T, n * values.T**2 * (1 + rng.random(shape).T)])
     levels = (0.1, 0.5)

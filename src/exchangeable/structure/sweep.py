@@ -11,18 +11,14 @@ from exchangeable.arrays import FloatArray
 from exchangeable.partitions import Labels, Partition
 from exchangeable.runtime.kernels.bits import bits_of_float
 from exchangeable.runtime.kernels.cache import compiled
-from exchangeable.runtime.kernels.loops import fill, helper, inlined, largest
+from exchangeable.runtime.kernels.loops import helper, inlined
 from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.structure.student import two_sided_p
 
 _compile = compiled()
 
-LINES_TOGETHER = 4096
+LINES_TOGETHER = 16384
 """Variables, over all classes, that one thread sweeps at a time."""
-OCTAVES, DIGITS = 8, 7
-"""Means are sorted into buckets by their exponent, up to 8 below the highest, and seven digits."""
-SMALL_BUCKET = 48
-"""Buckets of more variables are sorted by merging."""
 
 
 class Level(NamedTuple):
@@ -150,55 +146,42 @@ def _merge_sort(mean, members, buffer):  # type: ignore[no-untyped-def]
         length *= 2
 
 
-@helper
-def _sort(mean, order, bucket, ends):  # type: ignore[no-untyped-def]
-    """Write the variables in increasing order of their means, which are not negative.
-
-    Each goes into a bucket by the exponent and first binary digits of its mean, and small buckets
-    are sorted by insertion, which is faster than `numpy.argsort`. The order is stable. `bucket` and
-    `ends` are room for one number per variable and for one more than there are buckets.
-    """
-    n_buckets = OCTAVES << DIGITS
-    last = bits_of_float(largest(mean)) >> (52 - DIGITS)
-    fill(ends, 0)
-    for j in range(mean.size):
-        before_last = last - (bits_of_float(mean[j]) >> (52 - DIGITS))
-        bucket[j] = max(n_buckets - 1 - before_last, 0)
-        ends[bucket[j] + 1] += 1
-    for b in range(n_buckets):
-        ends[b + 1] += ends[b]
-    for j in range(mean.size):
-        order[ends[bucket[j]]] = j
-        ends[bucket[j]] += 1
-    begin = 0
-    for b in range(n_buckets):
-        end = ends[b]
-        if end - begin > SMALL_BUCKET:
-            _merge_sort(mean, order[begin:end], bucket)
-        else:
-            for i in range(begin + 1, end):
-                j, position = order[i], i
-                while position > begin and mean[order[position - 1]] > mean[j]:
-                    order[position] = order[position - 1]
-                    position -= 1
-                order[position] = j
-        begin = end
+@inlined
+def _is_sorted(mean, order):  # type: ignore[no-untyped-def]
+    """Whether no variable has a lower mean than the one before it."""
+    for i in range(1, order.size):
+        if mean[order[i]] < mean[order[i - 1]]:
+            return False
+    return True
 
 
 @_compile
-def _sweep_classes(moments, first, last, n, levels, labels):  # type: ignore[no-untyped-def]
-    """Write labels[level, class] for the classes first..last."""
-    n_variables, n_classes = moments.shape[1], last - first
-    mean, variance = np.empty((n_classes, n_variables)), np.empty((n_classes, n_variables))
-    order, bucket = np.empty(n_variables, np.int64), np.empty(n_variables, np.int64)
-    ends = np.empty((OCTAVES << DIGITS) + 1, np.int64)
-    for j in range(n_variables):
-        for y in range(n_classes):
-            mean[y, j] = moments[0, j, first + y] / n
-            spread = moments[1, j, first + y] - n * mean[y, j] ** 2
-            variance[y, j] = max(spread, 0.0) / max(n - 1.0, 1e-300)
-    for y in range(n_classes):
-        _sort(mean[y], order, bucket, ends)
+def _estimate(moments, first, n, low, mean, variance, key):  # type: ignore[no-untyped-def]
+    """Write the means and variances of the classes from `first` on, and what they are sorted by.
+
+    A key has the bits of a mean, which is not negative, and in place of the last of them, those of
+    `low`, the number of the variable.
+    """
+    for y in range(mean.shape[0]):
+        for j in range(mean.shape[1]):
+            average = moments[0, j, first + y] / n
+            spread = moments[1, j, first + y] - n * average**2
+            mean[y, j], variance[y, j] = average, max(spread, 0.0) / max(n - 1.0, 1e-300)
+            key[y, j] = bits_of_float(average) & ~low | j
+
+
+@_compile
+def _sweep_classes(mean, variance, key, first, n, levels, low, labels):  # type: ignore[no-untyped-def]
+    """Write labels[level, class] of the classes from `first` on, given their keys in order.
+
+    Where means differ only in bits that keys do not have, they are sorted once more.
+    """
+    order, buffer = np.empty(mean.shape[1], np.int64), np.empty(mean.shape[1], np.int64)
+    for y in range(mean.shape[0]):
+        for i in range(order.size):
+            order[i] = key[y, i] & low
+        if not _is_sorted(mean[y], order):
+            _merge_sort(mean[y], order, buffer)
         for i in range(levels.shape[0]):
             _sweep(mean[y], variance[y], order, n, levels[i], labels[i, first + y])
 
@@ -230,9 +213,15 @@ def sweep_each(
     if n <= 1:
         return labels
     limits = np.array([Level.of(n, level) for level in levels])
+    low = (1 << max(n_variables - 1, 1).bit_length()) - 1
 
     def some(span: tuple[int, int]) -> None:
-        _sweep_classes(moments, *span, float(n), limits, labels)
+        first, last = span
+        mean, variance = np.empty((2, last - first, n_variables))
+        key = np.empty((last - first, n_variables), dtype=np.int64)
+        _estimate(moments, first, float(n), low, mean, variance, key)
+        key.sort(axis=1)  # vector instructions, where the processor has them
+        _sweep_classes(mean, variance, key, first, float(n), limits, low, labels)
 
     run(some, row_ranges(n_classes, 1 + LINES_TOGETHER // n_variables), n_jobs)
     return labels
