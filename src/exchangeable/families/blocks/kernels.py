@@ -98,14 +98,14 @@ def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignor
     """
     first, last, offset, numbers = piece
     first_mask, word, mask = masks
-    order, radix, first_bundle, first_block, _ = bundles
+    order, worth, first_bundle, first_block, _ = bundles
     number, on = np.empty(COUNT_TILE, np.uint64), np.empty(COUNT_TILE, np.uint64)
     at_most, unit = np.empty(COUNT_TILE, np.uint64), np.uint64(1)
-    fill(number, np.uint64(0))
     for begin in range(first, last, COUNT_TILE):
         end = min(begin + COUNT_TILE, last)
         for y in classes:
             for g in range(first_bundle[y], first_bundle[y + 1]):
+                fill(number, np.uint64(0))
                 for i in range(first_block[g], first_block[g + 1]):
                     m, last_mask = first_mask[order[i]], first_mask[order[i] + 1]
                     if last_mask - m == 1:  # most blocks: no need to write the counts down
@@ -113,14 +113,14 @@ def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignor
                         for r in range(one.size):
                             n = popcount(open_[r] & mask[m])
                             state = (n * (n + unit) >> unit) + popcount(one[r] & mask[m])
-                            number[r] = number[r] * radix[i] + state
+                            number[r] += state * worth[i]
                         continue
                     of_block = slice(m, last_mask)
                     _add_ones(ones, begin, end, word[of_block], mask[of_block], on)
                     _add_ones(possible, begin, end, word[of_block], mask[of_block], at_most)
                     for r in range(end - begin):
                         n = at_most[r]
-                        number[r] = number[r] * radix[i] + (n * (n + unit) >> unit) + on[r]
+                        number[r] += ((n * (n + unit) >> unit) + on[r]) * worth[i]
                 out = numbers[g, begin - offset : end - offset]
                 for r in range(out.size):
                     out[r] = number[r]
@@ -130,7 +130,7 @@ def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignor
 def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-untyped-def]
     """Do the same by walking over the ones."""
     first, last, offset, numbers = piece
-    order, radix, first_bundle, first_block, _ = bundles
+    order, worth, first_bundle, first_block, _ = bundles
     count = np.empty(order.size, np.uint64)
     fill(count, np.uint64(0))
     buffer = np.empty(labels.shape[0], dtype=np.int32)
@@ -144,7 +144,7 @@ def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-unty
             for g in range(first_bundle[y], first_bundle[y + 1]):
                 number = np.uint64(0)
                 for i in range(first_block[g], first_block[g + 1]):
-                    number = number * radix[i] + count[order[i]]
+                    number += count[order[i]] * worth[i]
                     count[order[i]] = 0
                 numbers[g, row - offset] = number
 
