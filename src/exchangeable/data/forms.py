@@ -12,7 +12,6 @@ from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
 from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.kernels.loops import fill
-from exchangeable.runtime.kernels.vectors import TILE
 
 _compile = compiled()
 
@@ -20,7 +19,9 @@ CODE_BITS = 6
 """Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""
 SHORT_BITS = 16
 """Bits of a short word."""
-CODED_TILE = 1024
+COLUMN_TILE = 1024
+"""Rows whose ones are listed by variable at a time."""
+CODED_TILE = 2048
 """Rows that are listed by the values of their codes at a time."""
 
 
@@ -84,14 +85,14 @@ class Columns:
     """
 
     first_one: IntArray
-    row: npt.NDArray[np.uint8]
+    row: npt.NDArray[np.uint16]
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
         """List the ones of rows, themselves listed."""
-        n_tiles = -(-rows.n_rows // TILE)
+        n_tiles = -(-rows.n_rows // COLUMN_TILE)
         first_one = np.zeros((n_tiles, rows.n_variables + 1), dtype=np.int64)
-        row = np.empty(rows.indices.size, dtype=np.uint8)
+        row = np.empty(rows.indices.size, dtype=np.uint16)
         _transpose(rows.indptr, rows.indices, first_one, row)
         return cls(first_one, row)
 
@@ -209,8 +210,8 @@ def _transpose(indptr, indices, first_one, row):  # type: ignore[no-untyped-def]
     n_variables = first_one.shape[1] - 1
     following = np.empty(n_variables, dtype=np.int64)
     for tile in range(first_one.shape[0]):
-        begin = tile * TILE
-        end = min(begin + TILE, indptr.size - 1)
+        begin = tile * COLUMN_TILE
+        end = min(begin + COLUMN_TILE, indptr.size - 1)
         fill(following, 0)
         for k in range(indptr[begin], indptr[end]):
             following[indices[k]] += 1
