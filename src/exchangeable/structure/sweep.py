@@ -149,10 +149,10 @@ def _merge_sort(mean, members, buffer):  # type: ignore[no-untyped-def]
 @inlined
 def _is_sorted(mean, order):  # type: ignore[no-untyped-def]
     """Whether no variable has a lower mean than the one before it."""
+    falls = 0
     for i in range(1, order.size):
-        if mean[order[i]] < mean[order[i - 1]]:
-            return False
-    return True
+        falls += mean[order[i]] < mean[order[i - 1]]
+    return falls == 0
 
 
 @_compile

@@ -15,6 +15,7 @@ from exchangeable.data.row_kernels import ones_of
 from exchangeable.runtime.kernels.bits import popcount
 from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.kernels.loops import copy, inlined
+from exchangeable.runtime.kernels.vectors import logarithm
 
 _compile = compiled()
 
@@ -22,6 +23,10 @@ MASK_COST = 12
 """Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""
 MASK_WORDS = 64
 """So are more blocks while they have this many words in all."""
+
+
+LEAST = 2.0**-1022
+"""The least normal number."""
 
 
 class ScoreRoom(NamedTuple):
@@ -161,24 +166,18 @@ def fill_table(histogram, starts, sizes, alpha, weights, log_factorial, table): 
     """Write log((h + alpha) / (weight + alpha·(m + 1))) − log C(m, l) for every block and count.
 
     In a block about which nothing is known, neither rows nor smoothing, all counts are equally
-    likely.
+    likely. Logarithms of all entries are one vector loop, however small blocks are.
     """
     for b in range(starts.size):
         m, start, weight = sizes[b], starts[b], weights[b]
         mass = weight + alpha * (m + 1)
-        unseen = -np.log(m + 1.0)
-        if mass > 0:
-            unseen = np.log(alpha / mass) if alpha > 0 else -np.inf
-        unseen -= log_factorial[m]
+        for i in range(start, start + m + 1):
+            table[i] = (histogram[i] + alpha) / mass if mass > 0 else 1.0 / (m + 1.0)
+    for i in range(table.size):
+        log_share = logarithm(max(table[i], LEAST))
+        table[i] = log_share if table[i] > 0.0 else -np.inf
+    for b in range(starts.size):
+        m, start = sizes[b], starts[b]
         for count in range(m + 1):
-            table[start + count] = unseen + log_factorial[count] + log_factorial[m - count]
-        rest = weight
-        count = 0
-        # Few counts occur, most of them small: stop when all rows are accounted for.
-        while rest > 0 and count <= m:
-            h = histogram[start + count]
-            if h > 0.0:
-                rest -= h
-                log_ways = log_factorial[m] - log_factorial[count] - log_factorial[m - count]
-                table[start + count] = np.log((h + alpha) / mass) - log_ways
-            count += 1
+            log_ways = log_factorial[m] - log_factorial[count] - log_factorial[m - count]
+            table[start + count] -= log_ways
