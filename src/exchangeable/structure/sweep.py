@@ -7,11 +7,11 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import stdtrit
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.partitions import Labels, Partition
 from exchangeable.runtime.kernels.bits import bits_of_float
 from exchangeable.runtime.kernels.cache import compiled
-from exchangeable.runtime.kernels.loops import helper, inlined
+from exchangeable.runtime.kernels.loops import fill, helper, inlined
 from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.structure.student import two_sided_p
 
@@ -75,7 +75,10 @@ def _welch_rejects(mean_a, var_a, mean_b, var_b, n, level):  # type: ignore[no-u
 
 @helper
 def _sweep(mean, variance, order, n, level, block):  # type: ignore[no-untyped-def]
-    """Write the block of each of the variables, given in increasing order of mean."""
+    """Write the block of each of the variables, given in increasing order of mean.
+
+    Returns the number of blocks.
+    """
     reference, number = order[0], 0
     block[reference] = number
     for i in range(1, order.size):
@@ -86,6 +89,7 @@ def _sweep(mean, variance, order, n, level, block):  # type: ignore[no-untyped-d
             number += 1
             reference = j
         block[j] = number
+    return number + 1
 
 
 def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance: float) -> Labels:
@@ -155,6 +159,39 @@ def _is_sorted(mean, order):  # type: ignore[no-untyped-def]
     return falls == 0
 
 
+class Found(NamedTuple):
+    """The blocks of every class at several levels, where their partitions are to be.
+
+    Attributes
+    ----------
+    labels, sizes, starts : arrays of shape (n_levels, n_classes, n_variables)
+        What a `Partition` has; of sizes and starts there are as many as blocks.
+    n_blocks : array of shape (n_levels, n_classes)
+        Number of blocks.
+    """
+
+    labels: Labels
+    sizes: IntArray
+    starts: IntArray
+    n_blocks: IntArray
+
+    @classmethod
+    def room(cls, n_levels: int, n_classes: int, n_variables: int) -> Self:
+        """Return room for them, nothing written yet."""
+        shape = n_levels, n_classes, n_variables
+        sizes, starts = np.empty((2, *shape), dtype=np.int64)
+        n_blocks = np.empty(shape[:2], dtype=np.int64)
+        return cls(np.empty(shape, dtype=np.int32), sizes, starts, n_blocks)
+
+    def partitions(self, level: int) -> list[Partition]:
+        """Return the partitions of all classes at a level."""
+        labels, sizes, starts = self.labels[level], self.sizes[level], self.starts[level]
+        return [
+            Partition(labels[y], sizes[y, :count], starts[y, :count])
+            for y, count in enumerate(self.n_blocks[level].tolist())
+        ]
+
+
 @_compile
 def _estimate(moments, first, n, low, mean, variance, key):  # type: ignore[no-untyped-def]
     """Write the means and variances of the classes from `first` on, and what they are sorted by.
@@ -171,8 +208,8 @@ def _estimate(moments, first, n, low, mean, variance, key):  # type: ignore[no-u
 
 
 @_compile
-def _sweep_classes(mean, variance, key, first, n, levels, low, labels):  # type: ignore[no-untyped-def]
-    """Write labels[level, class] of the classes from `first` on, given their keys in order.
+def _sweep_classes(mean, variance, key, first, n, levels, low, found):  # type: ignore[no-untyped-def]
+    """Write the blocks of the classes from `first` on (`Found`), given their keys in order.
 
     Where means differ only in bits that keys do not have, they are sorted once more.
     """
@@ -183,13 +220,22 @@ def _sweep_classes(mean, variance, key, first, n, levels, low, labels):  # type:
         if not _is_sorted(mean[y], order):
             _merge_sort(mean[y], order, buffer)
         for i in range(levels.shape[0]):
-            _sweep(mean[y], variance[y], order, n, levels[i], labels[i, first + y])
+            labels, size = found.labels[i, first + y], found.sizes[i, first + y]
+            start, total = found.starts[i, first + y], 0
+            n_blocks = _sweep(mean[y], variance[y], order, n, levels[i], labels)
+            fill(size[:n_blocks], 0)
+            for j in range(labels.size):
+                size[labels[j]] += 1
+            for b in range(n_blocks):
+                start[b] = total
+                total += size[b] + 1
+            found.n_blocks[i, first + y] = n_blocks
 
 
 def sweep_each(
     moments: FloatArray, n: float, levels: Sequence[float], n_jobs: int | None = None
-) -> Labels:
-    """Return what `sweep` does for every class, at several levels of significance.
+) -> list[list[Partition]]:
+    """Return the partitions that `sweep` finds for every class, at several levels of significance.
 
     Parameters
     ----------
@@ -204,14 +250,14 @@ def sweep_each(
 
     Returns
     -------
-    array of shape (n_levels, n_classes, n_variables)
-        The block of each variable.
+    list of lists of Partition
+        For each level those of all classes.
     """
     _, n_variables, n_classes = moments.shape
     moments = np.ascontiguousarray(moments)
-    labels = np.zeros((len(levels), n_classes, n_variables), dtype=np.int32)
     if n <= 1:
-        return labels
+        return [[Partition.whole(n_variables)] * n_classes for _ in levels]
+    found = Found.room(len(levels), n_classes, n_variables)
     limits = np.array([Level.of(n, level) for level in levels])
     low = (1 << max(n_variables - 1, 1).bit_length()) - 1
 
@@ -221,10 +267,10 @@ def sweep_each(
         key = np.empty((last - first, n_variables), dtype=np.int64)
         _estimate(moments, first, float(n), low, mean, variance, key)
         key.sort(axis=1)  # vector instructions, where the processor has them
-        _sweep_classes(mean, variance, key, first, float(n), limits, low, labels)
+        _sweep_classes(mean, variance, key, first, float(n), limits, low, found)
 
     run(some, row_ranges(n_classes, 1 + LINES_TOGETHER // n_variables), n_jobs)
-    return labels
+    return [found.partitions(level) for level in range(len(levels))]
 
 
 @_compile

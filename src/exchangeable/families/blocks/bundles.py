@@ -22,7 +22,7 @@ _compile_sums = compiled(fastmath={"reassoc"})
 
 MOST_ENTRIES = 1024
 """A bundle's table has no more entries than this, unless a single block has."""
-ROWS_PER_ENTRY = 8
+ROWS_PER_ENTRY = 2
 """Nor more than one for this many rows: filling larger tables would take longer than it saves."""
 
 

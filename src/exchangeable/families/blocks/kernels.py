@@ -234,6 +234,22 @@ def _log_sums(joint, first, last, highest, total):  # type: ignore[no-untyped-de
 
 
 @_compile
+def limit_single(tables, log_prior):  # type: ignore[no-untyped-def]
+    """Return by how much log P of a row may be wrong (see `passes.single_error`)."""
+    _, first_block, starts, values = tables
+    most, most_blocks = 0.0, 0
+    for y in range(log_prior.size):
+        of_class, most_blocks = -log_prior[y], max(most_blocks, first_block[y + 1] - first_block[y])
+        for b in range(first_block[y], first_block[y + 1]):
+            end, highest = starts[b + 1] if b + 1 < starts.size else values.size, 0.0
+            for i in range(starts[b], end):
+                highest = max(highest, abs(values[i]))
+            of_class += highest
+        most = max(most, of_class)
+    return 2.0**-23 * (most_blocks + 2) * most + 2e-6 * (log_prior.size + 1)
+
+
+@_compile
 def estimate_numbers(piece, weights, log_prior, bundles, table):  # type: ignore[no-untyped-def]
     """Return nearly the log-likelihood of a piece's rows, in single precision, faster.
 

@@ -135,10 +135,7 @@ def single_error(tables: Tables, log_prior: FloatArray) -> float:
     Each of its look-ups and sums may be wrong by one part in 2^24 of the largest score that there
     can be, each e^x by 1e-6. It is not finite where something is impossible.
     """
-    largest = np.maximum.reduceat(np.abs(tables.values), tables.starts)
-    of_class = np.add.reduceat(largest, tables.first_block[:-1]) - log_prior
-    n_sums = int(np.diff(tables.first_block).max()) + 2
-    return float(2.0**-23 * n_sums * of_class.max() + 2e-6 * (log_prior.size + 1))
+    return float(kernels.limit_single(tables.arrays, log_prior))
 
 
 def histograms(

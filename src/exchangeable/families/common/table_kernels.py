@@ -162,22 +162,27 @@ def score_rows(rows, first, last, tables, workspace, out):  # type: ignore[no-un
 
 
 @_compile
-def fill_table(histogram, starts, sizes, alpha, weights, log_factorial, table):  # type: ignore[no-untyped-def]
+def fill_table(histogram, starts, first_block, alpha, weights, log_factorial, table):  # type: ignore[no-untyped-def]
     """Write log((h + alpha) / (weight + alpha·(m + 1))) − log C(m, l) for every block and count.
 
+    The blocks of class y are ``first_block[y]..first_block[y + 1]``, its weight is ``weights[y]``.
     In a block about which nothing is known, neither rows nor smoothing, all counts are equally
     likely. Logarithms of all entries are one vector loop, however small blocks are.
     """
-    for b in range(starts.size):
-        m, start, weight = sizes[b], starts[b], weights[b]
-        mass = weight + alpha * (m + 1)
-        for i in range(start, start + m + 1):
-            table[i] = (histogram[i] + alpha) / mass if mass > 0 else 1.0 / (m + 1.0)
+    for y in range(weights.size):
+        for b in range(first_block[y], first_block[y + 1]):
+            end = starts[b + 1] if b + 1 < starts.size else table.size
+            seen, share = histogram[starts[b] : end], table[starts[b] : end]
+            m = share.size - 1
+            mass = weights[y] + alpha * (m + 1)
+            for count in range(share.size):
+                share[count] = (seen[count] + alpha) / mass if mass > 0 else 1.0 / (m + 1.0)
     for i in range(table.size):
         log_share = logarithm(max(table[i], LEAST))
         table[i] = log_share if table[i] > 0.0 else -np.inf
     for b in range(starts.size):
-        m, start = sizes[b], starts[b]
-        for count in range(m + 1):
+        entries = table[starts[b] : starts[b + 1] if b + 1 < starts.size else table.size]
+        m = entries.size - 1
+        for count in range(entries.size):
             log_ways = log_factorial[m] - log_factorial[count] - log_factorial[m - count]
-            table[start + count] -= log_ways
+            entries[count] -= log_ways
