@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from exchangeable.families.blocks.bundles import MOST_ENTRIES, Bundles
+from exchangeable.families.blocks.bundles import MOST_ENTRIES, Bundles, gather
 from exchangeable.families.common.tables import Tables
 from random_blocks import make
 
@@ -29,7 +29,8 @@ def test_bundles_spread_tables_and_gather_histograms(n_rows):
     expected = np.zeros(tables.values.size)
     expected[tables.starts + digits] = 2.5
     gathered = np.zeros(tables.values.size)
-    bundles.gather(histogram, np.arange(len(partitions)), tables, gathered)
+    for y in range(len(partitions)):
+        gather(tables.starts, gathered, bundles, y, histogram)
     np.testing.assert_array_equal(gathered, expected)
 
 
@@ -41,7 +42,9 @@ def test_every_number_is_spread_and_gathered():
     lengths = np.diff(tables.starts, append=tables.values.size)
     spread, histogram = bundles.spread(tables), rng.random(bundles.starts[-1])
     gathered, expected = np.zeros(tables.values.size), np.zeros(tables.values.size)
-    bundles.gather(histogram.copy(), np.arange(len(partitions)), tables, gathered)
+    overwritten = histogram.copy()
+    for y in range(len(partitions)):
+        gather(tables.starts, gathered, bundles, y, overwritten)
     for g in range(bundles.starts.size - 1):
         own = bundles.order[bundles.first_block[g] : bundles.first_block[g + 1]]
         values = np.zeros(1)

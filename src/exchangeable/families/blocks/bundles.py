@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.tables import Tables
-from exchangeable.runtime.kernels.cache import compiled
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
 from exchangeable.runtime.kernels.loops import copy, inlined, total
 
 _compile = compiled()
-_compile_sums = compiled(fastmath={"reassoc"})
+_sums = for_kernels(fastmath={"reassoc"})
 """For sums that vector instructions may add up in another order."""
 
 MOST_ENTRIES = 1024
@@ -82,15 +82,6 @@ class Bundles(NamedTuple):
         spread = np.empty(self.starts[-1])
         _spread(tables.starts, tables.values, self, spread)
         return spread
-
-    def gather(
-        self, histogram: FloatArray, classes: IntArray, tables: Tables, gathered: FloatArray
-    ) -> None:
-        """Add the bundles' histograms of some classes to the blocks', laid out as `tables`.
-
-        The bundles' are overwritten.
-        """
-        _gather(tables.starts, gathered, self, classes, histogram)
 
 
 @inlined
@@ -173,31 +164,31 @@ def _spread(block_starts, values, bundles, spread):  # type: ignore[no-untyped-d
             filled *= of_block.size
 
 
-@_compile_sums
-def _gather(block_starts, gathered, bundles, classes, histogram):  # type: ignore[no-untyped-def]
-    """Add up the numbers of every bundle by each of their digits, the first digit first.
+@_sums
+def gather(block_starts, gathered, bundles, y, histogram):  # type: ignore[no-untyped-def]
+    """Add the histograms of a class's bundles to those of its blocks. The bundles' are overwritten.
 
-    Numbers that differ in it alone are then added to those in which it is 0.
+    Numbers are added up by their first digit; those that differ in it alone are then added to that
+    in which it is 0.
     """
     order, first_bundle = bundles.order, bundles.first_bundle
     first_block, starts = bundles.first_block, bundles.starts
-    for y in classes:
-        for g in range(first_bundle[y], first_bundle[y + 1]):
-            table = histogram[starts[g] : starts[g + 1]]
-            n_numbers = table.size
-            for b in order[first_block[g] : first_block[g + 1]][::-1]:
-                end = block_starts[b + 1] if b + 1 < block_starts.size else gathered.size
-                of_block = gathered[block_starts[b] : end]
-                n_numbers //= of_block.size
-                if n_numbers == 1:
-                    for count in range(of_block.size):
-                        of_block[count] += table[count]
-                    break
-                first = table[:n_numbers]
-                of_block[0] += total(first)
-                for count in range(1, of_block.size):
-                    line, mass = table[count * n_numbers : (count + 1) * n_numbers], 0.0
-                    for number in range(n_numbers):
-                        mass += line[number]
-                        first[number] += line[number]
-                    of_block[count] += mass
+    for g in range(first_bundle[y], first_bundle[y + 1]):
+        table = histogram[starts[g] : starts[g + 1]]
+        n_numbers = table.size
+        for b in order[first_block[g] : first_block[g + 1]][::-1]:
+            end = block_starts[b + 1] if b + 1 < block_starts.size else gathered.size
+            of_block = gathered[block_starts[b] : end]
+            n_numbers //= of_block.size
+            if n_numbers == 1:
+                for count in range(of_block.size):
+                    of_block[count] += table[count]
+                break
+            first = table[:n_numbers]
+            of_block[0] += total(first)
+            for count in range(1, of_block.size):
+                line, mass = table[count * n_numbers : (count + 1) * n_numbers], 0.0
+                for number in range(n_numbers):
+                    mass += line[number]
+                    first[number] += line[number]
+                of_block[count] += mass

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.data.row_kernels import ones_of
+from exchangeable.families.blocks.bundles import gather
 from exchangeable.families.common.posteriors import settle
 from exchangeable.runtime.kernels.bits import popcount, short_popcount
 from exchangeable.runtime.kernels.cache import compiled
@@ -334,20 +335,25 @@ def _add_masses(histogram, starts, numbers, line, column, mass):  # type: ignore
 
 
 @_compile
-def add_by_number(piece, weights, posterior, lines, classes, bundles, histogram):  # type: ignore[no-untyped-def]
-    """Add posteriors by number; those of ``classes[i]`` are in line ``lines[i]``.
+def add_by_number(piece, span, weights, posterior, lines, bundles, block_starts, sums):  # type: ignore[no-untyped-def]
+    """Add posteriors by number; those of the class ``lines[0][i]`` are in line ``lines[1][i]``.
 
+    `sums` are those of the bundles, which begin at 0 with the first rows of the span, and those of
+    the blocks, to which they are added with the last ones, while they are in the nearest cache.
     Rows without a share in the class are left out where they are many.
     """
     first, last, offset, numbers = piece
+    (classes, line_of), (histogram, gathered) = lines, sums
     first_bundle, starts = bundles.first_bundle, bundles.starts
     masses = np.empty(ADD_TILE)
     for i in range(classes.size):
         line = first_bundle[classes[i]]
         tables = starts[line : first_bundle[classes[i] + 1]]
+        if first == span[0]:
+            fill(histogram[starts[line] : starts[first_bundle[classes[i] + 1]]], 0.0)
         for begin in range(first, last, ADD_TILE):
             end = min(begin + ADD_TILE, last)
-            share, weight = posterior[lines[i], begin:end], weights[begin:end]
+            share, weight = posterior[line_of[i], begin:end], weights[begin:end]
             mass, n_kept = masses[: share.size], 0
             for r in range(share.size):
                 mass[r] = weight[r] * share[r]
@@ -359,3 +365,5 @@ def add_by_number(piece, weights, posterior, lines, classes, bundles, histogram)
                 if share[r] > 0.0:
                     for g in range(tables.size):
                         histogram[tables[g] + numbers[line + g, begin - offset + r]] += mass[r]
+        if last == span[1]:
+            gather(block_starts, gathered, bundles, classes[i], histogram)

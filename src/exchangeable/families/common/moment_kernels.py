@@ -1,9 +1,9 @@
 """Inner loops that sum posteriors and their squares over the rows with each variable on.
 
 Eight classes are handled at a time. Their posteriors in a tile of rows are turned into lines of
-eight numbers, one per row. Sums have two such lines for each variable, or for each value of a
-code: of the posteriors times the weights of the rows, and of these times the posteriors. They stay
-in registers while the rows of a variable or value are added.
+eight numbers, one per row. There are two sums of such lines for each variable, or for each value of
+a code: of the posteriors times the weights of the rows, and of these times the posteriors. They
+stay in registers while the rows of a variable or value are added.
 """
 
 import numpy as np
@@ -44,12 +44,12 @@ def _lines_of(posterior, first_class, begin, end, workspace, lines):  # type: ig
 
 
 @inlined
-def _add_rows(lines, weights, rows, first, last, sums, position):  # type: ignore[no-untyped-def]
-    """Add the lines of listed rows to the two sums at a position.
+def _add_rows(lines, weights, rows, first, last, sums, position, apart):  # type: ignore[no-untyped-def]
+    """Add the lines of listed rows to the sum at a position, and their squares to one behind it.
 
     The sum of four rows is added at a time, so that fewer additions wait for the one before.
     """
-    total, square, i = load(sums, position), load(sums, position + N_LANES), first
+    total, square, i = load(sums, position), load(sums, position + apart), first
     while i + 4 <= last:
         a, b = (
             load(lines, np.int64(rows[i]) * N_LANES),
@@ -70,7 +70,7 @@ def _add_rows(lines, weights, rows, first, last, sums, position):  # type: ignor
         total, square = plus(total, mass_a), plus_product(square, mass_a, a)
         i += 1
     store(sums, position, total)
-    store(sums, position + N_LANES, square)
+    store(sums, position + apart, square)
 
 
 @_compile
@@ -91,15 +91,16 @@ def add_by_value(lists, span, weights, posterior, first_class, sums):  # type: i
                 start = np.int64(first_row[tile, g, value])
                 stop = np.int64(first_row[tile, g, value + 1])
                 if start < stop:
-                    _add_rows(lines, weight, rows, start, stop, sums, position)
+                    _add_rows(lines, weight, rows, start, stop, sums, position, N_LANES)
                 position += 2 * N_LANES
 
 
 @_compile
-def add_by_column(columns, span, weights, posterior, first_class, sums):  # type: ignore[no-untyped-def]
-    """Add the rows of a span of tiles, listed by variable (`forms.Columns`)."""
+def add_by_column(columns, span, weights, posterior, first_class, moments):  # type: ignore[no-untyped-def]
+    """Add the rows of a span of tiles, listed by variable (`forms.Columns`), to moments."""
     first_one, row = columns
-    n_rows, n_variables = posterior.shape[1], first_one.shape[1] - 1
+    n_rows, n_variables, width = posterior.shape[1], moments.shape[0], moments.shape[2]
+    sums = moments.reshape(-1)
     workspace, lines = aligned(N_LANES * TURNED), aligned(COLUMN_TILE * N_LANES)
     fill(workspace, 0.0)
     for tile in range(span[0], span[1]):
@@ -110,18 +111,19 @@ def add_by_column(columns, span, weights, posterior, first_class, sums):  # type
         for j in range(n_variables):
             start, stop = first_one[tile, j], first_one[tile, j + 1]
             if start < stop:
-                _add_rows(lines, weight, row, start, stop, sums, 2 * N_LANES * j)
+                position = 2 * width * j + first_class
+                _add_rows(lines, weight, row, start, stop, sums, position, width)
 
 
 @_compile
-def fold(sums, lines):  # type: ignore[no-untyped-def]
-    """Add the sums of the values of each code, in their order, to the lines of its variables."""
-    width = 2 * N_LANES
-    for j in range(lines.size // width):
-        of_code, bit = VALUES * width * (j // CODE_BITS), 1 << j % CODE_BITS
-        for c in range(0, width, N_LANES):
-            total = load(lines, width * j + c)
+def fold(sums, first_class, moments):  # type: ignore[no-untyped-def]
+    """Write the moments of the variables of each code: the sums of the values that have them on."""
+    flat, width = moments.reshape(-1), moments.shape[2]
+    for j in range(moments.shape[0]):
+        of_code, bit = 2 * N_LANES * VALUES * (j // CODE_BITS), 1 << j % CODE_BITS
+        for power in range(2):
+            total = alike(0.0)
             for high in range(bit, VALUES, 2 * bit):
                 for value in range(high, high + bit):
-                    total = plus(total, load(sums, of_code + width * value + c))
-            store(lines, width * j + c, total)
+                    total = plus(total, load(sums, of_code + N_LANES * (2 * value + power)))
+            store(flat, width * (2 * j + power) + first_class, total)

@@ -77,25 +77,22 @@ def _job_in_lanes(
     if columns is None and not lists:
         return None
 
-    def one(task: tuple[tuple[int, int], int]) -> FloatArray:
+    moments = {span: aligned_zeros((n_variables, 2, len(firsts) * N_LANES)) for span in spans}
+
+    def one(task: tuple[tuple[int, int], int]) -> None:
         span, first = task
-        lines, weights = aligned_zeros((n_variables, 2, N_LANES)), examples.weights
         if columns is not None:
             listed = (columns.first_one, columns.row)
-            moment_kernels.add_by_column(listed, span, weights, by_class, first, lines.reshape(-1))
-            return lines
-        sums = aligned_zeros((lists[span].row.shape[0] * moment_kernels.VALUES * 2 * N_LANES,))
-        moment_kernels.add_by_value(lists[span], span, weights, by_class, first, sums)
-        moment_kernels.fold(sums, lines.reshape(-1))
-        return lines
+            rest = (span, examples.weights, by_class, first, moments[span])
+            moment_kernels.add_by_column(listed, *rest)
+            return
+        n_codes, _ = lists[span].row.shape
+        sums = aligned_zeros((n_codes * moment_kernels.VALUES * 2 * N_LANES,))
+        moment_kernels.add_by_value(lists[span], span, examples.weights, by_class, first, sums)
+        moment_kernels.fold(sums, first, moments[span])
 
-    def finish(lines: list[FloatArray]) -> FloatArray:
-        moments = np.empty((2, n_variables, n_classes))
-        for number, first in enumerate(firsts):
-            some = add_parts(lines[number :: len(firsts)])
-            n_some = min(N_LANES, n_classes - first)
-            moments[:, :, first : first + n_some] = some.transpose(1, 0, 2)[:, :, :n_some]
-        return moments
+    def finish(_: list[None]) -> FloatArray:
+        return np.moveaxis(add_parts(list(moments.values()))[:, :, :n_classes], 1, 0)
 
     return Job(one, [(span, first) for span in spans for first in firsts], finish)
 
