@@ -20,7 +20,7 @@ _compile = compiled()
 _sums = for_kernels(fastmath={"reassoc"})
 """For sums that vector instructions may add up in another order."""
 
-MOST_ENTRIES = 1024
+MOST_ENTRIES = 2048
 """A bundle's table has no more entries than this, unless a single block has."""
 ROWS_PER_ENTRY = 2
 """Nor more than one for this many rows: filling larger tables would take longer than it saves."""
