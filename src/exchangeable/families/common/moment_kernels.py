@@ -49,26 +49,22 @@ def _add_rows(lines, weights, rows, first, last, sums, position, apart):  # type
 
     The sum of four rows is added at a time, so that fewer additions wait for the one before.
     """
-    total, square, i = load(sums, position), load(sums, position + apart), first
-    while i + 4 <= last:
-        a, b = (
-            load(lines, np.int64(rows[i]) * N_LANES),
-            load(lines, np.int64(rows[i + 1]) * N_LANES),
-        )
-        c = load(lines, np.int64(rows[i + 2]) * N_LANES)
-        d = load(lines, np.int64(rows[i + 3]) * N_LANES)
-        mass_a, mass_b = times(alike(weights[rows[i]]), a), times(alike(weights[rows[i + 1]]), b)
-        mass_c = times(alike(weights[rows[i + 2]]), c)
-        mass_d = times(alike(weights[rows[i + 3]]), d)
+    total, square = load(sums, position), load(sums, position + apart)
+    some = rows[first:last]
+    n_fours = some.size // 4
+    for four in range(n_fours):
+        i, j, k, m = some[4 * four], some[4 * four + 1], some[4 * four + 2], some[4 * four + 3]
+        a, b = load(lines, np.int64(i) * N_LANES), load(lines, np.int64(j) * N_LANES)
+        c, d = load(lines, np.int64(k) * N_LANES), load(lines, np.int64(m) * N_LANES)
+        mass_a, mass_b = times(alike(weights[i]), a), times(alike(weights[j]), b)
+        mass_c, mass_d = times(alike(weights[k]), c), times(alike(weights[m]), d)
         total = plus(total, plus(plus(mass_a, mass_b), plus(mass_c, mass_d)))
         two = plus_product(times(mass_a, a), mass_b, b)
         square = plus(square, plus(two, plus_product(times(mass_c, c), mass_d, d)))
-        i += 4
-    while i < last:
-        a = load(lines, np.int64(rows[i]) * N_LANES)
-        mass_a = times(alike(weights[rows[i]]), a)
+    for left in range(4 * n_fours, some.size):
+        a = load(lines, np.int64(some[left]) * N_LANES)
+        mass_a = times(alike(weights[some[left]]), a)
         total, square = plus(total, mass_a), plus_product(square, mass_a, a)
-        i += 1
     store(sums, position, total)
     store(sums, position + apart, square)
 
@@ -77,16 +73,19 @@ def _add_rows(lines, weights, rows, first, last, sums, position, apart):  # type
 def add_by_value(lists, span, weights, posterior, first_class, sums):  # type: ignore[no-untyped-def]
     """Add the rows of a span, listed by the values of their codes (`forms.CodeLists`)."""
     (first, last), (first_row, row) = span, lists
-    workspace, lines = aligned(N_LANES * TURNED), aligned(CODED_TILE * N_LANES)
+    workspace, lines = aligned(N_LANES * TURNED), aligned((CODED_TILE + 1) * N_LANES)
+    weight = np.empty(CODED_TILE + 1)
+    fill(lines, 0.0)
+    fill(weight, 0.0)  # of the row that there is not
     fill(workspace, 0.0)  # what is added up for classes that there are not must be numbers
     for tile in range(first_row.shape[0]):
         begin = first + tile * CODED_TILE
         end = min(begin + CODED_TILE, last)
         _lines_of(posterior, first_class, begin, end, workspace, lines)
-        weight = weights[begin:end]
+        copy(weights[begin:end], weight)
         position = 0
         for g in range(first_row.shape[1]):
-            rows = row[g, begin - first : end - first]
+            rows = row[tile, g]
             for value in range(VALUES):
                 start = np.int64(first_row[tile, g, value])
                 stop = np.int64(first_row[tile, g, value + 1])

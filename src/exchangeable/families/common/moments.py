@@ -86,7 +86,7 @@ def _job_in_lanes(
             rest = (span, examples.weights, by_class, first, moments[span])
             moment_kernels.add_by_column(listed, *rest)
             return
-        n_codes, _ = lists[span].row.shape
+        n_codes = lists[span].row.shape[1]
         sums = aligned_zeros((n_codes * moment_kernels.VALUES * 2 * N_LANES,))
         moment_kernels.add_by_value(lists[span], span, examples.weights, by_class, first, sums)
         moment_kernels.fold(sums, first, moments[span])
