@@ -62,3 +62,9 @@ def test_many_rows_are_not_listed(monkeypatch):
     monkeypatch.undo()
     np.testing.assert_allclose(sum_moments(examples, posterior), unlisted, rtol=1e-13)
     assert len(examples.derived) == 1
+
+
+def test_no_rows_have_moments_of_zero():
+    rows = as_rows(sp.csr_matrix((0, SHAPE[1]), dtype=np.uint8), None)
+    examples = prepared(rows, np.empty(0), NO_CLAMP, None)
+    assert not sum_moments(examples, np.empty((0, 20))).any()

@@ -72,7 +72,8 @@ def _job_in_lanes(
     n_classes, n_rows = by_class.shape
     firsts = range(0, n_classes, N_LANES)
     n_units = n_rows if columns is None else len(columns.first_one)
-    spans = row_ranges(n_units, -(-n_units // max(1, n_parts // len(firsts))))
+    size = max(1, -(-n_units // max(1, n_parts // len(firsts))))
+    spans = row_ranges(n_units, size) or [(0, 0)]
     lists = _rows_by_value(examples, spans) if columns is None else {}
     if columns is None and not lists:
         return None
