@@ -159,7 +159,7 @@ def _is_sorted(mean, order):  # type: ignore[no-untyped-def]
     return falls == 0
 
 
-class Found(NamedTuple):
+class Blocks(NamedTuple):
     """The blocks of every class at several levels, where their partitions are to be.
 
     Attributes
@@ -208,8 +208,8 @@ def _estimate(moments, first, n, low, mean, variance, key):  # type: ignore[no-u
 
 
 @_compile
-def _sweep_classes(mean, variance, key, first, n, levels, low, found):  # type: ignore[no-untyped-def]
-    """Write the blocks of the classes from `first` on (`Found`), given their keys in order.
+def _sweep_classes(mean, variance, key, first, n, levels, low, blocks):  # type: ignore[no-untyped-def]
+    """Write the blocks of the classes from `first` on (`Blocks`), given their keys in order.
 
     Where means differ only in bits that keys do not have, they are sorted once more.
     """
@@ -220,8 +220,8 @@ def _sweep_classes(mean, variance, key, first, n, levels, low, found):  # type: 
         if not _is_sorted(mean[y], order):
             _merge_sort(mean[y], order, buffer)
         for i in range(levels.shape[0]):
-            labels, size = found.labels[i, first + y], found.sizes[i, first + y]
-            start, total = found.starts[i, first + y], 0
+            labels, size = blocks.labels[i, first + y], blocks.sizes[i, first + y]
+            start, total = blocks.starts[i, first + y], 0
             n_blocks = _sweep(mean[y], variance[y], order, n, levels[i], labels)
             fill(size[:n_blocks], 0)
             for j in range(labels.size):
@@ -229,7 +229,7 @@ def _sweep_classes(mean, variance, key, first, n, levels, low, found):  # type: 
             for b in range(n_blocks):
                 start[b] = total
                 total += size[b] + 1
-            found.n_blocks[i, first + y] = n_blocks
+            blocks.n_blocks[i, first + y] = n_blocks
 
 
 def sweep_each(
@@ -257,7 +257,7 @@ def sweep_each(
     moments = np.ascontiguousarray(moments)
     if n <= 1:
         return [[Partition.whole(n_variables)] * n_classes for _ in levels]
-    found = Found.room(len(levels), n_classes, n_variables)
+    blocks = Blocks.room(len(levels), n_classes, n_variables)
     limits = np.array([Level.of(n, level) for level in levels])
     low = (1 << max(n_variables - 1, 1).bit_length()) - 1
 
@@ -267,10 +267,10 @@ def sweep_each(
         key = np.empty((last - first, n_variables), dtype=np.int64)
         _estimate(moments, first, float(n), low, mean, variance, key)
         key.sort(axis=1)  # vector instructions, where the processor has them
-        _sweep_classes(mean, variance, key, first, float(n), limits, low, found)
+        _sweep_classes(mean, variance, key, first, float(n), limits, low, blocks)
 
     run(some, row_ranges(n_classes, 1 + LINES_TOGETHER // n_variables), n_jobs)
-    return [found.partitions(level) for level in range(len(levels))]
+    return [blocks.partitions(level) for level in range(len(levels))]
 
 
 @_compile
