@@ -6,16 +6,6 @@ import pytest
 
 from exchangeable import ExchangeableMixture
 from exchangeable.partitions import Partition, check_partition
-from random_blocks import make
-
-
-def test_partitions_of_lines_are_those_of_each():
-    _, _, partitions = make()
-    found = Partition.from_lines(np.stack([partition.labels for partition in partitions]))
-    for one, expected in zip(found, partitions, strict=True):
-        np.testing.assert_array_equal(one.labels, expected.labels)
-        np.testing.assert_array_equal(one.sizes, expected.sizes)
-        np.testing.assert_array_equal(one.starts, expected.starts)
 
 
 def test_partitions_round_trip():

@@ -1,6 +1,5 @@
 """A partition of the variables into blocks, as arrays the kernels read."""
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,21 +63,6 @@ class Partition:
     def of_sizes(cls, labels: Labels, sizes: IntArray) -> Self:
         """Make a partition of block numbers whose numbers of variables are known."""
         return cls._of(labels, sizes)
-
-    @classmethod
-    def from_lines(cls, labels: Labels) -> list[Self]:
-        """Make a partition of every line of block numbers."""
-        n_blocks = labels.max(axis=1) + np.int64(1)
-        ends = np.cumsum(n_blocks)
-        first = ends - n_blocks
-        sizes = np.bincount((labels + first[:, None]).ravel(), minlength=ends[-1])
-        before = np.cumsum(sizes + 1) - (sizes + 1)
-        starts = before - np.repeat(before[first], n_blocks)
-        spans = itertools.pairwise([0, *ends.tolist()])
-        return [
-            cls(line, sizes[begin:end], starts[begin:end])
-            for line, (begin, end) in zip(labels, spans, strict=True)
-        ]
 
     @classmethod
     def _of(cls, labels: Labels, sizes: IntArray) -> Self:

@@ -12,7 +12,6 @@ from exchangeable.data.row_kernels import ones_of
 from exchangeable.data.rows import Rows
 from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.kernels.loops import fill
-from exchangeable.runtime.kernels.vectors import TILE
 
 _compile = compiled()
 
@@ -20,7 +19,9 @@ CODE_BITS = 6
 """Variables that make one code: its tables have 2^6 lines and stay in the second-level cache."""
 SHORT_BITS = 16
 """Bits of a short word."""
-CODED_TILE = 1024
+COLUMN_TILE = 1024
+"""Rows whose ones are listed by variable at a time."""
+CODED_TILE = 2048
 """Rows that are listed by the values of their codes at a time."""
 
 
@@ -84,14 +85,14 @@ class Columns:
     """
 
     first_one: IntArray
-    row: npt.NDArray[np.uint8]
+    row: npt.NDArray[np.uint16]
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
         """List the ones of rows, themselves listed."""
-        n_tiles = -(-rows.n_rows // TILE)
+        n_tiles = -(-rows.n_rows // COLUMN_TILE)
         first_one = np.zeros((n_tiles, rows.n_variables + 1), dtype=np.int64)
-        row = np.empty(rows.indices.size, dtype=np.uint8)
+        row = np.empty(rows.indices.size, dtype=np.uint16)
         _transpose(rows.indptr, rows.indices, first_one, row)
         return cls(first_one, row)
 
@@ -152,9 +153,9 @@ class CodeLists(NamedTuple):
     Attributes
     ----------
     first_row : array of shape (n_tiles, n_codes, n_values + 1)
-        Where the rows with each value begin in the list of a code in a tile.
-    row : array of shape (n_codes, n_rows)
-        The rows, counted from the first of their tile.
+        Where the rows with each value begin in the list of a code in a tile: at multiples of four.
+    row : array of shape (n_tiles, n_codes, length)
+        The rows, counted from the first of their tile. `CODED_TILE`, which no row is, fills up.
     """
 
     first_row: npt.NDArray[np.uint16]
@@ -167,26 +168,26 @@ class CodeLists(NamedTuple):
         n_tiles = -(-n_rows // CODED_TILE)
         lists = cls(
             np.zeros((n_tiles, n_codes, (1 << CODE_BITS) + 1), dtype=np.uint16),
-            np.empty((n_codes, n_rows), dtype=np.uint16),
+            np.full((n_tiles, n_codes, CODED_TILE + (3 << CODE_BITS)), CODED_TILE, np.uint16),
         )
-        _list_by_value(codes.codes, span[0], lists.first_row, lists.row)
+        _list_by_value(codes.codes, *span, lists.first_row, lists.row)
         return lists
 
 
 @_compile
-def _list_by_value(codes, first, first_row, row):  # type: ignore[no-untyped-def]
+def _list_by_value(codes, first, last, first_row, row):  # type: ignore[no-untyped-def]
     """List rows by the values of their codes, in their order."""
     following = np.empty(1 << CODE_BITS, dtype=np.int64)
     for tile in range(first_row.shape[0]):
-        begin = tile * CODED_TILE
-        end = min(begin + CODED_TILE, row.shape[1])
+        begin = first + tile * CODED_TILE
+        end = min(begin + CODED_TILE, last)
         for g in range(codes.shape[0]):
-            value, begins, rows = codes[g, first + begin : first + end], first_row[tile, g], row[g]
+            value, begins, rows = codes[g, begin:end], first_row[tile, g], row[tile, g]
             for r in range(value.size):
                 begins[value[r] + 1] += 1
             for v in range(following.size):
-                following[v] = begin + begins[v]
-                begins[v + 1] += begins[v]
+                following[v] = begins[v]
+                begins[v + 1] = begins[v] + (begins[v + 1] + 3) // 4 * 4
             for r in range(value.size):
                 rows[following[value[r]]] = r
                 following[value[r]] += 1
@@ -209,8 +210,8 @@ def _transpose(indptr, indices, first_one, row):  # type: ignore[no-untyped-def]
     n_variables = first_one.shape[1] - 1
     following = np.empty(n_variables, dtype=np.int64)
     for tile in range(first_one.shape[0]):
-        begin = tile * TILE
-        end = min(begin + TILE, indptr.size - 1)
+        begin = tile * COLUMN_TILE
+        end = min(begin + COLUMN_TILE, indptr.size - 1)
         fill(following, 0)
         for k in range(indptr[begin], indptr[end]):
             following[indices[k]] += 1

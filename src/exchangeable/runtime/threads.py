@@ -43,14 +43,16 @@ def run(
     Where Ctrl-C may end it (`giving_up`), no task is begun afterwards.
     """
     listed, stop = list(tasks), flag_to_give_up()
+    workers = min(n_threads(n_jobs), len(listed)) if len(listed) > 1 else 1
+    if workers == 1 and stop is None:
+        return [function(task) for task in listed]
 
     def one(task: Task) -> Result:
         if stop is not None and stop.is_set():
             raise GivenUp
         return function(task)
 
-    workers = min(n_threads(n_jobs), len(listed))
-    if workers <= 1:
+    if workers == 1:
         return [one(task) for task in listed]
     results: dict[int, Result] = {}
     numbers = itertools.count()

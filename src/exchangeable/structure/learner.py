@@ -172,7 +172,7 @@ class BlockLearner:
         levels = [self.settings.significance]
         if self.name == "evidence" and self.settings.start != self.settings.significance:
             levels.append(self.settings.start)
-        return [Partition.from_lines(lines) for lines in sweep_each(moments, n, levels, n_jobs)]
+        return sweep_each(moments, n, levels, n_jobs)
 
     def _refine(
         self,

@@ -7,22 +7,18 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import stdtrit
 
-from exchangeable.arrays import FloatArray
+from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.partitions import Labels, Partition
 from exchangeable.runtime.kernels.bits import bits_of_float
 from exchangeable.runtime.kernels.cache import compiled
-from exchangeable.runtime.kernels.loops import fill, helper, inlined, largest
+from exchangeable.runtime.kernels.loops import fill, helper, inlined
 from exchangeable.runtime.threads import row_ranges, run
 from exchangeable.structure.student import two_sided_p
 
 _compile = compiled()
 
-LINES_TOGETHER = 4096
+LINES_TOGETHER = 16384
 """Variables, over all classes, that one thread sweeps at a time."""
-OCTAVES, DIGITS = 8, 7
-"""Means are sorted into buckets by their exponent, up to 8 below the highest, and seven digits."""
-SMALL_BUCKET = 48
-"""Buckets of more variables are sorted by merging."""
 
 
 class Level(NamedTuple):
@@ -79,7 +75,10 @@ def _welch_rejects(mean_a, var_a, mean_b, var_b, n, level):  # type: ignore[no-u
 
 @helper
 def _sweep(mean, variance, order, n, level, block):  # type: ignore[no-untyped-def]
-    """Write the block of each of the variables, given in increasing order of mean."""
+    """Write the block of each of the variables, given in increasing order of mean.
+
+    Returns the number of blocks.
+    """
     reference, number = order[0], 0
     block[reference] = number
     for i in range(1, order.size):
@@ -90,6 +89,7 @@ def _sweep(mean, variance, order, n, level, block):  # type: ignore[no-untyped-d
             number += 1
             reference = j
         block[j] = number
+    return number + 1
 
 
 def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance: float) -> Labels:
@@ -150,63 +150,92 @@ def _merge_sort(mean, members, buffer):  # type: ignore[no-untyped-def]
         length *= 2
 
 
-@helper
-def _sort(mean, order, bucket, ends):  # type: ignore[no-untyped-def]
-    """Write the variables in increasing order of their means, which are not negative.
+@inlined
+def _is_sorted(mean, order):  # type: ignore[no-untyped-def]
+    """Whether no variable has a lower mean than the one before it."""
+    falls = 0
+    for i in range(1, order.size):
+        falls += mean[order[i]] < mean[order[i - 1]]
+    return falls == 0
 
-    Each goes into a bucket by the exponent and first binary digits of its mean, and small buckets
-    are sorted by insertion, which is faster than `numpy.argsort`. The order is stable. `bucket` and
-    `ends` are room for one number per variable and for one more than there are buckets.
+
+class Blocks(NamedTuple):
+    """The blocks of every class at several levels, where their partitions are to be.
+
+    Attributes
+    ----------
+    labels, sizes, starts : arrays of shape (n_levels, n_classes, n_variables)
+        What a `Partition` has; of sizes and starts there are as many as blocks.
+    n_blocks : array of shape (n_levels, n_classes)
+        Number of blocks.
     """
-    n_buckets = OCTAVES << DIGITS
-    last = bits_of_float(largest(mean)) >> (52 - DIGITS)
-    fill(ends, 0)
-    for j in range(mean.size):
-        before_last = last - (bits_of_float(mean[j]) >> (52 - DIGITS))
-        bucket[j] = max(n_buckets - 1 - before_last, 0)
-        ends[bucket[j] + 1] += 1
-    for b in range(n_buckets):
-        ends[b + 1] += ends[b]
-    for j in range(mean.size):
-        order[ends[bucket[j]]] = j
-        ends[bucket[j]] += 1
-    begin = 0
-    for b in range(n_buckets):
-        end = ends[b]
-        if end - begin > SMALL_BUCKET:
-            _merge_sort(mean, order[begin:end], bucket)
-        else:
-            for i in range(begin + 1, end):
-                j, position = order[i], i
-                while position > begin and mean[order[position - 1]] > mean[j]:
-                    order[position] = order[position - 1]
-                    position -= 1
-                order[position] = j
-        begin = end
+
+    labels: Labels
+    sizes: IntArray
+    starts: IntArray
+    n_blocks: IntArray
+
+    @classmethod
+    def room(cls, n_levels: int, n_classes: int, n_variables: int) -> Self:
+        """Return room for them, nothing written yet."""
+        shape = n_levels, n_classes, n_variables
+        sizes, starts = np.empty((2, *shape), dtype=np.int64)
+        n_blocks = np.empty(shape[:2], dtype=np.int64)
+        return cls(np.empty(shape, dtype=np.int32), sizes, starts, n_blocks)
+
+    def partitions(self, level: int) -> list[Partition]:
+        """Return the partitions of all classes at a level."""
+        labels, sizes, starts = self.labels[level], self.sizes[level], self.starts[level]
+        return [
+            Partition(labels[y], sizes[y, :count], starts[y, :count])
+            for y, count in enumerate(self.n_blocks[level].tolist())
+        ]
 
 
 @_compile
-def _sweep_classes(moments, first, last, n, levels, labels):  # type: ignore[no-untyped-def]
-    """Write labels[level, class] for the classes first..last."""
-    n_variables, n_classes = moments.shape[1], last - first
-    mean, variance = np.empty((n_classes, n_variables)), np.empty((n_classes, n_variables))
-    order, bucket = np.empty(n_variables, np.int64), np.empty(n_variables, np.int64)
-    ends = np.empty((OCTAVES << DIGITS) + 1, np.int64)
-    for j in range(n_variables):
-        for y in range(n_classes):
-            mean[y, j] = moments[0, j, first + y] / n
-            spread = moments[1, j, first + y] - n * mean[y, j] ** 2
-            variance[y, j] = max(spread, 0.0) / max(n - 1.0, 1e-300)
-    for y in range(n_classes):
-        _sort(mean[y], order, bucket, ends)
+def _estimate(moments, first, n, low, mean, variance, key):  # type: ignore[no-untyped-def]
+    """Write the means and variances of the classes from `first` on, and what they are sorted by.
+
+    A key has the bits of a mean, which is not negative, and in place of the last of them, those of
+    `low`, the number of the variable.
+    """
+    for y in range(mean.shape[0]):
+        for j in range(mean.shape[1]):
+            average = moments[0, j, first + y] / n
+            spread = moments[1, j, first + y] - n * average**2
+            mean[y, j], variance[y, j] = average, max(spread, 0.0) / max(n - 1.0, 1e-300)
+            key[y, j] = bits_of_float(average) & ~low | j
+
+
+@_compile
+def _sweep_classes(mean, variance, key, first, n, levels, low, blocks):  # type: ignore[no-untyped-def]
+    """Write the blocks of the classes from `first` on (`Blocks`), given their keys in order.
+
+    Where means differ only in bits that keys do not have, they are sorted once more.
+    """
+    order, buffer = np.empty(mean.shape[1], np.int64), np.empty(mean.shape[1], np.int64)
+    for y in range(mean.shape[0]):
+        for i in range(order.size):
+            order[i] = key[y, i] & low
+        if not _is_sorted(mean[y], order):
+            _merge_sort(mean[y], order, buffer)
         for i in range(levels.shape[0]):
-            _sweep(mean[y], variance[y], order, n, levels[i], labels[i, first + y])
+            labels, size = blocks.labels[i, first + y], blocks.sizes[i, first + y]
+            start, total = blocks.starts[i, first + y], 0
+            n_blocks = _sweep(mean[y], variance[y], order, n, levels[i], labels)
+            fill(size[:n_blocks], 0)
+            for j in range(labels.size):
+                size[labels[j]] += 1
+            for b in range(n_blocks):
+                start[b] = total
+                total += size[b] + 1
+            blocks.n_blocks[i, first + y] = n_blocks
 
 
 def sweep_each(
     moments: FloatArray, n: float, levels: Sequence[float], n_jobs: int | None = None
-) -> Labels:
-    """Return what `sweep` does for every class, at several levels of significance.
+) -> list[list[Partition]]:
+    """Return the partitions that `sweep` finds for every class, at several levels of significance.
 
     Parameters
     ----------
@@ -221,21 +250,27 @@ def sweep_each(
 
     Returns
     -------
-    array of shape (n_levels, n_classes, n_variables)
-        The block of each variable.
+    list of lists of Partition
+        For each level those of all classes.
     """
     _, n_variables, n_classes = moments.shape
     moments = np.ascontiguousarray(moments)
-    labels = np.zeros((len(levels), n_classes, n_variables), dtype=np.int32)
     if n <= 1:
-        return labels
+        return [[Partition.whole(n_variables)] * n_classes for _ in levels]
+    blocks = Blocks.room(len(levels), n_classes, n_variables)
     limits = np.array([Level.of(n, level) for level in levels])
+    low = (1 << max(n_variables - 1, 1).bit_length()) - 1
 
     def some(span: tuple[int, int]) -> None:
-        _sweep_classes(moments, *span, float(n), limits, labels)
+        first, last = span
+        mean, variance = np.empty((2, last - first, n_variables))
+        key = np.empty((last - first, n_variables), dtype=np.int64)
+        _estimate(moments, first, float(n), low, mean, variance, key)
+        key.sort(axis=1)  # vector instructions, where the processor has them
+        _sweep_classes(mean, variance, key, first, float(n), limits, low, blocks)
 
     run(some, row_ranges(n_classes, 1 + LINES_TOGETHER // n_variables), n_jobs)
-    return labels
+    return [blocks.partitions(level) for level in range(len(levels))]
 
 
 @_compile

@@ -1,4 +1,4 @@
-"""Moments summed in lanes: equal to the last bit to sums taken one number at a time."""
+"""Moments summed in lanes."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,7 @@ import scipy.sparse as sp
 from exchangeable.data.examples import prepared
 from exchangeable.data.rows import as_rows
 from exchangeable.families.common import moments
-from exchangeable.families.common.log_linear import linear_kernels
-from exchangeable.families.common.moments import add_parts, moments_job, sum_moments
+from exchangeable.families.common.moments import moments_job, sum_moments
 
 SHAPE = 2300, 32
 NO_CLAMP = np.empty(0, dtype=np.int64)
@@ -31,41 +30,41 @@ def weights_of(kind):
 @pytest.mark.parametrize("n_classes", [1, 8, 20, 27])
 @pytest.mark.parametrize("kind", ["ones", "some"])
 @pytest.mark.parametrize("density", [0.7, 0.1])
-def test_lanes_add_as_single_numbers_do(n_classes, kind, density):
+def test_moments_are_sums_over_the_rows_with_a_variable_on(n_classes, kind, density):
     weights = weights_of(kind)
     X, examples = examples_of(density, weights)
     assert (examples.codes is None) == (density < 0.5)
     assert (examples.columns is None) == (density > 0.5)
     posterior = np.random.default_rng(4).dirichlet(np.full(n_classes, 0.1), SHAPE[0])
-    sum_moments(examples, posterior)  # rows are listed when they are asked for again
     found = sum_moments(examples, posterior, n_jobs=1)
     mass = weights[:, None] * posterior
     np.testing.assert_allclose(found, [X.T @ mass, X.T @ (mass * posterior)], rtol=1e-12)
-    parts = []
-    for span in moments_job(examples, posterior, 2).tasks:
-        if examples.codes is not None:
-            sums = np.zeros(examples.codes.sums_shape(2 * n_classes))
-            rest = (*span, weights, np.ascontiguousarray(posterior.T), sums)
-            linear_kernels.add_moments_coded(examples.codes.codes, *rest)
-            sums = examples.codes.fold(sums)
-        else:
-            sums = np.zeros((SHAPE[1], 2 * n_classes))
-            rest = (*span, weights, np.ascontiguousarray(posterior.T), sums)
-            columns = examples.columns
-            linear_kernels.add_moments_by_column(columns.first_one, columns.row, *rest)
-        parts.append(sums)
-    whole = add_parts(parts).reshape(-1, 2, n_classes)
-    np.testing.assert_array_equal(found, np.moveaxis(whole, 1, 0))
+    np.testing.assert_array_equal(sum_moments(examples, posterior, n_jobs=3), found)
 
 
-def test_rows_read_once_or_too_many_are_not_listed(monkeypatch):
+@pytest.mark.parametrize("density", [0.7, 0.1])
+def test_rows_may_be_cut_as_well_as_classes(monkeypatch, density):
+    _, examples = examples_of(density, weights_of("some"))
+    posterior = np.random.default_rng(4).dirichlet(np.full(20, 0.1), SHAPE[0])
+    whole = sum_moments(examples, posterior)
+    monkeypatch.setattr("exchangeable.data.examples.PART_STEPS", 1)
+    monkeypatch.setattr("exchangeable.data.examples.WORTH_SUMMING", 1)
+    assert len(moments_job(examples, posterior, 2).tasks) > 3
+    np.testing.assert_allclose(sum_moments(examples, posterior), whole, rtol=1e-13)
+
+
+def test_many_rows_are_not_listed(monkeypatch):
     _, examples = examples_of(0.7, weights_of("ones"))
-    posterior = np.full((SHAPE[0], 2), 0.5)
-    once = sum_moments(examples, posterior)
-    assert list(examples.derived.values()) == [{}]
+    posterior = np.random.default_rng(4).dirichlet(np.full(20, 0.1), SHAPE[0])
     monkeypatch.setattr(moments, "MOST_LISTED", 1)
-    np.testing.assert_array_equal(sum_moments(examples, posterior), once)
-    assert list(examples.derived.values()) == [{}]
+    unlisted = sum_moments(examples, posterior)
+    assert not examples.derived
     monkeypatch.undo()
-    np.testing.assert_array_equal(sum_moments(examples, posterior), once)
-    assert [len(lists) > 0 for lists in examples.derived.values()] == [True]
+    np.testing.assert_allclose(sum_moments(examples, posterior), unlisted, rtol=1e-13)
+    assert len(examples.derived) == 1
+
+
+def test_no_rows_have_moments_of_zero():
+    rows = as_rows(sp.csr_matrix((0, SHAPE[1]), dtype=np.uint8), None)
+    examples = prepared(rows, np.empty(0), NO_CLAMP, None)
+    assert not sum_moments(examples, np.empty((0, 20))).any()

@@ -13,14 +13,16 @@ import numpy.typing as npt
 
 from exchangeable.arrays import FloatArray, IntArray
 from exchangeable.families.common.tables import Tables
-from exchangeable.runtime.kernels.cache import compiled
-from exchangeable.runtime.kernels.loops import inlined
+from exchangeable.runtime.kernels.cache import compiled, for_kernels
+from exchangeable.runtime.kernels.loops import copy, inlined, total
 
 _compile = compiled()
+_sums = for_kernels(fastmath={"reassoc"})
+"""For sums that vector instructions may add up in another order."""
 
-MOST_ENTRIES = 1024
+MOST_ENTRIES = 2048
 """A bundle's table has no more entries than this, unless a single block has."""
-ROWS_PER_ENTRY = 8
+ROWS_PER_ENTRY = 2
 """Nor more than one for this many rows: filling larger tables would take longer than it saves."""
 
 
@@ -39,9 +41,9 @@ class Bundles(NamedTuple):
     ----------
     order : array of shape (n_blocks,)
         The blocks, one bundle after the other.
-    radix : array of shape (n_blocks,)
-        What the number of a bundle is multiplied by before the count of ``order[i]`` is added: 0
-        for the first block of a bundle.
+    worth : array of shape (n_blocks,)
+        What a one in the block ``order[i]`` adds to the number of its bundle: the first block has
+        the last digit.
     first_bundle : array of shape (n_classes + 1,)
         The bundles of class y are ``first_bundle[y]..first_bundle[y + 1] - 1``.
     first_block : array of shape (n_bundles + 1,)
@@ -51,7 +53,7 @@ class Bundles(NamedTuple):
     """
 
     order: IntArray
-    radix: npt.NDArray[np.uint64]
+    worth: npt.NDArray[np.uint64]
     first_bundle: IntArray
     first_block: IntArray
     starts: IntArray
@@ -62,10 +64,10 @@ class Bundles(NamedTuple):
         limit = min(MOST_ENTRIES, n_rows // ROWS_PER_ENTRY)
         n_blocks, n_entries = tables.starts.size, tables.values.size
         order, longest_first, lengths = np.empty((3, n_blocks), dtype=np.int64)
-        radix = np.empty(n_blocks, dtype=np.uint64)
+        worth = np.empty(n_blocks, dtype=np.uint64)
         first_bundle = np.zeros(tables.first_block.size, dtype=np.int64)
         first, begins = np.empty((2, n_blocks + 1), dtype=np.int64)
-        bundles = cls(order, radix, first_bundle, first, begins)
+        bundles = cls(order, worth, first_bundle, first, begins)
         workspace = SortWorkspace(lengths, longest_first, np.empty(n_entries + 1, dtype=np.int64))
         n_bundles = _bundle(tables.starts, n_entries, tables.first_block, limit, bundles, workspace)
         return bundles._replace(first_block=first[: n_bundles + 1], starts=begins[: n_bundles + 1])
@@ -80,15 +82,6 @@ class Bundles(NamedTuple):
         spread = np.empty(self.starts[-1])
         _spread(tables.starts, tables.values, self, spread)
         return spread
-
-    def gather(
-        self, histogram: FloatArray, classes: IntArray, tables: Tables, gathered: FloatArray
-    ) -> None:
-        """Add the bundles' histograms of some classes to the blocks', laid out as `tables`.
-
-        The bundles' are overwritten.
-        """
-        _gather(tables.starts, gathered, self, classes, histogram)
 
 
 @inlined
@@ -119,7 +112,7 @@ def _bundle(block_starts, n_entries, class_block, limit, bundles, workspace):  #
     The longest block that still fits comes next, so that tables are filled well. Returns the number
     of bundles.
     """
-    order, radix, first_bundle, first_block, starts = bundles
+    order, worth, first_bundle, first_block, starts = bundles
     lengths = workspace.lengths
     for b in range(lengths.size):
         end = block_starts[b + 1] if b + 1 < lengths.size else n_entries
@@ -132,16 +125,15 @@ def _bundle(block_starts, n_entries, class_block, limit, bundles, workspace):  #
         while n_open:
             first_block[n_bundles], starts[n_bundles] = n_done, start
             n_bundles += 1
-            entries, kept = 0, 0
+            entries, kept = 1, 0
             for i in range(n_open):
                 b = blocks[i]
-                if entries and entries * lengths[b] > limit:
+                if entries > 1 and entries * lengths[b] > limit:
                     blocks[kept] = b
                     kept += 1
                     continue
-                order[n_done] = b
-                radix[n_done] = lengths[b] if entries else 0
-                entries = entries * lengths[b] if entries else lengths[b]
+                order[n_done], worth[n_done] = b, entries
+                entries *= lengths[b]
                 n_done += 1
             n_open = kept
             start += entries
@@ -152,65 +144,51 @@ def _bundle(block_starts, n_entries, class_block, limit, bundles, workspace):  #
 
 @_compile
 def _spread(block_starts, values, bundles, spread):  # type: ignore[no-untyped-def]
-    """Write the sum of the blocks' values for every number of every bundle, four at a time."""
+    """Write the sum of the blocks' values for every number of every bundle.
+
+    With each block the table grows by a line for each count, all made of the first line.
+    """
     order, first_block, starts = bundles.order, bundles.first_block, bundles.starts
     for g in range(starts.size - 1):
-        table = spread[starts[g] : starts[g + 1]]
-        table[0] = 0.0
-        filled = 1
+        table, filled = spread[starts[g] : starts[g + 1]], 1
         for b in order[first_block[g] : first_block[g + 1]]:
             end = block_starts[b + 1] if b + 1 < block_starts.size else values.size
-            of_block = values[block_starts[b] : end]
-            size = of_block.size
-            # From the end, so that nothing is overwritten before it is read.
-            for number in range(filled - 4, -1, -4):
-                one, two = table[number], table[number + 1]
-                three, four = table[number + 2], table[number + 3]
-                for count in range(size):
-                    value, entry = of_block[count], number * size + count
-                    table[entry] = one + value
-                    table[entry + size] = two + value
-                    table[entry + 2 * size] = three + value
-                    table[entry + 3 * size] = four + value
-            for number in range(filled % 4 - 1, -1, -1):
-                before = table[number]
-                for count in range(size):
-                    table[number * size + count] = before + of_block[count]
-            filled *= size
+            of_block, first = values[block_starts[b] : end], table[:filled]
+            if filled == 1:
+                copy(of_block, table)
+            else:
+                for count in range(of_block.size - 1, -1, -1):
+                    line, value = table[count * filled : (count + 1) * filled], of_block[count]
+                    for number in range(filled):
+                        line[number] = first[number] + value
+            filled *= of_block.size
 
 
-@_compile
-def _gather(block_starts, gathered, bundles, classes, histogram):  # type: ignore[no-untyped-def]
-    """Add up the numbers of every bundle by each of their digits, the last digit first.
+@_sums
+def gather(block_starts, gathered, bundles, y, histogram):  # type: ignore[no-untyped-def]
+    """Add the histograms of a class's bundles to those of its blocks. The bundles' are overwritten.
 
-    Four numbers at a time, whose sums do not wait for each other; what is added to one sum is added
-    in the order of the numbers.
+    Numbers are added up by their first digit; those that differ in it alone are then added to that
+    in which it is 0.
     """
     order, first_bundle = bundles.order, bundles.first_bundle
     first_block, starts = bundles.first_block, bundles.starts
-    for y in classes:
-        for g in range(first_bundle[y], first_bundle[y + 1]):
-            table = histogram[starts[g] : starts[g + 1]]
-            n_numbers = table.size
-            for b in order[first_block[g] : first_block[g + 1]][::-1]:
-                end = block_starts[b + 1] if b + 1 < block_starts.size else gathered.size
-                of_block = gathered[block_starts[b] : end]
-                n_numbers //= of_block.size
-                size, by_four = of_block.size, n_numbers - n_numbers % 4
-                for number in range(0, by_four, 4):
-                    one, two, three, four = 0.0, 0.0, 0.0, 0.0
-                    for count in range(size):
-                        entry = number * size + count
-                        a, b = table[entry], table[entry + size]
-                        c, d = table[entry + 2 * size], table[entry + 3 * size]
-                        of_block[count] = of_block[count] + a + b + c + d
-                        one, two, three, four = one + a, two + b, three + c, four + d
-                    table[number], table[number + 1] = one, two
-                    table[number + 2], table[number + 3] = three, four
-                for number in range(by_four, n_numbers):
-                    total = 0.0
-                    for count in range(size):
-                        mass = table[number * size + count]
-                        of_block[count] += mass
-                        total += mass
-                    table[number] = total
+    for g in range(first_bundle[y], first_bundle[y + 1]):
+        table = histogram[starts[g] : starts[g + 1]]
+        n_numbers = table.size
+        for b in order[first_block[g] : first_block[g + 1]][::-1]:
+            end = block_starts[b + 1] if b + 1 < block_starts.size else gathered.size
+            of_block = gathered[block_starts[b] : end]
+            n_numbers //= of_block.size
+            if n_numbers == 1:
+                for count in range(of_block.size):
+                    of_block[count] += table[count]
+                break
+            first = table[:n_numbers]
+            of_block[0] += total(first)
+            for count in range(1, of_block.size):
+                line, mass = table[count * n_numbers : (count + 1) * n_numbers], 0.0
+                for number in range(n_numbers):
+                    mass += line[number]
+                    first[number] += line[number]
+                of_block[count] += mass

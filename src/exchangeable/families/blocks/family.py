@@ -1,5 +1,6 @@
 """The paper's blocks: how histograms become parameters, with structural EM (Algorithm 1)."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -144,8 +145,8 @@ class BlockFamily(Family):
 
         Blocks that differ have different priors, which cannot be compared: then it is 0.
         """
-        pairs = zip(before.partitions, after.partitions, strict=True)
-        if self.problem.alpha == 0 or any(old is not new for old, new in pairs):
+        same = map(operator.is_, before.partitions, after.partitions)
+        if self.problem.alpha == 0 or not all(same):
             return 0.0
         change = after.made_tables.values - before.made_tables.values
         if self.problem.pooling is None:
@@ -156,9 +157,11 @@ class BlockFamily(Family):
         """Return the log-probability of each class, unless the problem fixes it."""
         if self.problem.log_prior is not None:
             return self.problem.log_prior
+        shares: FloatArray = totals / totals.sum()
+        if shares.all():
+            return np.log(shares)
         with np.errstate(divide="ignore"):
-            log_prior: FloatArray = np.log(totals / totals.sum())
-        return log_prior
+            return np.log(shares)
 
     def tabulate(self, model: BlockModel, n_jobs: int | None, like: Tables | None = None) -> None:
         """Compute the tables of a model under the prior."""

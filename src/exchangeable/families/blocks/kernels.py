@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exchangeable.data.row_kernels import ones_of
+from exchangeable.families.blocks.bundles import gather
 from exchangeable.families.common.posteriors import settle
 from exchangeable.runtime.kernels.bits import popcount, short_popcount
 from exchangeable.runtime.kernels.cache import compiled
@@ -98,14 +99,14 @@ def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignor
     """
     first, last, offset, numbers = piece
     first_mask, word, mask = masks
-    order, radix, first_bundle, first_block, _ = bundles
+    order, worth, first_bundle, first_block, _ = bundles
     number, on = np.empty(COUNT_TILE, np.uint64), np.empty(COUNT_TILE, np.uint64)
     at_most, unit = np.empty(COUNT_TILE, np.uint64), np.uint64(1)
-    fill(number, np.uint64(0))
     for begin in range(first, last, COUNT_TILE):
         end = min(begin + COUNT_TILE, last)
         for y in classes:
             for g in range(first_bundle[y], first_bundle[y + 1]):
+                fill(number, np.uint64(0))
                 for i in range(first_block[g], first_block[g + 1]):
                     m, last_mask = first_mask[order[i]], first_mask[order[i] + 1]
                     if last_mask - m == 1:  # most blocks: no need to write the counts down
@@ -113,14 +114,14 @@ def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignor
                         for r in range(one.size):
                             n = popcount(open_[r] & mask[m])
                             state = (n * (n + unit) >> unit) + popcount(one[r] & mask[m])
-                            number[r] = number[r] * radix[i] + state
+                            number[r] += state * worth[i]
                         continue
                     of_block = slice(m, last_mask)
                     _add_ones(ones, begin, end, word[of_block], mask[of_block], on)
                     _add_ones(possible, begin, end, word[of_block], mask[of_block], at_most)
                     for r in range(end - begin):
                         n = at_most[r]
-                        number[r] = number[r] * radix[i] + (n * (n + unit) >> unit) + on[r]
+                        number[r] += ((n * (n + unit) >> unit) + on[r]) * worth[i]
                 out = numbers[g, begin - offset : end - offset]
                 for r in range(out.size):
                     out[r] = number[r]
@@ -130,7 +131,7 @@ def count_states(ones, possible, masks, bundles, classes, piece):  # type: ignor
 def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-untyped-def]
     """Do the same by walking over the ones."""
     first, last, offset, numbers = piece
-    order, radix, first_bundle, first_block, _ = bundles
+    order, worth, first_bundle, first_block, _ = bundles
     count = np.empty(order.size, np.uint64)
     fill(count, np.uint64(0))
     buffer = np.empty(labels.shape[0], dtype=np.int32)
@@ -144,7 +145,7 @@ def count_walked(rows, labels, bundles, classes, piece):  # type: ignore[no-unty
             for g in range(first_bundle[y], first_bundle[y + 1]):
                 number = np.uint64(0)
                 for i in range(first_block[g], first_block[g + 1]):
-                    number = number * radix[i] + count[order[i]]
+                    number += count[order[i]] * worth[i]
                     count[order[i]] = 0
                 numbers[g, row - offset] = number
 
@@ -234,6 +235,22 @@ def _log_sums(joint, first, last, highest, total):  # type: ignore[no-untyped-de
 
 
 @_compile
+def limit_single(tables, log_prior):  # type: ignore[no-untyped-def]
+    """Return by how much log P of a row may be wrong (see `passes.single_error`)."""
+    _, first_block, starts, values = tables
+    most, most_blocks = 0.0, 0
+    for y in range(log_prior.size):
+        of_class, most_blocks = -log_prior[y], max(most_blocks, first_block[y + 1] - first_block[y])
+        for b in range(first_block[y], first_block[y + 1]):
+            end, highest = starts[b + 1] if b + 1 < starts.size else values.size, 0.0
+            for i in range(starts[b], end):
+                highest = max(highest, abs(values[i]))
+            of_class += highest
+        most = max(most, of_class)
+    return 2.0**-23 * (most_blocks + 2) * most + 2e-6 * (log_prior.size + 1)
+
+
+@_compile
 def estimate_numbers(piece, weights, log_prior, bundles, table):  # type: ignore[no-untyped-def]
     """Return nearly the log-likelihood of a piece's rows, in single precision, faster.
 
@@ -318,20 +335,25 @@ def _add_masses(histogram, starts, numbers, line, column, mass):  # type: ignore
 
 
 @_compile
-def add_by_number(piece, weights, posterior, lines, classes, bundles, histogram):  # type: ignore[no-untyped-def]
-    """Add posteriors by number; those of ``classes[i]`` are in line ``lines[i]``.
+def add_by_number(piece, span, weights, posterior, lines, bundles, block_starts, sums):  # type: ignore[no-untyped-def]
+    """Add posteriors by number; those of the class ``lines[0][i]`` are in line ``lines[1][i]``.
 
+    `sums` are those of the bundles, which begin at 0 with the first rows of the span, and those of
+    the blocks, to which they are added with the last ones, while they are in the nearest cache.
     Rows without a share in the class are left out where they are many.
     """
     first, last, offset, numbers = piece
+    (classes, line_of), (histogram, gathered) = lines, sums
     first_bundle, starts = bundles.first_bundle, bundles.starts
     masses = np.empty(ADD_TILE)
     for i in range(classes.size):
         line = first_bundle[classes[i]]
         tables = starts[line : first_bundle[classes[i] + 1]]
+        if first == span[0]:
+            fill(histogram[starts[line] : starts[first_bundle[classes[i] + 1]]], 0.0)
         for begin in range(first, last, ADD_TILE):
             end = min(begin + ADD_TILE, last)
-            share, weight = posterior[lines[i], begin:end], weights[begin:end]
+            share, weight = posterior[line_of[i], begin:end], weights[begin:end]
             mass, n_kept = masses[: share.size], 0
             for r in range(share.size):
                 mass[r] = weight[r] * share[r]
@@ -343,3 +365,5 @@ def add_by_number(piece, weights, posterior, lines, classes, bundles, histogram)
                 if share[r] > 0.0:
                     for g in range(tables.size):
                         histogram[tables[g] + numbers[line + g, begin - offset + r]] += mass[r]
+        if last == span[1]:
+            gather(block_starts, gathered, bundles, classes[i], histogram)

@@ -102,25 +102,23 @@ def _list_masks(whole, first_mask, word, mask):  # type: ignore[no-untyped-def]
 
 @_compile
 def _list_weighted(whole, bundles, first_mask, word, mask, weight):  # type: ignore[no-untyped-def]
-    """List the masks that have a bit, bundle after bundle, the last digit first.
+    """List the masks that have a bit, bundle after bundle.
 
     Each bundle has a multiple of four; the last of them stay empty, as all are before. Returns how
     many masks of long words there would be.
     """
-    order, radix, first_block = bundles.order, bundles.radix, bundles.first_block
+    order, worth, first_block = bundles.order, bundles.worth, bundles.first_block
     per_long = LONG_BITS // SHORT_BITS
     n_masks, n_long = 0, 0
     for g in range(first_block.size - 1):
-        worth = np.uint64(1)
-        for i in range(first_block[g + 1] - 1, first_block[g] - 1, -1):
+        for i in range(first_block[g], first_block[g + 1]):
             line, last = whole[order[i]], -1
             for w in range(line.size):
                 if line[w]:
-                    word[n_masks], mask[n_masks], weight[n_masks] = w, line[w], worth
+                    word[n_masks], mask[n_masks], weight[n_masks] = w, line[w], worth[i]
                     n_masks += 1
                     n_long += w // per_long != last
                     last = w // per_long
-            worth *= radix[i]
         n_masks += -n_masks % 4
         first_mask[g + 1] = n_masks
     return n_long

@@ -114,9 +114,9 @@ class BlockModel(Model):
             table_kernels.fill_table(
                 np.concatenate(self.histograms),
                 tables.starts,
-                np.concatenate([partition.sizes for partition in self.partitions]),
+                tables.first_block,
                 alpha,
-                np.repeat(self.totals, np.diff(tables.first_block)),
+                self.totals,
                 log_factorial,
                 tables.values,
             )
@@ -128,9 +128,9 @@ class BlockModel(Model):
             table_kernels.fill_table(
                 self.histograms[y],
                 partition.starts,
-                partition.sizes,
+                np.array([0, partition.n_blocks]),
                 alpha,
-                np.full(partition.n_blocks, self.totals[y]),
+                self.totals[y : y + 1],
                 log_factorial,
                 tables.of_class(y),
             )

@@ -135,10 +135,7 @@ def single_error(tables: Tables, log_prior: FloatArray) -> float:
     Each of its look-ups and sums may be wrong by one part in 2^24 of the largest score that there
     can be, each e^x by 1e-6. It is not finite where something is impossible.
     """
-    largest = np.maximum.reduceat(np.abs(tables.values), tables.starts)
-    of_class = np.add.reduceat(largest, tables.first_block[:-1]) - log_prior
-    n_sums = int(np.diff(tables.first_block).max()) + 2
-    return float(2.0**-23 * n_sums * of_class.max() + 2e-6 * (log_prior.size + 1))
+    return float(kernels.limit_single(tables.arrays, log_prior))
 
 
 def histograms(
@@ -188,16 +185,17 @@ def _counting(
         new = 0.0 if uncounted is None else counts.counter.steps
         shares = examples.shares(classes.size, 2 * counts.steps + new)
     spans = {span for span, _ in shares}
-    sums = {span: np.zeros(bundles.starts[-1]) for span in spans}
+    room = {span: np.empty(bundles.starts[-1]) for span in spans}
     gathered = {span: np.zeros(layout.values.size) for span in sorted(spans)}
 
     def one(share: tuple[tuple[int, int], slice]) -> None:
         span, part = share
-        some, weights = classes[part], examples.weights
-        counts.count(span, some[is_new[some]])
+        some, sums = (classes[part], lines[part]), (room[span], gathered[span])
+        counts.count(span, some[0][is_new[some[0]]])
         for piece in counts.pieces(span):
-            kernels.add_by_number(piece, weights, by_class, lines[part], some, bundles, sums[span])
-        bundles.gather(sums[span], some, layout, gathered[span])
+            kernels.add_by_number(
+                piece, span, examples.weights, by_class, some, bundles, layout.starts, sums
+            )
 
     def finish(_: list[None]) -> list[FloatArray]:
         return layout.split(add_parts(list(gathered.values())))

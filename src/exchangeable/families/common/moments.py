@@ -10,7 +10,7 @@ from exchangeable.data.examples import Examples
 from exchangeable.data.forms import CodeLists
 from exchangeable.families.common import moment_kernels
 from exchangeable.families.common.log_linear import linear_kernels
-from exchangeable.runtime.kernels.lanes import padded
+from exchangeable.runtime.kernels.lanes import N_LANES
 from exchangeable.runtime.threads import Job, row_ranges
 
 LISTS = "rows by the values of their codes"
@@ -34,58 +34,80 @@ def moments_job(
     codes, columns, width = examples.codes, examples.columns, powers * n_classes
     shape = (examples.rows.n_variables, width) if codes is None else codes.sums_shape(width)
     parts = examples.parts(lines_per_row(examples) * width / 2, 8 * math.prod(shape))
+    if powers == 2 and (columns is not None or codes is not None):
+        in_lanes = _job_in_lanes(examples, by_class, len(parts))
+        if in_lanes is not None:
+            return in_lanes
     if columns is not None:
         n_tiles = len(columns.first_one)
         parts = row_ranges(n_tiles, -(-n_tiles // len(parts)))
-    lists = _rows_by_value(examples, parts) if powers == 2 else {}
-    in_lanes = powers == 2 and (columns is not None or bool(lists))
-    line = padded(n_classes) if in_lanes else n_classes
 
     def one(span: tuple[int, int]) -> FloatArray:
-        sums = aligned_zeros((*shape[:-1], powers * line))
-        weights = examples.weights
-        if in_lanes and columns is not None:
-            listed = (columns.first_one, columns.row)
-            moment_kernels.add_by_column(listed, span, weights, by_class, line, sums.reshape(-1))
-        elif in_lanes:
-            flat, folded = sums.reshape(-1), aligned_zeros((examples.rows.n_variables, 2 * line))
-            moment_kernels.add_by_value(lists[span], span, weights, by_class, line, flat)
-            moment_kernels.fold(flat, 2 * line, folded.reshape(-1))
-            return folded
-        elif codes is not None:
+        sums, weights = aligned_zeros(shape), examples.weights
+        if codes is not None:
             linear_kernels.add_moments_coded(codes.codes, *span, weights, by_class, sums)
-        elif columns is not None:
+            return codes.fold(sums)
+        if columns is not None:
             listed = (columns.first_one, columns.row)
             linear_kernels.add_moments_by_column(*listed, *span, weights, by_class, sums)
         else:
             linear_kernels.add_moments(examples.rows.arrays, *span, weights, by_class, sums)
-        return sums if codes is None else codes.fold(sums)
+        return sums
 
     def finish(parts: list[FloatArray]) -> FloatArray:
-        by_power = add_parts(parts).reshape(-1, powers, line)[:, :, :n_classes]
-        return np.moveaxis(by_power, 1, 0)
+        return np.moveaxis(add_parts(parts).reshape(-1, powers, n_classes), 1, 0)
 
     return Job(one, parts, finish)
 
 
-def _rows_by_value(
-    examples: Examples, parts: list[tuple[int, int]]
-) -> dict[tuple[int, int], CodeLists]:
-    """Return the rows of each part listed by the values of their codes, if this is worth it.
+def _job_in_lanes(
+    examples: Examples, by_class: FloatArray, n_parts: int
+) -> Job[Any, Any, FloatArray] | None:
+    """Return the job that sums two powers, of eight classes at a time, or none.
 
-    It is not where rows are read once, as chunks are, so they are listed when their moments are
-    asked for again.
+    Every task is for some rows and eight classes. The classes are cut first, whose sums are
+    separate, then the rows.
     """
-    codes, key = examples.codes, (LISTS, tuple(parts))
+    columns, n_variables = examples.columns, examples.rows.n_variables
+    n_classes, n_rows = by_class.shape
+    firsts = range(0, n_classes, N_LANES)
+    n_units = n_rows if columns is None else len(columns.first_one)
+    size = max(1, -(-n_units // max(1, n_parts // len(firsts))))
+    spans = row_ranges(n_units, size) or [(0, 0)]
+    lists = _rows_by_value(examples, spans) if columns is None else {}
+    if columns is None and not lists:
+        return None
+
+    moments = {span: aligned_zeros((n_variables, 2, len(firsts) * N_LANES)) for span in spans}
+
+    def one(task: tuple[tuple[int, int], int]) -> None:
+        span, first = task
+        if columns is not None:
+            listed = (columns.first_one, columns.row)
+            rest = (span, examples.weights, by_class, first, moments[span])
+            moment_kernels.add_by_column(listed, *rest)
+            return
+        n_codes = lists[span].row.shape[1]
+        sums = aligned_zeros((n_codes * moment_kernels.VALUES * 2 * N_LANES,))
+        moment_kernels.add_by_value(lists[span], span, examples.weights, by_class, first, sums)
+        moment_kernels.fold(sums, first, moments[span])
+
+    def finish(_: list[None]) -> FloatArray:
+        return np.moveaxis(add_parts(list(moments.values()))[:, :, :n_classes], 1, 0)
+
+    return Job(one, [(span, first) for span in spans for first in firsts], finish)
+
+
+def _rows_by_value(
+    examples: Examples, spans: list[tuple[int, int]]
+) -> dict[tuple[int, int], CodeLists]:
+    """Return the rows of each span listed by the values of their codes, unless these are many."""
+    codes, key = examples.codes, (LISTS, tuple(spans))
     if codes is None or codes.codes.size > MOST_LISTED:
         return {}
-    lists: dict[tuple[int, int], CodeLists] | None = examples.derived.get(key)
-    if lists is None:
-        examples.derived[key] = {}
-        return {}
-    if not lists:
-        lists = {span: CodeLists.of(codes, span) for span in parts}
-        examples.derived[key] = lists
+    if key not in examples.derived:
+        examples.derived[key] = {span: CodeLists.of(codes, span) for span in spans}
+    lists: dict[tuple[int, int], CodeLists] = examples.derived[key]
     return lists
 
 

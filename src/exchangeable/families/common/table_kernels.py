@@ -15,6 +15,7 @@ from exchangeable.data.row_kernels import ones_of
 from exchangeable.runtime.kernels.bits import popcount
 from exchangeable.runtime.kernels.cache import compiled
 from exchangeable.runtime.kernels.loops import copy, inlined
+from exchangeable.runtime.kernels.vectors import logarithm
 
 _compile = compiled()
 
@@ -22,6 +23,10 @@ MASK_COST = 12
 """Up to this many blocks are counted by masks, each at the cost of a pass over a row's words."""
 MASK_WORDS = 64
 """So are more blocks while they have this many words in all."""
+
+
+LEAST = 2.0**-1022
+"""The least normal number."""
 
 
 class ScoreRoom(NamedTuple):
@@ -157,28 +162,27 @@ def score_rows(rows, first, last, tables, workspace, out):  # type: ignore[no-un
 
 
 @_compile
-def fill_table(histogram, starts, sizes, alpha, weights, log_factorial, table):  # type: ignore[no-untyped-def]
+def fill_table(histogram, starts, first_block, alpha, weights, log_factorial, table):  # type: ignore[no-untyped-def]
     """Write log((h + alpha) / (weight + alpha·(m + 1))) − log C(m, l) for every block and count.
 
+    The blocks of class y are ``first_block[y]..first_block[y + 1]``, its weight is ``weights[y]``.
     In a block about which nothing is known, neither rows nor smoothing, all counts are equally
-    likely.
+    likely. Logarithms of all entries are one vector loop, however small blocks are.
     """
+    for y in range(weights.size):
+        for b in range(first_block[y], first_block[y + 1]):
+            end = starts[b + 1] if b + 1 < starts.size else table.size
+            seen, share = histogram[starts[b] : end], table[starts[b] : end]
+            m = share.size - 1
+            mass = weights[y] + alpha * (m + 1)
+            for count in range(share.size):
+                share[count] = (seen[count] + alpha) / mass if mass > 0 else 1.0 / (m + 1.0)
+    for i in range(table.size):
+        log_share = logarithm(max(table[i], LEAST))
+        table[i] = log_share if table[i] > 0.0 else -np.inf
     for b in range(starts.size):
-        m, start, weight = sizes[b], starts[b], weights[b]
-        mass = weight + alpha * (m + 1)
-        unseen = -np.log(m + 1.0)
-        if mass > 0:
-            unseen = np.log(alpha / mass) if alpha > 0 else -np.inf
-        unseen -= log_factorial[m]
-        for count in range(m + 1):
-            table[start + count] = unseen + log_factorial[count] + log_factorial[m - count]
-        rest = weight
-        count = 0
-        # Few counts occur, most of them small: stop when all rows are accounted for.
-        while rest > 0 and count <= m:
-            h = histogram[start + count]
-            if h > 0.0:
-                rest -= h
-                log_ways = log_factorial[m] - log_factorial[count] - log_factorial[m - count]
-                table[start + count] = np.log((h + alpha) / mass) - log_ways
-            count += 1
+        entries = table[starts[b] : starts[b + 1] if b + 1 < starts.size else table.size]
+        m = entries.size - 1
+        for count in range(entries.size):
+            log_ways = log_factorial[m] - log_factorial[count] - log_factorial[m - count]
+            entries[count] -= log_ways

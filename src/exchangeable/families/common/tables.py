@@ -105,7 +105,8 @@ class Tables:
     def layout(cls, partitions: Sequence[Partition], values: FloatArray | None = None) -> Self:
         """Return tables for some partitions, their values not yet set unless they are given."""
         n_blocks = [len(partition.sizes) for partition in partitions]
-        lines = np.stack([partition.labels for partition in partitions])
+        every = np.concatenate([partition.labels for partition in partitions])
+        lines = every.reshape(len(partitions), -1)
         first_block = np.cumsum([0, *n_blocks])
         first_entry = first_block + lines.shape[1] * np.arange(first_block.size)
         starts = np.concatenate([partition.starts for partition in partitions])

@@ -207,12 +207,3 @@ def aligned(size):  # type: ignore[no-untyped-def]
     numbers = np.empty(size + N_LANES)
     first = -(numbers.ctypes.data // 8) % N_LANES
     return numbers[first : first + size]
-
-
-def padded(size: int) -> int:
-    """Return the next multiple of eight.
-
-    >>> padded(20)
-    24
-    """
-    return -(-size // N_LANES) * N_LANES

@@ -152,8 +152,8 @@ def _spread(first_state, of_state, bundles, starts, of_number):  # type: ignore[
     """Write what is known of a block's states for every number of its bundle."""
     order, first_block, first = bundles.order, bundles.first_block, bundles.starts
     for g in range(first_block.size - 1):
-        below = 1  # numbers that differ only in the blocks after this one
-        for i in range(first_block[g + 1] - 1, first_block[g] - 1, -1):
+        below = 1  # numbers that differ only in the blocks before this one
+        for i in range(first_block[g], first_block[g + 1]):
             b = order[i]
             end = first_state[b + 1] if b + 1 < order.size else of_state.size
             own, n_numbers = of_state[first_state[b] : end], first[g + 1] - first[g]

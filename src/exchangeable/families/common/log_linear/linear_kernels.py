@@ -7,6 +7,7 @@ merged.
 
 import numpy as np
 
+from exchangeable.data.forms import COLUMN_TILE
 from exchangeable.data.row_kernels import ones_of
 from exchangeable.families.common.posteriors import settle
 from exchangeable.runtime.kernels.cache import compiled
@@ -119,10 +120,10 @@ def add_moments_by_column(  # type: ignore[no-untyped-def]
     Here first..last are tiles. Four lines are read for one that is written.
     """
     n_rows, width = posterior.shape[1], sums.shape[1]
-    mass = np.empty((TILE, width))
+    mass = np.empty((COLUMN_TILE, width))
     for tile in range(first, last):
-        begin = tile * TILE
-        end = min(begin + TILE, n_rows)
+        begin = tile * COLUMN_TILE
+        end = min(begin + COLUMN_TILE, n_rows)
         _weigh(weights[begin:end], posterior[:, begin:end], mass)
         for j in range(sums.shape[0]):
             total, k, stop = sums[j], first_one[tile, j], first_one[tile, j + 1]
