@@ -134,7 +134,7 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
 
 
 def _own_version() -> str:
-    """Return the version of this library; a source tree that is not installed has none."""
+    """Return the version of this library, "not installed" for a bare source tree."""
     try:
         return version("exchangeable")
     except PackageNotFoundError:

@@ -167,7 +167,7 @@ def _by_parts(
     one: Callable[[slice, Observed], FloatArray],
     n_jobs: int | None,
 ) -> FloatArray:
-    """Return the matrix made of what `one` answers for each part of the rows.
+    """Return the matrix of the answers of `one`, called for one part of the rows at a time.
 
     The rows of a part, and their class probabilities, take little memory.
     """

@@ -54,7 +54,7 @@ def telling(profiles: Profiles) -> Telling:
 
 
 def profile_data(model: Any, names: list[str]) -> dict[str, Any]:
-    """Return the cards of the largest classes, and for columns of other kinds the table."""
+    """Return the cards of the largest classes, and a table if there are other kinds of columns."""
     profiles = profiles_of(model)
     position = {item: j for j, item in enumerate(profiles.items)}
     binary = model._schema() is None
