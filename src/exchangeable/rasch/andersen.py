@@ -1,4 +1,4 @@
-"""Andersen's likelihood-ratio test: the same items in all groups of persons."""
+"""Andersen's likelihood-ratio test of equal item parameters in all groups of persons."""
 
 import warnings
 from dataclasses import dataclass
