@@ -1,9 +1,9 @@
-"""Small blocks looked up several at a time.
+"""Bundles: small blocks that are looked up several at a time.
 
-Small blocks of a class form a *bundle*. The counts of a row in the blocks of a bundle are the
-digits of one number, and one table, over all such numbers, serves the whole bundle: one look-up
-instead of one per block. `spread` makes these tables from those of the blocks, `gather` turns
-histograms over them back into histograms of the blocks.
+Several small blocks of a class form a *bundle*. The counts of a row in the blocks of a bundle are
+the digits of one number, and one table over all such numbers serves the whole bundle: one look-up
+instead of one per block. `spread` computes these tables from those of the blocks; `gather` converts
+histograms over them back to histograms of the blocks.
 """
 
 from typing import Any, NamedTuple, Self
@@ -19,13 +19,13 @@ from exchangeable.runtime.kernels.loops import inlined
 _compile = compiled()
 
 MOST_ENTRIES = 1024
-"""A bundle's table has no more entries than this, unless a single block has."""
+"""Maximum number of entries of a bundle's table, unless a single block has more."""
 ROWS_PER_ENTRY = 8
-"""Nor more than one for this many rows: filling larger tables would take longer than it saves."""
+"""At most one entry for this many rows: filling larger tables would take longer than it saves."""
 
 
 class SortWorkspace(NamedTuple):
-    """What sorting the blocks by length writes in between."""
+    """Intermediate results of sorting the blocks by length."""
 
     lengths: IntArray
     longest_first: IntArray
@@ -40,14 +40,14 @@ class Bundles(NamedTuple):
     order : array of shape (n_blocks,)
         The blocks, one bundle after the other.
     radix : array of shape (n_blocks,)
-        What the number of a bundle is multiplied by before the count of ``order[i]`` is added: 0
-        for the first block of a bundle.
+        The factor of the number of a bundle before the count of ``order[i]`` is added: 0 for the
+        first block of a bundle.
     first_bundle : array of shape (n_classes + 1,)
         The bundles of class y are ``first_bundle[y]..first_bundle[y + 1] - 1``.
     first_block : array of shape (n_bundles + 1,)
-        Where the blocks of each bundle begin in `order`.
+        First block of each bundle in `order`.
     starts : array of shape (n_bundles + 1,)
-        Where each bundle's table starts.
+        Start of each bundle's table.
     """
 
     order: IntArray
@@ -86,7 +86,7 @@ class Bundles(NamedTuple):
     ) -> None:
         """Add the bundles' histograms of some classes to the blocks', laid out as `tables`.
 
-        The bundles' are overwritten.
+        The bundles' histograms are overwritten.
         """
         _gather(tables.starts, gathered, self, classes, histogram)
 
@@ -95,7 +95,7 @@ class Bundles(NamedTuple):
 def _sort_by_length(first, last, workspace):  # type: ignore[no-untyped-def]
     """Write the blocks first..last - 1 of a class by decreasing length; equal ones stay in order.
 
-    Lengths are counted, not compared. Together a class's counters are no more than its entries.
+    Lengths are sorted by counting. The counters of a class are no more than its entries.
     """
     lengths, longest_first, n_longer = workspace
     longest = 0
@@ -116,7 +116,7 @@ def _sort_by_length(first, last, workspace):  # type: ignore[no-untyped-def]
 def _bundle(block_starts, n_entries, class_block, limit, bundles, workspace):  # type: ignore[no-untyped-def]
     """Put the blocks of each class into bundles whose tables stay within `limit`.
 
-    The longest block that still fits comes next, so that tables are filled well. Returns the number
+    The longest block that still fits comes next, so that tables are well filled. Returns the number
     of bundles.
     """
     order, radix, first_bundle, first_block, starts = bundles
@@ -183,8 +183,8 @@ def _spread(block_starts, values, bundles, spread):  # type: ignore[no-untyped-d
 def _gather(block_starts, gathered, bundles, classes, histogram):  # type: ignore[no-untyped-def]
     """Add up the numbers of every bundle by each of their digits, the last digit first.
 
-    Four numbers at a time, whose sums do not wait for each other; what is added to one sum is added
-    in the order of the numbers.
+    Four numbers at a time, whose sums do not wait for each other; each sum is added up in the order
+    of the numbers.
     """
     order, first_bundle = bundles.order, bundles.first_bundle
     first_block, starts = bundles.first_block, bundles.starts
