@@ -21,7 +21,7 @@ LONG_BITS = 64
 
 
 class Masks(NamedTuple):
-    """Blocks as masks: block b has those from ``first[b]`` on, mask i being of ``word[i]``."""
+    """Blocks as masks: those of block b start at ``first[b]``; mask i is for ``word[i]``."""
 
     first: IntArray
     word: IntArray

@@ -328,7 +328,7 @@ class BlockModel(Model):
         return models[winner].expect(data, log_prior), candidates[winner]
 
     def expected_log_likelihood(self) -> FloatArray:
-        """Return, for each class, Σ h·log(q / C) over its histogram: what its rows are worth."""
+        """Return Σ h·log(q / C) over the histogram of each class: its log-likelihood."""
         worth = []
         for histogram, table in zip(
             self.histograms, self.made_tables.split(self.made_tables.values), strict=True

@@ -83,7 +83,7 @@ def write_chances(rows, row, chance, buffer, out):  # type: ignore[no-untyped-de
 
 @inlined
 def write_first(rows, row, wanted, buffer, out):  # type: ignore[no-untyped-def]
-    """Write into the holes of a row as many ones as are wanted in its blocks, the first on."""
+    """Fill in the holes of a row with the wanted number of ones per block, first entries on."""
     holes = ones_of(rows.holes, row, buffer)
     for k in range(holes.size):
         b = rows.labels[holes[k], 0]

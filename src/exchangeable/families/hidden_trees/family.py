@@ -103,7 +103,7 @@ class HiddenFamily(PooledFamily):
         return mixture
 
     def _use(self, partition: Partition) -> None:
-        """Begin with some blocks: find the share of the training set with each of their counts."""
+        """Start with given blocks: compute the overall share of each of their counts."""
         pool = self.problem.pool
         shares = pool.smooth(partition, pool.histograms([partition])[0])
         alone = np.flatnonzero(partition.sizes == 1)

@@ -77,7 +77,7 @@ class RootedTree(ABC):
         most: int = MOST_BRANCHES,
         at_least: FloatArray | None = None,
     ) -> Completions:
-        """Return what branch and bound finds; the last two arguments are those of `Search.run`."""
+        """Return the result of branch and bound; see `Search.run` for the last two arguments."""
 
     def most_probable(
         self, observed: Observed, log_prior: FloatArray, classes: IntArray

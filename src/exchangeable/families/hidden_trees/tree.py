@@ -130,7 +130,7 @@ class HiddenTree(RootedTree):
         most: int = MOST_BRANCHES,
         at_least: FloatArray | None = None,
     ) -> Completions:
-        """Return what branch and bound finds; the last two arguments are those of `Search.run`."""
+        """Return the result of branch and bound; see `Search.run` for the last two arguments."""
         symbols = Symbols.of(observed, self.messages.partition)
         choices = count_choices(self.messages, symbols)
         search = Search(

@@ -1,8 +1,8 @@
-"""Thousands of plain trees made of few numbers each: their log-odds are products of two factors.
+"""Thousands of plain trees with few parameters each: their log-odds are products of two factors.
 
 The log-odds of the components of a network come from its last layer, which is linear: as a matrix
-they have a rank that is far below the number of variables, or nearly so. What is kept, and counted,
-are the factors.
+they have, at least approximately, a rank far below the number of variables. Only the factors are
+stored and counted as parameters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,24 +21,24 @@ from exchangeable.storage.checks import check_forest, needed
 from exchangeable.storage.limits import Budget
 
 MOST_ODDS = 20.0
-"""Log-odds are at most this."""
+"""Upper bound of log-odds."""
 LARGEST = 1e6
-"""No number of a factor is larger."""
+"""Upper bound of the numbers of a factor."""
 STEPS_PER_ODDS = 100.0
-"""What it takes to make a log-odds and what queries need of it, in nanoseconds."""
+"""Nanoseconds to compute a log-odds from the factors, and what queries need of it."""
 FactorArray = npt.NDArray[np.float32]
 
 
 class Factors(NamedTuple):
-    """What log-odds are products of: those of class y are loadings[group[y]] @ (points[:, y], 1).
+    """Factors of log-odds: those of class y are loadings[group[y]] @ (points[:, y], 1).
 
     Attributes
     ----------
     loadings : array of shape (n_groups, n_lines, rank + 1)
-        A line for each variable: its log-odds given its parent off. Where there are edges, as many
-        more: given its parent on.
+        One row for each variable: its log-odds given its parent off. If there are edges, as many
+        more rows: given its parent on.
     points : array of shape (rank, n_classes)
-        The numbers of each class.
+        The coordinates of each class.
     group : array of shape (n_classes,)
         The group of each class.
     parent : array of shape (n_variables, n_groups), or (0, 0) where there are no edges
@@ -82,12 +82,12 @@ NO_FACTORS = Factors(
 
 @dataclass(frozen=True)
 class FactoredTrees(TreeModel):
-    """Plain trees, or independent variables, that know the factors they come from.
+    """Plain trees, or independent variables, that keep the factors of their log-odds.
 
     Attributes
     ----------
     factors : Factors
-        Of which everything else is made.
+        The factors, from which everything else is computed.
     """
 
     kind: ClassVar[str] = "factored trees"
@@ -95,7 +95,7 @@ class FactoredTrees(TreeModel):
 
     @classmethod
     def of(cls, factors: Factors) -> Self:
-        """Return the trees that factors stand for."""
+        """Return the trees that factors represent."""
         odds = factors.odds()
         if not factors.parent.size:
             base = -np.logaddexp(0.0, odds).sum(axis=0)
@@ -106,7 +106,7 @@ class FactoredTrees(TreeModel):
 
     @property
     def n_parameters(self) -> int:
-        """Number of the factors' numbers."""
+        """Number of entries of the factors."""
         return self.factors.n_numbers
 
     def only(self, classes: IntArray) -> Self:
@@ -124,7 +124,7 @@ class FactoredTrees(TreeModel):
 
     @classmethod
     def stack(cls, models: Sequence[Any]) -> Self:
-        """Return the model of all classes of several models, with the groups of all."""
+        """Return the model of all classes of several models, including their groups."""
         each = [model.factors for model in models]
         rank = max(len(factors.points) for factors in each)
         loadings, points = list[FactorArray](), list[FactorArray]()
@@ -144,17 +144,17 @@ class FactoredTrees(TreeModel):
         )
 
     def encode(self) -> Arrays:
-        """Return the factors as the arrays that a file keeps."""
+        """Return the factors as arrays for a file."""
         return dict(self.factors._asdict())
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model of arrays that were read, everything checked."""
+        """Return the model from arrays of a file, after checking everything."""
         return cls.of(_checked(arrays))
 
     @classmethod
     def read(cls, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget | None = None) -> Self:
-        """Return the model of arrays that were read, if it is small enough and adds up to one."""
+        """Return the model from arrays of a file, if it is small enough and sums to one."""
         budget = budget or Budget()
         factors = _checked(arrays)
         entries = float(factors.loadings.shape[1]) * factors.group.size
@@ -170,8 +170,8 @@ def natural_of_odds(
     Parameters
     ----------
     odds : array of shape (2 * n_variables, n_classes)
-        Log-odds of each variable given its parent off, and given its parent on; the latter are not
-        read at roots.
+        Log-odds of each variable given its parent off, and given its parent on; the latter are
+        ignored at roots.
     parent : array of shape (n_variables, n_classes)
         Each variable's parent, n_variables for a root.
     """
@@ -186,7 +186,7 @@ def natural_of_odds(
 
 
 def _checked(arrays: Mapping[str, npt.NDArray[Any]]) -> Factors:
-    """Return factors that were read."""
+    """Return factors from a file."""
     loadings, points, group, parent = needed(arrays, Factors._fields)
     for name, array, axes in (("loadings", loadings, 3), ("points", points, 2)):
         if array.dtype != np.float32 or array.ndim != axes:

@@ -156,7 +156,7 @@ def upward(codes, evidence, tree, messages):  # type: ignore[no-untyped-def]
 
 @_helper
 def downward(tree, messages, pairs):  # type: ignore[no-untyped-def]
-    """Hand posteriors down; ``up[root]`` holds those of the root, and then ``up[v]`` those of v.
+    """Pass posteriors down, from ``up[root]`` to ``up[v]`` for all other nodes v.
 
     The sums of P(z_parent, z_v) / ``edges[v]`` are added to ``pairs[v]``, unless that is empty.
     """
