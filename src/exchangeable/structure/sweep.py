@@ -18,7 +18,7 @@ from exchangeable.structure.student import two_sided_p
 _compile = compiled()
 
 LINES_TOGETHER = 4096
-"""Variables, over all classes, that one thread sweeps at a time."""
+"""Number of variables, over all classes, that one thread sweeps at a time."""
 OCTAVES, DIGITS = 8, 7
 """Means are sorted into buckets by their exponent, up to 8 below the highest, and seven digits."""
 SMALL_BUCKET = 48
@@ -26,15 +26,15 @@ SMALL_BUCKET = 48
 
 
 class Level(NamedTuple):
-    """A level of significance, and between which values of t the p-value must be computed.
+    """A significance level, and the range of t for which the p-value must be computed.
 
     Attributes
     ----------
     significance : float
-        A p-value below this separates.
+        Smaller p-values separate.
     surely_kept, surely_rejected : float
-        Up to the one nothing is separated, beyond the other everything is, whatever the degrees of
-        freedom.
+        Below the first nothing is separated, above the second everything is, whatever the degrees
+        of freedom.
     """
 
     significance: float
@@ -47,7 +47,7 @@ class Level(NamedTuple):
         """Return a level for means of n values."""
         surely_rejected = -stdtrit(n - 1, significance / 2)
         surely_kept = -stdtrit(2 * n - 2, significance / 2)
-        # A hair of slack leaves what is on the edge to the p-value.
+        # A little slack leaves borderline cases to the p-value.
         return cls(
             float(significance),
             float(surely_kept * (1 - 1e-9)),
@@ -59,8 +59,8 @@ class Level(NamedTuple):
 def _welch_rejects(mean_a, var_a, mean_b, var_b, n, level):  # type: ignore[no-untyped-def]
     """Whether Welch's test of two means, each of n values, rejects at a level (`Level`).
 
-    The degrees of freedom lie between n − 1 and 2n − 2, so that most cases are decided by two
-    critical values and only the few between them need the p-value itself.
+    The degrees of freedom are between n − 1 and 2n − 2, so that most cases are decided by two
+    critical values and only the few in between need the p-value.
     """
     difference = abs(mean_a - mean_b)
     spread = (var_a + var_b) / n
@@ -96,7 +96,7 @@ def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance:
     """Return the block of each variable, given in increasing order of mean.
 
     The first variable of a block is its reference. A variable whose mean differs from its
-    predecessor's is tested against the reference and opens a new block if the test rejects.
+    predecessor's is tested against the reference, and starts a new block if the test rejects.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def sweep_sorted(mean: FloatArray, variance: FloatArray, n: float, significance:
     n : float
         Number of values behind each mean; with one or fewer no test is possible.
     significance : float
-        A p-value below this separates.
+        Smaller p-values separate.
     """
     block = np.zeros(mean.size, dtype=np.int32)
     if n > 1:
@@ -132,7 +132,7 @@ def sweep(mean: FloatArray, variance: FloatArray, n: float, significance: float)
 
 @inlined
 def _merge_sort(mean, members, buffer):  # type: ignore[no-untyped-def]
-    """Sort variables by mean, runs of 1, 2, 4, … at a time; the order of equal ones stays."""
+    """Sort variables by mean, in runs of 1, 2, 4, …; the order of equal ones is kept."""
     length = 1
     while length < members.size:
         for begin in range(0, members.size, 2 * length):
@@ -156,7 +156,7 @@ def _sort(mean, order, bucket, ends):  # type: ignore[no-untyped-def]
 
     Each goes into a bucket by the exponent and first binary digits of its mean, and small buckets
     are sorted by insertion, which is faster than `numpy.argsort`. The order is stable. `bucket` and
-    `ends` are room for one number per variable and for one more than there are buckets.
+    `ends` are workspaces with one number per variable and one more than there are buckets.
     """
     n_buckets = OCTAVES << DIGITS
     last = bits_of_float(largest(mean)) >> (52 - DIGITS)
@@ -206,7 +206,7 @@ def _sweep_classes(moments, first, last, n, levels, labels):  # type: ignore[no-
 def sweep_each(
     moments: FloatArray, n: float, levels: Sequence[float], n_jobs: int | None = None
 ) -> Labels:
-    """Return what `sweep` does for every class, at several levels of significance.
+    """Return the result of `sweep` for every class, at several levels of significance.
 
     Parameters
     ----------
