@@ -26,7 +26,7 @@ from exchangeable.devices.programs import compile_ahead
 MOST_STEPS = 64
 """Maximum number of steps in an iteration; large epochs have several iterations."""
 ENDING = 1.5
-"""What follows the last step takes this many times what its scores do."""
+"""The work after the last step takes this many times the time of its scores."""
 LEAST_ITERATIONS = 8
 """The learning rate is not reduced before this many iterations."""
 SETTLE_STEPS = 16
@@ -35,7 +35,7 @@ SETTLE_RATE, SETTLE_WARM_UP = 1e-2, 20
 SETTLE_GAIN, SETTLE_PATIENCE = 1e-4, 3
 """Minimum improvement on held-out rows, and the number of iterations without it before stopping."""
 SETTLE_COPIES = 7
-"""Of what is learned: the latest, their gradient, moments and averages, and the best."""
+"""Number of copies of what is learned: the latest, gradient, moments and averages, and the best."""
 MOST_SETTLE_BYTES = 1e9
 """Components that need more memory do not settle."""
 CLOSE = 1e-3

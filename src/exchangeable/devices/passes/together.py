@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 FEWER = 4
-"""A pass is made for all runs, or for this fraction of them, so that few shapes are compiled."""
+"""A pass is made for all runs, or for one in this many of them, so that few shapes are compiled."""
 LONGEST_WAIT = 1.0
 """Seconds that the first run waits for the others."""
 

@@ -24,7 +24,7 @@ MOST_BINS = 8
 PAIR_ROWS = 1 << 11
 """Number of rows whose bins are compared at a time."""
 LEAST_SPREAD = 1e-12
-"""Columns with a smaller spread are scaled by this."""
+"""Lower bound of the spread by which columns are scaled."""
 
 
 @dataclass(frozen=True)

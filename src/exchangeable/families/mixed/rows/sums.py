@@ -17,7 +17,7 @@ from exchangeable.families.mixed.parts.base import Ask, Part, Prior
 from exchangeable.families.sums import EMData, Sums
 
 FARTHEST = 4.0
-"""Upper bound of the squared distance of a measurement from a row, halved."""
+"""Upper bound of half the squared distance in a single column."""
 LEAST_SPREAD = 1e-12
 NUMBERS = "numbers of typed rows"
 """The name under which the numbers of rows of bits are cached."""
