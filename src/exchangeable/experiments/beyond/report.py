@@ -15,7 +15,7 @@ BEST = "best of the published tables listed"
 PUBLISHED = ("learnspn", "idspn", "mt", "ratspn", "einet", "hyperspn", "xcnet40", "hclt")
 MINUS = "\N{MINUS SIGN}"
 ERRORS = 2.0
-"""A difference counts from this many of its standard errors on."""
+"""Differences count from this many standard errors on."""
 HEAD = f"""# Density: the default on the benchmark
 
 This page is written by `exchangeable reproduce --table beyond` from the cells in
@@ -85,7 +85,7 @@ def _missing(store: Store) -> str:
 
 
 def _codes(store: Store) -> str:
-    """Return which cells of the default are of which sources."""
+    """Return which cells of the default were run with which sources."""
     told = dict[str, dict[str, set[str]]]()
     for row in store.find(model=DEFAULT):
         made = f"{row['code']} ({row['date']})" if row.get("code") else "before sources were noted"
@@ -186,7 +186,7 @@ def _verdict(store: Store, paired: Store, sets: list[str]) -> str:
 
 
 def _newest(rows: list[Row], budgets: list[str]) -> Row | None:
-    """Return the newest cell, of these that of the largest budget, and of the first seed."""
+    """Return the newest cell; among these that of the largest budget, and of the first seed."""
 
     def place(row: Row) -> tuple[str, int, int]:
         return row.get("date") or "", budgets.index(row["budget"]), -int(row["seed"])
@@ -197,7 +197,7 @@ def _newest(rows: list[Row], budgets: list[str]) -> Row | None:
 def _difference(
     store: Store, paired: Store, name: str, peer: str, budgets: list[str]
 ) -> tuple[float, float, str] | None:
-    """Return how far the default is ahead of a peer, the standard error, and what kind it is."""
+    """Return the lead of the default over a peer, its standard error, and whether it is paired."""
     row = _newest(store.find(dataset=name, model=DEFAULT), budgets)
     beside = store.find(dataset=name, model=peer)
     if row is None or not beside:
@@ -251,7 +251,7 @@ def _members(store: Store, sets: list[str]) -> str:
 
 
 def _smaller(store: Store) -> str:
-    """Return what became of densities that were made smaller."""
+    """Return the results of compression."""
     rows = [
         [
             *(row["dataset"], _title(row["budget"]), f"{100 * float(row['small_loss']):.3f} %"),
