@@ -67,7 +67,7 @@ class Partition:
 
     @classmethod
     def from_lines(cls, labels: Labels) -> list[Self]:
-        """Create a partition from every line of block numbers."""
+        """Make a partition of every line of block numbers."""
         n_blocks = labels.max(axis=1) + np.int64(1)
         ends = np.cumsum(n_blocks)
         first = ends - n_blocks

@@ -21,7 +21,7 @@ CODE_BITS = 6
 SHORT_BITS = 16
 """Bits of a short word."""
 CODED_TILE = 1024
-"""Number of rows that are listed by the values of their codes at a time."""
+"""Rows that are listed by the values of their codes at a time."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Columns:
 
     @classmethod
     def of(cls, rows: Rows) -> Self:
-        """List the ones of rows that are themselves listed."""
+        """List the ones of rows, themselves listed."""
         n_tiles = -(-rows.n_rows // TILE)
         first_one = np.zeros((n_tiles, rows.n_variables + 1), dtype=np.int64)
         row = np.empty(rows.indices.size, dtype=np.uint8)
@@ -152,9 +152,9 @@ class CodeLists(NamedTuple):
     Attributes
     ----------
     first_row : array of shape (n_tiles, n_codes, n_values + 1)
-        The start of the rows with each value in the list of a code in a tile.
+        Where the rows with each value begin in the list of a code in a tile.
     row : array of shape (n_codes, n_rows)
-        The rows, relative to the first of their tile.
+        The rows, counted from the first of their tile.
     """
 
     first_row: npt.NDArray[np.uint16]

@@ -48,10 +48,10 @@ def program(*static: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 def compile_ahead(programs: Sequence[tuple[Any, ...]], device: Any) -> None:
-    """Compile some programs for given arguments, while other work continues.
+    """Compile some programs, each with what it will be called with, while other work goes on.
 
-    If the process ends meanwhile, it waits for running compilations and skips the others: ending in
-    the middle of the compiler would abort it.
+    A process that ends meanwhile waits for those at work and leaves out the others: to end in the
+    middle of the compiler would abort it.
     """
     left = iter(programs)
 

@@ -17,7 +17,7 @@ from exchangeable.families.joined import JoinedModel
 from exchangeable.runtime.threads import row_ranges
 
 MOST_CELLS = 1 << 22
-"""Number of scores (rows by classes) held at a time."""
+"""Scores of rows by classes that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Mixture:
         return normalize_log(self.joint(observed, n_jobs), self.log_prior)
 
     def log_evidence(self, observed: Observed, n_jobs: int | None = None) -> FloatArray:
-        """Return log P(e) of every row, a part of the rows at a time if there are many classes."""
+        """Return log P(e) of every row, some rows at a time if there are many classes."""
         each = np.empty(observed.n_rows)
         for begin, end in row_ranges(each.size, max(1, MOST_CELLS // self.log_prior.size)):
             whole = end - begin == each.size

@@ -18,7 +18,7 @@ from exchangeable.structure.student import two_sided_p
 _compile = compiled()
 
 LINES_TOGETHER = 4096
-"""Number of variables, over all classes, that one thread sweeps at a time."""
+"""Variables, over all classes, that one thread sweeps at a time."""
 OCTAVES, DIGITS = 8, 7
 """Means are sorted into buckets by their exponent, up to 8 below the highest, and seven digits."""
 SMALL_BUCKET = 48
@@ -156,7 +156,7 @@ def _sort(mean, order, bucket, ends):  # type: ignore[no-untyped-def]
 
     Each goes into a bucket by the exponent and first binary digits of its mean, and small buckets
     are sorted by insertion, which is faster than `numpy.argsort`. The order is stable. `bucket` and
-    `ends` are workspaces with one number per variable and one more than there are buckets.
+    `ends` are room for one number per variable and for one more than there are buckets.
     """
     n_buckets = OCTAVES << DIGITS
     last = bits_of_float(largest(mean)) >> (52 - DIGITS)
@@ -206,7 +206,7 @@ def _sweep_classes(moments, first, last, n, levels, labels):  # type: ignore[no-
 def sweep_each(
     moments: FloatArray, n: float, levels: Sequence[float], n_jobs: int | None = None
 ) -> Labels:
-    """Return the result of `sweep` for every class, at several levels of significance.
+    """Return what `sweep` does for every class, at several levels of significance.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ class Training(Outcome):
     device : jax device
         Where to train.
     pace : Pace
-        Tells whether there is time for more, after some steps.
+        Whether there is time for more, asked after some steps.
     layers : list of (weights, offset), optional
         The initial decoder.
     """

@@ -19,9 +19,9 @@ from exchangeable.runtime.kernels.loops import inlined
 _compile = compiled()
 
 MOST_ENTRIES = 1024
-"""Maximum number of entries of a bundle's table, unless a single block has more."""
+"""A bundle's table has no more entries than this, unless a single block has."""
 ROWS_PER_ENTRY = 8
-"""At most one entry for this many rows: filling larger tables would take longer than it saves."""
+"""Nor more than one for this many rows: filling larger tables would take longer than it saves."""
 
 
 class SortWorkspace(NamedTuple):
@@ -40,8 +40,8 @@ class Bundles(NamedTuple):
     order : array of shape (n_blocks,)
         The blocks, one bundle after the other.
     radix : array of shape (n_blocks,)
-        The factor of the number of a bundle before the count of ``order[i]`` is added: 0 for the
-        first block of a bundle.
+        What the number of a bundle is multiplied by before the count of ``order[i]`` is added: 0
+        for the first block of a bundle.
     first_bundle : array of shape (n_classes + 1,)
         The bundles of class y are ``first_bundle[y]..first_bundle[y + 1] - 1``.
     first_block : array of shape (n_bundles + 1,)
@@ -86,7 +86,7 @@ class Bundles(NamedTuple):
     ) -> None:
         """Add the bundles' histograms of some classes to the blocks', laid out as `tables`.
 
-        The bundles' histograms are overwritten.
+        The bundles' are overwritten.
         """
         _gather(tables.starts, gathered, self, classes, histogram)
 
@@ -183,8 +183,8 @@ def _spread(block_starts, values, bundles, spread):  # type: ignore[no-untyped-d
 def _gather(block_starts, gathered, bundles, classes, histogram):  # type: ignore[no-untyped-def]
     """Add up the numbers of every bundle by each of their digits, the last digit first.
 
-    Four numbers at a time, whose sums do not wait for each other; each sum is added up in the order
-    of the numbers.
+    Four numbers at a time, whose sums do not wait for each other; what is added to one sum is added
+    in the order of the numbers.
     """
     order, first_bundle = bundles.order, bundles.first_bundle
     first_block, starts = bundles.first_block, bundles.starts

@@ -321,7 +321,7 @@ def _add_masses(histogram, starts, numbers, line, column, mass):  # type: ignore
 def add_by_number(piece, weights, posterior, lines, classes, bundles, histogram):  # type: ignore[no-untyped-def]
     """Add posteriors by number; those of ``classes[i]`` are in line ``lines[i]``.
 
-    Rows without a share in the class are skipped if they are many.
+    Rows without a share in the class are left out where they are many.
     """
     first, last, offset, numbers = piece
     first_bundle, starts = bundles.first_bundle, bundles.starts

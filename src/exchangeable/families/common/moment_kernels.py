@@ -1,12 +1,12 @@
 """Inner loops that sum posteriors and their squares over the rows with each variable on.
 
-The posteriors of a tile of rows are converted to lines, one per row, padded to whole vector lanes.
-Sums have two such lines for each variable, or for each value of a code: of the posteriors times the
+The posteriors of a tile of rows are turned into lines, one per row, padded to whole lanes. Sums
+have two such lines for each variable, or for each value of a code: of the posteriors times the
 weights of the rows, and of these times the posteriors. They stay in registers while the rows of a
 variable or value are added, in the order of the rows.
 
-If all rows of a tile have weight 1, their lines are multiplied by themselves; otherwise every row
-has a second line, without its weight, behind the first ones.
+Where all rows of a tile have weight 1, their lines are multiplied by themselves; else every row has
+a second line, without its weight, in the room behind the first ones.
 """
 
 import numpy as np
@@ -35,9 +35,9 @@ def _turn(workspace, n_rows, width, mass, position):  # type: ignore[no-untyped-
 
 @helper
 def _lines_of(weights, posterior, begin, end, width, workspace, mass):  # type: ignore[no-untyped-def]
-    """Write the lines of the rows begin..end, and return the offset of the second lines.
+    """Write the lines of the rows begin..end, and return how far behind them the second ones are.
 
-    If all rows have weight 1, these are the first lines themselves.
+    Those of rows that all have weight 1 are the first lines themselves.
     """
     n_classes, apart = posterior.shape[0], 0
     for r in range(begin, end):
@@ -144,7 +144,7 @@ def add_by_value(lists, span, weights, posterior, width, sums):  # type: ignore[
     """Add the rows of a span, listed by the values of their codes (`forms.CodeLists`)."""
     (first, last), (first_row, row) = span, lists
     workspace, mass = aligned(width * TURNED), aligned(2 * CODED_TILE * width)
-    fill(workspace, 0.0)  # arithmetic with random content of the padding might be slow
+    fill(workspace, 0.0)  # arithmetic with what happens to be in the padding might be slow
     for tile in range(first_row.shape[0]):
         begin = first + tile * CODED_TILE
         end = min(begin + CODED_TILE, last)

@@ -71,10 +71,10 @@ def moments_job(
 def _rows_by_value(
     examples: Examples, parts: list[tuple[int, int]]
 ) -> dict[tuple[int, int], CodeLists]:
-    """Return the rows of each part listed by the values of their codes, if worthwhile.
+    """Return the rows of each part listed by the values of their codes, if this is worth it.
 
-    It is not if rows are read once, as in chunks, so they are listed when their moments are
-    requested for the second time.
+    It is not where rows are read once, as chunks are, so they are listed when their moments are
+    asked for again.
     """
     codes, key = examples.codes, (LISTS, tuple(parts))
     if codes is None or codes.codes.size > MOST_LISTED:

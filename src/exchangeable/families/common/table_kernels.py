@@ -160,7 +160,8 @@ def score_rows(rows, first, last, tables, workspace, out):  # type: ignore[no-un
 def fill_table(histogram, starts, sizes, alpha, weights, log_factorial, table):  # type: ignore[no-untyped-def]
     """Write log((h + alpha) / (weight + alpha·(m + 1))) − log C(m, l) for every block and count.
 
-    In a block without information, neither rows nor smoothing, all counts are equally likely.
+    In a block about which nothing is known, neither rows nor smoothing, all counts are equally
+    likely.
     """
     for b in range(starts.size):
         m, start, weight = sizes[b], starts[b], weights[b]

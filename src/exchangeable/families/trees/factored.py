@@ -1,8 +1,8 @@
 """Thousands of plain trees with few parameters each: their log-odds are products of two factors.
 
 The log-odds of the components of a network come from its last layer, which is linear: as a matrix
-they have, at least approximately, a rank far below the number of variables. Only the factors are
-stored and counted as parameters.
+they have a rank that is far below the number of variables, or nearly so. What is kept, and counted,
+are the factors.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,24 +21,24 @@ from exchangeable.storage.checks import check_forest, needed
 from exchangeable.storage.limits import Budget
 
 MOST_ODDS = 20.0
-"""Upper bound of log-odds."""
+"""Log-odds are at most this."""
 LARGEST = 1e6
-"""Upper bound of the numbers of a factor."""
+"""No number of a factor is larger."""
 STEPS_PER_ODDS = 100.0
-"""Nanoseconds to compute a log-odds from the factors, and what queries need of it."""
+"""What it takes to make a log-odds and what queries need of it, in nanoseconds."""
 FactorArray = npt.NDArray[np.float32]
 
 
 class Factors(NamedTuple):
-    """Factors of log-odds: those of class y are loadings[group[y]] @ (points[:, y], 1).
+    """What log-odds are products of: those of class y are loadings[group[y]] @ (points[:, y], 1).
 
     Attributes
     ----------
     loadings : array of shape (n_groups, n_lines, rank + 1)
-        One row for each variable: its log-odds given its parent off. If there are edges, as many
-        more rows: given its parent on.
+        A line for each variable: its log-odds given its parent off. Where there are edges, as many
+        more: given its parent on.
     points : array of shape (rank, n_classes)
-        The coordinates of each class.
+        The numbers of each class.
     group : array of shape (n_classes,)
         The group of each class.
     parent : array of shape (n_variables, n_groups), or (0, 0) where there are no edges
@@ -95,7 +95,7 @@ class FactoredTrees(TreeModel):
 
     @classmethod
     def of(cls, factors: Factors) -> Self:
-        """Return the trees that factors represent."""
+        """Return the trees that factors stand for."""
         odds = factors.odds()
         if not factors.parent.size:
             base = -np.logaddexp(0.0, odds).sum(axis=0)
@@ -149,12 +149,12 @@ class FactoredTrees(TreeModel):
 
     @classmethod
     def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the model from arrays of a file, after checking everything."""
+        """Return the model of arrays that were read, everything checked."""
         return cls.of(_checked(arrays))
 
     @classmethod
     def read(cls, arrays: Mapping[str, npt.NDArray[Any]], budget: Budget | None = None) -> Self:
-        """Return the model from arrays of a file, if it is small enough and sums to one."""
+        """Return the model of arrays that were read, if it is small enough and adds up to one."""
         budget = budget or Budget()
         factors = _checked(arrays)
         entries = float(factors.loadings.shape[1]) * factors.group.size
@@ -170,8 +170,8 @@ def natural_of_odds(
     Parameters
     ----------
     odds : array of shape (2 * n_variables, n_classes)
-        Log-odds of each variable given its parent off, and given its parent on; the latter are
-        ignored at roots.
+        Log-odds of each variable given its parent off, and given its parent on; the latter are not
+        read at roots.
     parent : array of shape (n_variables, n_classes)
         Each variable's parent, n_variables for a root.
     """
@@ -186,7 +186,7 @@ def natural_of_odds(
 
 
 def _checked(arrays: Mapping[str, npt.NDArray[Any]]) -> Factors:
-    """Return factors from a file."""
+    """Return factors that were read."""
     loadings, points, group, parent = needed(arrays, Factors._fields)
     for name, array, axes in (("loadings", loadings, 3), ("points", points, 2)):
         if array.dtype != np.float32 or array.ndim != axes:

@@ -97,7 +97,7 @@ class Compressor:
     report : callable
         Receives the progress, in one line.
     stop : Event
-        Stops the compression when set; the best result so far is returned.
+        Ends it, when set, with what was found so far.
     """
 
     mixture: Mixture
@@ -130,7 +130,7 @@ class Compressor:
         return smallest
 
     def to_size(self, n_parameters: int) -> Compressed:
-        """Return the best mixture found with at most this many parameters."""
+        """Return the best mixture that is found with at most this many parameters."""
         rng = np.random.default_rng([self.seed, n_parameters])
         candidates = self._pruned(n_parameters, rng)
         self.report(f"{n_parameters:,} parameters: components left out")
@@ -227,7 +227,7 @@ class Compressor:
     def _pruned(
         self, n_parameters: int, rng: np.random.Generator
     ) -> list[tuple[Mixture, list[int]]]:
-        """Return the components that drawn rows need most, unchanged and refitted."""
+        """Return the components that drawn rows need most, as they are and fitted again."""
         model, n_classes = self.mixture.model, self.mixture.log_prior.size
         wanted = n_parameters * n_classes / self.mixture.n_parameters
         n_rows = int(np.clip(ROWS_PER_COMPONENT * wanted, FEWEST_ROWS, MOST_ROWS))

@@ -156,7 +156,7 @@ def upward(codes, evidence, tree, messages):  # type: ignore[no-untyped-def]
 
 @_helper
 def downward(tree, messages, pairs):  # type: ignore[no-untyped-def]
-    """Pass posteriors down, from ``up[root]`` to ``up[v]`` for all other nodes v.
+    """Hand posteriors down; ``up[root]`` holds those of the root, and then ``up[v]`` those of v.
 
     The sums of P(z_parent, z_v) / ``edges[v]`` are added to ``pairs[v]``, unless that is empty.
     """
@@ -200,7 +200,7 @@ def _normalise(logs, out):  # type: ignore[no-untyped-def]
 
 @_compile
 def score_tree(codes, evidence, tree, tile, out):  # type: ignore[no-untyped-def]
-    """Write log P(evidence | z_root) of every row, without the scales of the symbols.
+    """Write log P(evidence | z_root) of every row, without what symbols were scaled by.
 
     Messages of `tile` rows are sent together.
     """
@@ -220,7 +220,7 @@ def score_tree(codes, evidence, tree, tile, out):  # type: ignore[no-untyped-def
 
 @_compile
 def expect_tree(codes, weights, offsets, evidence, tree, log_prior, tile, sums):  # type: ignore[no-untyped-def]
-    """Sum posteriors (`PosteriorSums`); return the log-likelihood.
+    """Add up posteriors (`PosteriorSums`); return the log-likelihood.
 
     `offsets` is the logarithm of the scales of each row's symbols.
     """

@@ -166,7 +166,7 @@ class TreeSums:
     pairs: FloatArray
 
     def moved(self, to: "TreeSums", rate: float) -> "TreeSums":
-        """Return sums that have moved towards others at a given rate."""
+        """Return sums on the way to others, which they reach at a rate of 1."""
         return TreeSums(
             (1 - rate) * self.log_likelihood + rate * to.log_likelihood,
             (1 - rate) * self.totals + rate * to.totals,

@@ -40,7 +40,7 @@ class TreeOfStates:
 
     @cached_property
     def tree(self) -> StateTree:
-        """The tree in the form of the kernels."""
+        """The tree as kernels read it."""
         edges_t = np.ascontiguousarray(self.edges.transpose(0, 2, 1))
         return StateTree(self.order, self.parent, self.edges, edges_t)
 
