@@ -123,7 +123,7 @@ def check_kinds(frame: Any, names: list[str], choice: Choice, problems: Problems
 
 
 def _check_mistakes(column: Any, name: str) -> None:
-    """Refuse a column of text most of which are numbers: a few words make all of it categories."""
+    """Reject text that is mostly numbers: a few words turn the column into categories."""
     if column.dtype.kind not in "OUT":
         return
     known = column.dropna()

@@ -54,7 +54,7 @@ class RawCoding:
     def evidence(
         self, name: str, value: str, levels: tuple[Any, ...] = ()
     ) -> dict[str, Any] | None:
-        """Return what a text says about a column: one of its levels, a number, or the text.
+        """Return the value that a text means for a column: a level, a number, or the text.
 
         Parameters
         ----------

@@ -203,7 +203,7 @@ def _slices(matrix: Any) -> Iterator[Any]:
 
 
 def _from_arrow(X: Any, label: str | None, names: Sequence[str] | None, description: str) -> Source:
-    """Return the batches of an Arrow table or dataset as matrices, with labels if named."""
+    """Return the batches of an Arrow table or dataset as matrices, with labels if given."""
     known = list(X.schema.names)
     wanted = [name for name in known if name != label] if names is None else list(names)
     missing = [n for n in [*wanted, *([] if label is None else [label])] if n not in known]

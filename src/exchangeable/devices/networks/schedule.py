@@ -65,7 +65,7 @@ class Schedule:
         self.rate, self.stale, self._cuts_left = self.rate * CUT, 0, self._cuts_left - 1
 
     def recover(self) -> None:
-        """Go on with shorter steps after the likelihood was not a number; give up in the end."""
+        """Continue with a smaller rate after a NaN likelihood; raise an error in the end."""
         self._recoveries += 1
         if self._recoveries > MOST_RECOVERIES:
             raise FloatingPointError(

@@ -94,7 +94,7 @@ class Training(Outcome):
         kept: Kept | None = None,
         done: bool = False,
     ) -> Iterator[tuple[float, float]]:
-        """Train; after each iteration yield the averages of fitted and of held-out rows.
+        """Train; yield the average scores of training and held-out rows after each iteration.
 
         It ends when there is no time for more, `late`, perhaps before the first iteration. Training
         that is not the `last` is followed by another stage. It continues from the state `kept`,

@@ -188,7 +188,7 @@ class CountTreeFamily(PooledFamily):
         return CountTreeModel(list(forests), log_q, log_ratio)
 
     def _log_ratio(self, forest: CountForest, q: FloatArray, mass: FloatArray) -> FloatArray:
-        """Return the logs of joint probabilities of bins over the product of their margins."""
+        """Return the log-ratios of joint probabilities of bins to the product of their margins."""
         margins, log_ratio = forest.bin_masses(q), np.empty(forest.n_cells)
         for child, above in forest.edges():
             apart = np.outer(margins[above], margins[child])

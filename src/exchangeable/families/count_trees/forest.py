@@ -101,7 +101,7 @@ class CountForest:
 
 @dataclass(frozen=True)
 class CountTree:
-    """One class as the passes read it: forest, table by count, logarithms of the edges' ratios."""
+    """One class for the passes: forest, table by count, logarithms of the edges' ratios."""
 
     forest: CountForest
     table: FloatArray

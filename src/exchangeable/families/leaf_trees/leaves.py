@@ -121,7 +121,7 @@ class Shown:
         observed: Observed,
         weights: FloatArray | None = None,
     ) -> "Shown":
-        """Return what blocks show; each is its variables and whether they are read as bits."""
+        """Return the codes of blocks, each given by its variables and whether it reads bits."""
         if weights is None:
             weights = np.ones(observed.n_rows)
         codes = np.empty((observed.n_rows, len(blocks)), dtype=np.int32)

@@ -163,7 +163,7 @@ def statistic_ranks(rows: Examples, statistic: Statistic) -> FloatArray:
 
 
 def column_ranks(rows: Examples) -> FloatArray:
-    """Return the sum of the columns of every row, each by its own scale; holes count as usual."""
+    """Return the sum of every row's standardised columns; missing ones count as average."""
     values = typed_rows(rows.observed).values
     if values.shape[1] == 1:
         own = values[:, 0]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def independent_first(name: str, problem: "Problem") -> "tuple[str, Problem] | None":
-    """Return what is fitted first where blocks of components are to be learned: single columns.
+    """Return the fit with single columns that precedes learning blocks of components.
 
     Classes are known, so their blocks are learned at once.
     """

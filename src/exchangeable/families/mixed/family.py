@@ -115,7 +115,7 @@ class MixedFamily(Family):
         return Mixture(self._with_room(mixture.model), mixture.log_prior)
 
     def _with_room(self, model: Any, reach: Sequence[Any] | None = None) -> MixedModel:
-        """Return a model whose parts have the reach of those of the prior, which get theirs."""
+        """Return a model whose parts have the reach of the prior, which is attached to them."""
         parts = list[Part]()
         for number, (part, prior) in enumerate(zip(model.parts, self.priors, strict=True)):
             wide = part.widened(prior.pooled.reach)

@@ -288,7 +288,7 @@ class MixedModel(Model):
         return scales[0] if len(scales) == 1 else None
 
     def log_totals(self) -> FloatArray:
-        """Return log Σ_x P(x | y) of each class, which the checks of each part have settled."""
+        """Return log Σ_x P(x | y) of each class: 0, as the checks of each part guarantee."""
         return np.zeros(self.n_classes)
 
     def encode(self) -> Arrays:

@@ -91,7 +91,7 @@ class QuickLevels:
     def run(
         self, parameters: em_kernels.LevelParameters, tol: float, max_iter: int
     ) -> tuple[float, int, bool]:
-        """Run EM in place; return the log-likelihood, the number of steps, and whether it ended.
+        """Run EM in place; return the log-likelihood, number of steps, and whether it converged.
 
         An interrupt from the keyboard ends it with an error.
         """

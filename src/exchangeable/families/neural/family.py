@@ -173,7 +173,7 @@ class NeuralTrainer(Trainer, ABC):
             return Mixture(self._component.model(outputs), np.log(shares)).only(kept)
 
     def scores(self, mixture: Mixture, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
-        """Return log P of each row to fit and held out, by the device where they are complete."""
+        """Return log P of each training and held-out row, on the device if they are complete."""
         rows, valid = self.problem.rows, self.problem.valid_rows
         if rows.holes is None and (valid is None or valid.holes is None):
             with out_of_memory_told(f"family={self.problem.settings.family!r}"):

@@ -159,7 +159,7 @@ class MixedBlocksModel(Model):
         return result
 
     def on_page(self) -> OnPage | None:
-        """Return the tables of the statistics, and what their values score, if all have tables."""
+        """Return the statistics' tables, and the scores of their values, if all have tables."""
         blocks, steps = [], 0.0
         for block in self.blocks:
             told = block.statistic._on_page()

@@ -142,7 +142,7 @@ def values_of(examples: Examples, readers: Sequence[Reader]) -> list[Values]:
 def alike_histograms(
     examples: Examples, posterior: FloatArray, readers: Sequence[Reader]
 ) -> list[FloatArray]:
-    """Return the mass of each class with each value, where holes may be 0 or 1 alike."""
+    """Return the mass of each class with each value; holes are 0 or 1 with equal odds."""
     mass = examples.weights[:, None] * posterior
     return [
         values.histograms(mass, np.zeros((statistic.n_values, mass.shape[1])))

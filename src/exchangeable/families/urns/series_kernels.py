@@ -232,7 +232,7 @@ def _first_above(weights, limit):  # type: ignore[no-untyped-def]
 
 @_helper
 def _add_scaled_alike(weights, log_e, histogram, groups, slope, level, out):  # type: ignore[no-untyped-def]
-    """Add what some groups expect of every variable, by polynomials e_l / e^{level + slope·l}."""
+    """Add the expectations from some groups, by polynomials e_l / e^{level + slope·l}."""
     low, high = _range(groups.lowest, groups.highest)
     size, n_groups = high - low + 1, groups.first.size
     up, down = np.empty(size + 2 * PAD), np.empty(size + 2 * PAD)

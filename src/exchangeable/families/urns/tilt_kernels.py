@@ -231,7 +231,7 @@ def _log_product(values, times):  # type: ignore[no-untyped-def]
 
 @_helper
 def _cover_around(weights, times, tilt, first, last, best, out):  # type: ignore[no-untyped-def]
-    """Write log e_l for those of l = first..last that one tilt serves; return which these are.
+    """Write log e_l for the l = first..last that one tilt gives accurately; return their range.
 
     ``best[l]`` is the largest coefficient any tilt has had for a count.
     """

@@ -71,7 +71,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Part(ABC):
-    """Distributions over some columns, one per class; holes are NaN and are summed out.
+    """Distributions over some columns, one per class; missing values are NaN, and summed out.
 
     Parameters named `values` are the part's own columns, one line per row; parts of counts take
     sparse matrices too, in which nothing is unknown.
@@ -109,7 +109,7 @@ class Part(ABC):
     def beginning(
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
-        """Find parameters that fit rows: yield questions about them, and return a part.
+        """Compute initial parameters: yield questions about rows, and return a part.
 
         Each question is answered for all rows, which may be in memory, in chunks or on a cluster.
         The answer must not depend on how equal rows are merged.

@@ -135,7 +135,7 @@ class Factor(Part):
         return found
 
     def posterior(self, values: FloatArray, y: int) -> FactorPosterior:
-        """Return what the known entries of each row tell about the factors of class y."""
+        """Return the factors' distribution given the known entries of each row, in class y."""
         return posterior(values, self.means[:, y], self.loadings[:, :, y], self.variances[:, y])
 
     def score(self, values: FloatArray) -> FloatArray:
@@ -204,7 +204,7 @@ class Factor(Part):
         )
 
     def complete(self, values: FloatArray, y: int) -> FloatArray:
-        """Return the rows with conditional means, which are the mode, in their holes."""
+        """Return the rows with missing entries replaced by conditional means (the mode)."""
         expected = self.means[:, y] + self.posterior(values, y).mean @ self.loadings[:, :, y].T
         return np.where(np.isnan(values), expected, values)
 

@@ -81,7 +81,7 @@ class LevelUrn(Part):
     def beginning(
         cls, columns: IntArray, types: tuple[ColumnType, ...], n_classes: int, prior: Prior
     ) -> Generator[Ask, Any, Self]:
-        """Return weights by the fixed point, from as many as there are levels."""
+        """Return weights by the fixed point, starting from a total of one per level."""
         blank = cls(columns, types, np.ones((types[0].n_levels, n_classes)))
         return blank._fitted((yield blank.sums), prior, FIRST_STEPS)
 
@@ -120,7 +120,7 @@ class LevelUrn(Part):
         return replace(self, weights=settled_weights(urn, self.weights, steps))
 
     def _with_prior(self, sums: PartSums, prior: Prior) -> tuple[FloatArray, FloatArray]:
-        """Return the sums with those of pseudo-rows: one item of every level, and pooled rows."""
+        """Return the sums plus those of pseudo-rows: one item of every level, and pooled rows."""
         above, lengths = np.array(sums["above"]), np.array(sums["lengths"])
         if prior.pooling is None:
             above[self.starts[:-1]] += prior.alpha

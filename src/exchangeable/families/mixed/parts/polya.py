@@ -213,7 +213,7 @@ class Polya(Part):
         return {"above": above, "fixed": fixed, "totals": spread}
 
     def following(self, sums: PartSums, prior: Prior, careful: bool = False) -> Self:
-        """Return the weights after some steps, and the likeliest distribution of totals."""
+        """Return the weights after some steps, and the best-fitting distribution of totals."""
         return self._fitted(sums, prior, STEPS)
 
     def _fitted(self, sums: PartSums, prior: Prior, steps: int) -> Self:

@@ -71,12 +71,12 @@ class Tied:
         return cls(replace(part.only(np.zeros(1, dtype=np.int64)), means=middle), filled, shares)
 
     def moved(self, slope: FloatArray) -> FloatArray:
-        """Return the covariance times weights of all classes, by which their means differ."""
+        """Return the covariance times the weights of all classes: the shifts of their means."""
         loadings, variances = self.part.loadings[:, :, 0], self.part.variances
         return np.asarray(loadings @ (loadings.T @ slope) + variances * slope)
 
     def origin(self, slope: FloatArray) -> FloatArray:
-        """Return the mean of a class without weights, with which all rows have their mean."""
+        """Return the mean of a class without weights that preserves the overall mean."""
         return np.asarray(self.part.means - (self.moved(slope) @ self.shares)[:, None])
 
     def log_totals(self, slope: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from exchangeable.families.mixed.rows.asking import Highest
 
 
 class Entries(NamedTuple):
-    """Counts that are not 0 as a sparse matrix, the known total of each row, and its holes."""
+    """Nonzero counts as a sparse matrix, with the known total and the holes of each row."""
 
     matrix: Any
     totals: FloatArray

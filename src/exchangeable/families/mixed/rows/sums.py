@@ -83,7 +83,7 @@ def begin_parts(
     n_classes: int = 1,
     shares: Any = None,
 ) -> list[Part]:
-    """Return parts that fit given posteriors, or all rows as one class; one pass per question."""
+    """Return parts fitted to given posteriors, or to all rows as one class; one pass each."""
     makers = [
         kind.beginning(columns, tuple(types[j] for j in columns), n_classes, prior)
         for (kind, columns), prior in zip(layout, priors, strict=True)
@@ -128,7 +128,7 @@ def held_sums(examples: Examples, posterior: FloatArray) -> Sums:
 
 
 def count_moments(examples: Examples) -> list[FloatArray]:
-    """Return the weight of the rows that know each column, and sums of numbers and squares."""
+    """Return the weight of known values in each column, and sums of numbers and squares."""
     values, weights = values_of(examples), examples.weights
     if is_sparse(values):
         squares = values.multiply(values)
